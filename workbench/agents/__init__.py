@@ -1,0 +1,1 @@
+"""The roles of the team and the brains that fill them."""

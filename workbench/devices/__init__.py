@@ -1,0 +1,1 @@
+"""Where kernels are judged: the emulator, a GPU, or nothing at all (tests)."""

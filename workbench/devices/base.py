@@ -1,0 +1,27 @@
+"""The one thing a device does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from workbench.model import Evaluation, Kernel, Problem, Stage, Target
+
+OnStage = Callable[[Stage], None]
+
+
+class Device(Protocol):
+    """Judges kernels. Safe to call concurrently; ``parallel`` says how many at once make sense."""
+
+    name: str
+    """``emulator``, ``cuda`` or ``null``."""
+    target: Target
+    parallel: int
+
+    async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
+        """Judge one kernel. A bad kernel is an Outcome; only a broken machine raises ``DeviceError``."""
+        ...
+
+    async def close(self) -> None:
+        """End worker processes; idempotent."""
+        ...

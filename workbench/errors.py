@@ -1,0 +1,66 @@
+"""Every error the workbench raises on purpose.
+
+* WorkbenchError
+  * UsageError         the person can fix the cell, the file or the option
+    * ProblemError     the reference, its inputs or its shapes cannot be worked with
+  * PlanError          the plan of a candidate is malformed; becomes an Outcome, never reaches a person raw
+    * NotCovered       a ``require`` of the plan turned the inputs away
+  * AgentError         a brain gave no hypothesis or no kernel
+  * DeviceError        the machine failed; the kernel was not judged
+  * SessionError       the journal cannot be written, read or locked
+
+A kernel that does not compile, crashes or is wrong is no error: it is an ``Outcome`` (see model.py).
+Messages are one or two lines: what is wrong, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from workbench.model import Diagnostic
+
+
+class WorkbenchError(Exception):
+    """Base class, so that a magic or a command has one thing to catch."""
+
+
+class UsageError(WorkbenchError):
+    """The person can fix it; the message says how."""
+
+
+class ProblemError(UsageError):
+    """The reference, its inputs or its shapes cannot be worked with."""
+
+
+class PlanError(WorkbenchError):
+    """A plan that cannot be parsed or interpreted. ``diagnostics`` carry the person's own line numbers."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__("\n".join(f"line {d.line}: {d.message}" for d in diagnostics))
+        self.diagnostics = diagnostics
+
+
+class NotCovered(PlanError):
+    """A ``require`` said no: the kernel does not claim to handle these inputs. Coverage, not a failure."""
+
+
+class AgentError(WorkbenchError):
+    """A brain failed to answer; no kernel was proposed."""
+
+
+class DeviceError(WorkbenchError):
+    """The machine failed, not the kernel; nothing was judged."""
+
+
+class SessionError(WorkbenchError):
+    """The session's folder is locked, damaged or full."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for a misspelt word, or an empty string."""
+    close = get_close_matches(word, list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,46 @@
+"""Every option of the search, with its default and where it comes from. Logged with the session."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from workbench.model import Value
+
+
+class Policy(Value):
+    """Budget, width and taste of a search."""
+
+    rounds: int = 3
+    """Rounds that run before the person is asked for more."""
+    branches: int = 24
+    """Most branches in the tree, repairs included, a person's edits not."""
+    seeds: int = 3
+    """Branches of round 1, which have no parent."""
+    parents: int = 2
+    """Parents a round (KernelAgent: beam of 2)."""
+    hypotheses: int = 2
+    """Hypotheses a parent and round (KernelAgent: 2)."""
+    refine: float = 0.6
+    """Share of refinements; the three shares are ShinkaEvolve's."""
+    rewrite: float = 0.3
+    """Share of rewrites: same problem, other structure."""
+    crossover: float = 0.1
+    """Share of crossovers, only between correct kernels with different technique vectors."""
+    prune_after_failures: int = 3
+    """Failing children after which a branch gets no more (STARK)."""
+    repairs: int = 5
+    """Repair attempts in a row for one hypothesis (PIKE)."""
+    stop_at_roofline: float = 0.95
+    """Stop when every declared case reaches this share of the roofline."""
+    stagnant_rounds: int = 5
+    """Stop after this many rounds without a better kernel (K-Search)."""
+    improvement: float = 0.01
+    """Relative gain in score that counts as better."""
+    seconds: float = 0.0
+    """Wall-time budget; 0 means none."""
+    review: Literal["auto", "manual"] = "auto"
+    """``manual`` waits for the person after every round."""
+    parallel: int = 2
+    """Branches in flight at once."""
+    seed: int = 0
+    """Seeds the choice of operators; the same tree and seed decide the same."""

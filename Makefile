@@ -1,0 +1,57 @@
+# Everything a newcomer or CI needs. Python >= 3.11 and g++ are the only system packages.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo lab test check format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    install into .venv and optimise sample_ops/softmax.py; writes out/"
+	@echo "make lab     open the first notebook in JupyterLab"
+	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
+	@echo "make check   lint, types and the layer test only"
+	@echo "make format  reformat the code"
+
+$(VENV)/python-ok:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11"; exit 1; }
+	@command -v g++ >/dev/null || { echo "g++ is needed (Debian: apt-get install g++)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/python-ok pyproject.toml constraints.txt
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/installed-lab: $(VENV)/installed
+	$(PIP) -e '.[lab]'
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/workbench demo --out out
+
+lab: $(VENV)/installed-lab
+	$(BIN)/jupyter lab notebooks/01_first_kernel.ipynb
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest tests/test_layers.py
+
+test: check
+	$(BIN)/pytest tests
+	$(BIN)/pytest --nbval-lax notebooks
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) out

@@ -166,6 +166,8 @@ class Sampler(Value):
     """Exclusive upper end (uniform, integers); the standard deviation for ``normal``."""
     scalable: bool = True
     """False where other magnitudes would leave the reference's domain (probabilities, indices)."""
+    high_dim: Dim | None = None
+    """Exclusive upper end that is a size, such as the number of classes; replaces ``high``."""
 
 
 class TensorSpec(Value):
@@ -278,6 +280,8 @@ class Problem(Value):
     """Small sizes the reference accepts, chosen for correctness checks."""
     graph: Graph
     contract: Contract = "ieee-fp32"
+    own_inputs: bool = False
+    """True when the person's own tensors are small enough to be one kind of input: ``yours``."""
     notes: tuple[str, ...] = ()
     """Warnings of the intake, for the person."""
 

@@ -14,6 +14,7 @@ from workbench.model import (
     BranchId,
     Draft,
     Evaluation,
+    Operator,
     Problem,
     Stage,
     Target,
@@ -48,6 +49,23 @@ class BranchProposed(Value):
 
     kind: Literal["branch_proposed"] = "branch_proposed"
     branch: Branch
+
+
+class AgentAnswered(Value):
+    """The reasoner has said all it will on one request; the branches it led to are proposed already.
+
+    Without it a resumed session could not tell a short answer from a lost one.
+    """
+
+    kind: Literal["agent_answered"] = "agent_answered"
+    round: int
+    operator: Operator
+    parents: tuple[BranchId, ...] = ()
+    asked: int
+    given: int
+    """Branches that came of it: hypotheses less those whose technique vector was taken."""
+    failed: bool = False
+    """True when the agent raised; an ``AgentFailed`` before it says why."""
 
 
 class KernelWritten(Value):
@@ -151,6 +169,7 @@ Event = Annotated[
     SessionOpened
     | RoundStarted
     | BranchProposed
+    | AgentAnswered
     | KernelWritten
     | BranchAbandoned
     | StageEntered

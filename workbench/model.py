@@ -92,6 +92,8 @@ class Target(Value):
     launch_us: float
     """Device-side cost of one launch, microseconds."""
     dram_latency_ns: float
+    dram_bytes: int = 80_000_000_000
+    """Memory of the card, which arguments and buffers of a plan share."""
 
 
 H100 = Target(

@@ -1,0 +1,144 @@
+"""The exported graph: core operations, sizes that vary, the person's lines, and clear refusals."""
+
+import linecache
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from workbench.errors import ProblemError
+from workbench.model import Graph, Ref, Sym, size_of
+from workbench.problem.trace import trace
+
+Tensors = dict[str, Tensor]
+
+
+def ops(graph: Graph) -> list[str]:
+    return [node.op.split(".")[1] for node in graph.nodes]
+
+
+def persons(source: str, file: str = "<cell>") -> Callable[..., Tensor]:
+    """Compile a cell as the intake does: line numbers are the person's own."""
+    names = {"torch": torch, "F": F}
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), names)
+    return names["f"]  # type: ignore[return-value]
+
+
+def test_softmax_is_pointwise_and_reductions() -> None:
+    traced = trace(lambda t: torch.softmax(t["x"], 1), {"x": torch.randn(4, 7)}, varying=True)
+    assert ops(traced.graph) == ["amax", "sub", "exp", "sum", "div"]
+    assert traced.symbols == ("s0", "s1")
+    assert traced.dims == (("x", ("s0", "s1")),)
+    assert dict(traced.sizes) == {"s0": 4, "s1": 7}
+    assert traced.outputs[0].dims == ("s0", "s1")
+    assert traced.graph.nodes[0].args[0] == Ref(ref="x")
+    assert not traced.notes
+
+
+@pytest.mark.parametrize("device", ["meta", "fake"])
+def test_declared_sizes_need_no_memory(device: str) -> None:
+    if device == "meta":
+        x = torch.empty(2**20, 2**20, device="meta")
+    else:
+        with torch._subclasses.FakeTensorMode():
+            x = torch.empty(2**20, 2**20)
+    traced = trace(lambda t: t["x"].exp(), {"x": x}, varying=True)
+    assert dict(traced.sizes) == {"s0": 2**20, "s1": 2**20}
+
+
+def test_parameters_keep_their_sizes() -> None:
+    def call(t: Tensors) -> Tensor:
+        return F.layer_norm(F.linear(t["x"], t["w"], t["b"]), (8,))
+
+    tensors = {"x": torch.randn(5, 6), "w": torch.randn(8, 6), "b": torch.randn(8)}
+    traced = trace(call, tensors, varying=True, fixed=("w", "b"))
+    assert dict(traced.dims) == {"x": ("s0", 6), "w": (8, 6), "b": (8,)}
+    assert "mm" in ops(traced.graph) and "var" not in ops(traced.graph)
+
+
+def test_static_sizes() -> None:
+    traced = trace(lambda t: t["x"].sum(0), {"x": torch.randn(4, 7)}, varying=False)
+    assert traced.symbols == () and traced.outputs[0].dims == (7,)
+
+
+def test_derived_sizes_are_expressions() -> None:
+    traced = trace(lambda t: t["x"].view(-1, 3).mean(1), {"x": torch.randn(4, 6)}, varying=True)
+    (dim,) = traced.outputs[0].dims
+    assert size_of(dim, {"s0": 10, "s1": 9}) == 30
+    count = next(node for node in traced.graph.nodes if node.op.startswith("aten.div")).args[1]
+    assert count == 3 or isinstance(count, Sym)
+
+
+def test_equal_operations_are_merged_and_idle_ones_dropped() -> None:
+    def call(t: Tensors) -> Tensor:
+        return t["x"].exp().detach().clone() * t["x"].exp().view(4, 7) * 1
+
+    traced = trace(call, {"x": torch.randn(4, 7)}, varying=False)
+    assert ops(traced.graph) == ["exp", "mul"]
+
+
+def test_only_casts_of_the_person_round() -> None:
+    half = {"x": torch.randn(4, 7).half()}
+    inside = trace(lambda t: torch.softmax(t["x"], 1), half, varying=True)
+    assert {o for o in ops(inside.graph) if "to" in o} == set()
+    assert ops(inside.graph)[0] == "convert_element_type"
+    wrote = trace(lambda t: t["x"].float().exp(), half, varying=True)
+    assert ops(wrote.graph)[0] == "_to_copy"
+    assert wrote.graph.nodes[0].kwargs == (("dtype", "f32"),)
+
+
+def test_small_constants_become_operations() -> None:
+    traced = trace(lambda t: t["x"] + torch.tensor([1.0, 2.0]), {"x": torch.randn(3, 2)}, varying=True)
+    assert ops(traced.graph) == ["full", "full", "stack", "add"]
+
+
+def test_lines_are_the_persons() -> None:
+    f = persons("def f(x):\n    y = x.exp()\n\n    return y / y.sum(1, keepdim=True)\n")
+    traced = trace(lambda t: f(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
+    assert [node.line for node in traced.graph.nodes] == [2, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def f(x):\n    if x.sum() > 0:\n        return x\n    return -x", "line 2: .*torch.where"),
+        ("def f(x):\n    y = x\n    return y[y > 0]", "line 3: .*depends on values"),
+        ("def f(x):\n    return x * x.max().item()", "line 2: .*item"),
+        ("def f(x):\n    return x.add_(1)", "writes to one of its inputs"),
+        ("def f(x):\n    return torch.fft.fft(x)", "complex64"),
+        ("def f(x):\n    return x @ torch.ones(3)", "line 2: .*exported"),
+        ("W = torch.ones(7, 99)\ndef f(x):\n    return x @ W", "7x99 float32.*Pass it as an input"),
+    ],
+)
+def test_refusals_name_the_line_and_the_way_out(source: str, words: str) -> None:
+    f = persons(source)
+    with pytest.raises(ProblemError, match=words) as raised:
+        trace(lambda t: f(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
+    assert len(str(raised.value).splitlines()) <= 2
+
+
+def test_size_as_a_float_fixes_only_that_axis() -> None:
+    traced = trace(lambda t: t["x"] * t["x"].shape[0] ** -0.5, {"x": torch.randn(4, 7)}, varying=True)
+    assert traced.dims == (("x", (4, "s0")),)
+    assert "axis 0 of x" in traced.notes[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: F.cross_entropy(t["x"], t["x"].argmax(1)),
+        lambda t: F.mse_loss(t["x"], t["x"].roll(1)),
+        lambda t: F.gelu(t["x"]) + F.silu(t["x"]) + F.softplus(t["x"]),
+        lambda t: t["x"].std(1) + t["x"].logsumexp(1) + t["x"].norm(dim=1),
+        lambda t: F.smooth_l1_loss(t["x"], t["x"] * 2),
+        lambda t: F.kl_div(t["x"].log_softmax(1), t["x"].softmax(1), reduction="batchmean"),
+        lambda t: F.instance_norm(t["x"][None, None]) + F.group_norm(t["x"], 7),
+    ],
+)
+def test_losses_and_norms_break_down(call: Callable[[Tensors], Tensor]) -> None:
+    traced = trace(call, {"x": torch.randn(4, 7)}, varying=True)
+    whole = {"native", "var", "std", "mean", "loss", "softmax", "norm", "gelu", "logsumexp"}
+    assert not [op for op in ops(traced.graph) if any(word in op for word in whole)]

@@ -1,0 +1,138 @@
+"""Which ATen operations are broken down before the playbook sees them, and how.
+
+Owns the decomposition table; runs in a child process that has torch. Everything that is a chain of
+pointwise operations and reductions is broken down to those; matrix products, convolutions, pooling,
+sorting and scans stay whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._decomp import get_decompositions
+from torch.export import default_decompositions
+
+aten = torch.ops.aten
+
+_BROKEN_DOWN = [
+    "_softmax", "_log_softmax", "_safe_softmax", "native_layer_norm", "native_group_norm",
+    "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
+    "_native_batch_norm_legit_no_training", "_fused_rms_norm", "rms_norm", "gelu", "silu", "mish",
+    "hardswish", "hardsigmoid", "hardtanh", "leaky_relu", "elu", "celu", "selu", "softplus",
+    "log_sigmoid_forward", "_prelu_kernel", "threshold", "hardshrink", "softshrink",
+    "softmax_backward_data", "addmm", "baddbmm", "addmv", "addr", "linear", "addcmul", "addcdiv",
+    "lerp", "rsub", "glu", "logit", "xlogy", "masked_fill", "fill", "logsumexp",
+    "linalg_vector_norm", "norm", "std", "std_mean", "dist", "nll_loss_forward",
+    "nll_loss2d_forward", "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "tril", "triu", "eye", "diag_embed",
+    "trace", "roll", "rot90", "flip", "split_with_sizes", "unbind", "stack", "isneginf", "isposinf",
+    "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
+    "_scaled_dot_product_flash_attention_for_cpu",
+]  # fmt: skip
+
+_WHOLE = [
+    "convolution", "max_pool2d_with_indices", "avg_pool2d", "cumsum", "cumprod", "embedding",
+    "gather", "topk", "sort", "upsample_nearest2d", "upsample_bilinear2d", "grid_sampler_2d",
+]  # fmt: skip
+
+
+def table() -> dict[Any, Callable[..., Any]]:
+    """Decompositions by operator overload; names this version of torch lacks are left out."""
+    known = [getattr(aten, name) for name in _BROKEN_DOWN if hasattr(aten, name)]
+    decompositions: dict[Any, Callable[..., Any]] = dict(default_decompositions())
+    decompositions.update(get_decompositions(known))
+    for name in _WHOLE:
+        for overload in getattr(aten, name).overloads():
+            decompositions.pop(getattr(getattr(aten, name), overload), None)
+    decompositions.update(_own())
+    return decompositions
+
+
+def _own() -> dict[Any, Callable[..., Any]]:
+    return {
+        aten.mean.dim: _mean_dim,
+        aten.mean.default: _mean,
+        aten.var.correction: _var,
+        aten.var.dim: lambda x, dim, unbiased=True, keepdim=False: _var(
+            x, dim, correction=int(unbiased), keepdim=keepdim
+        ),
+        aten.var_mean.correction: _var_mean,
+        aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _var(
+            x, dim, correction=correction, keepdim=keepdim
+        ).sqrt(),
+        torch.ops.prims.var.default: lambda x, dims, correction=1, *, output_dtype=None: _var(
+            x, dims, correction=correction
+        ),
+    }
+
+
+def _accumulator(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """The input in the precision sums are made in: float32 at least."""
+    wanted = dtype or x.dtype
+    wide = torch.float32 if wanted in (torch.float16, torch.bfloat16) else wanted
+    return x.to(wide)
+
+
+def _count(x: Tensor, dim: Sequence[int]) -> Any:
+    count: Any = 1
+    for axis in dim:
+        count = count * x.shape[axis]
+    return count
+
+
+def _axes(x: Tensor, dim: int | Sequence[int] | None) -> list[int]:
+    if dim is None or (not isinstance(dim, int) and not dim):
+        return list(range(x.ndim))
+    return [dim] if isinstance(dim, int) else list(dim)
+
+
+def _mean_dim(
+    x: Tensor, dim: Sequence[int] | None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    axes = _axes(x, dim)
+    total = aten.sum.dim_IntList(_accumulator(x, dtype), axes, keepdim)
+    mean: Tensor = total / _count(x, axes)
+    return mean.to(dtype or x.dtype)
+
+
+def _mean(x: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    return _mean_dim(x, None, dtype=dtype)
+
+
+def _moments(
+    x: Tensor, dim: int | Sequence[int] | None, correction: float | None, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean, two passes: the sum of squared deviations never cancels."""
+    axes = _axes(x, dim)
+    wide = _accumulator(x)
+    count = _count(x, axes)
+    mean = aten.sum.dim_IntList(wide, axes, True) / count
+    deviation = wide - mean
+    squares = aten.sum.dim_IntList(deviation * deviation, axes, keepdim)
+    divisor = count - (1 if correction is None else correction)
+    if not keepdim:
+        mean = aten.squeeze.dims(mean, axes)
+    return (squares / divisor).to(x.dtype), mean.to(x.dtype)
+
+
+def _var(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Tensor:
+    return _moments(x, dim, correction, keepdim)[0]
+
+
+def _var_mean(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    return _moments(x, dim, correction, keepdim)

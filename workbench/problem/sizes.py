@@ -1,0 +1,76 @@
+"""Size expressions of torch as text that ``model.size_of`` and the plan language evaluate.
+
+Owns the printing; knows sympy, never a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy
+
+
+class NotASize(ValueError):
+    """An expression outside ``+ - * // %`` over integers."""
+
+
+_SUM, _PRODUCT, _ATOM = 0, 1, 2
+
+
+def size_text(expression: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> str:
+    """Print an integer expression, with as few parentheses as Python needs. Raises ``NotASize``."""
+    return _print(expression, names)[0]
+
+
+def _print(node: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> tuple[str, int]:
+    if isinstance(node, sympy.Integer):
+        return str(int(node)), _ATOM if int(node) >= 0 else _SUM
+    if isinstance(node, sympy.Symbol):
+        return names[node], _ATOM
+    if isinstance(node, sympy.Add):
+        return _sum(node, names), _SUM
+    if isinstance(node, sympy.Mul):
+        return _product(node, names), _PRODUCT
+    if isinstance(node, sympy.Pow) and isinstance(node.exp, sympy.Integer) and int(node.exp) > 0:
+        return "*".join([_wrapped(node.base, names, _ATOM)] * int(node.exp)), _PRODUCT
+    kind = type(node).__name__
+    if kind in ("FloorDiv", "CleanDiv"):
+        return _binary(node, "//", names), _PRODUCT
+    if kind in ("Mod", "PythonMod"):
+        return _binary(node, "%", names), _PRODUCT
+    raise NotASize(f"{node} is not a size a plan can compute")
+
+
+def _wrapped(node: sympy.Expr, names: Mapping[sympy.Symbol, str], least: int) -> str:
+    text, strength = _print(node, names)
+    return text if strength >= least else f"({text})"
+
+
+def _sum(node: sympy.Add, names: Mapping[sympy.Symbol, str]) -> str:
+    constants = [term for term in node.args if isinstance(term, sympy.Integer)]
+    terms = [term for term in node.args if term not in constants]
+    terms.sort(key=lambda term: _print(term, names)[0])
+    text = _wrapped(terms[0], names, _PRODUCT)
+    for term in [*terms[1:], *constants]:
+        if term.could_extract_minus_sign():
+            text += f" - {_wrapped(-term, names, _PRODUCT)}"
+        else:
+            text += f" + {_wrapped(term, names, _PRODUCT)}"
+    return text
+
+
+def _product(node: sympy.Mul, names: Mapping[sympy.Symbol, str]) -> str:
+    coefficient, rest = node.as_coeff_Mul()
+    parts = sorted(_wrapped(factor, names, _ATOM) for factor in sympy.Mul.make_args(rest))
+    numerator, denominator = int(coefficient.p), int(coefficient.q)
+    if abs(numerator) != 1:
+        parts.insert(0, str(abs(numerator)))
+    text = "*".join(parts)
+    if denominator != 1:
+        text = f"{text}//{denominator}"
+    return f"-{text}" if numerator < 0 else text
+
+
+def _binary(node: sympy.Expr, op: str, names: Mapping[sympy.Symbol, str]) -> str:
+    left, right = node.args
+    return f"{_wrapped(left, names, _ATOM)}{op}{_wrapped(right, names, _ATOM)}"

@@ -1,0 +1,163 @@
+"""The reference as a graph of functional core-ATen operations, with sizes that may vary.
+
+Runs in a child process that has torch. Owns the export, the decompositions and the translation into
+``model.Graph``; never reads the values of a tensor and never knows a person's class or cell.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.export import Dim as ExportDim
+from torch.export import ExportedProgram, export
+from torch.overrides import TorchFunctionMode
+
+from workbench.errors import ProblemError
+from workbench.model import Dim, Graph, OutputSpec
+from workbench.problem.decompositions import table
+from workbench.problem.lines import call_from_persons_frame, line_of_traceback
+from workbench.problem.translate import NotSymbolic, Translation
+
+Call = Callable[[dict[str, Tensor]], Tensor | tuple[Tensor, ...]]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What the export found out about a reference."""
+
+    graph: Graph
+    dims: tuple[tuple[str, tuple[Dim, ...]], ...]
+    """Sizes of every tensor argument, by name, as numbers or expressions over ``symbols``."""
+    symbols: tuple[str, ...]
+    """Sizes that may vary, in order of appearance."""
+    sizes: tuple[tuple[str, int], ...]
+    """The symbols' values in the tensors that were given."""
+    ranges: tuple[tuple[str, int, int | None], ...]
+    """Smallest and largest value of a symbol that the export vouches for; None is unbounded."""
+    outputs: tuple[OutputSpec, ...]
+    notes: tuple[str, ...]
+    """Warnings for the person."""
+
+
+def trace(call: Call, tensors: Mapping[str, Tensor], varying: bool, fixed: Collection[str] = ()) -> Traced:
+    """Export ``call`` (a dict of named tensors in, one tensor or a tuple out) to a graph.
+
+    ``tensors`` may be real, fake or meta tensors: only dtype and shape count. With ``varying`` the
+    sizes of every tensor not named in ``fixed`` (parameters, buffers) may vary where the reference
+    allows it; where the export with varying sizes fails, all sizes are those given and a note says
+    so. Raises ``ProblemError`` with the person's line when the reference cannot be exported.
+    """
+    notes: list[str] = []
+    free = {name: set(range(t.ndim)) for name, t in tensors.items() if varying and name not in fixed}
+    while any(free.values()):
+        try:
+            return _traced(call, tensors, free, notes)
+        except NotSymbolic as unsupported:
+            specialised = _without(free, unsupported.dims)
+            notes.append(_specialised_note(unsupported))
+            free = specialised if specialised != free else {}
+        except Exception as error:
+            notes.append(f"sizes are fixed to the ones given: {_reason(error)}")
+            free = {}
+    try:
+        return _traced(call, tensors, {}, notes)
+    except ProblemError:
+        raise
+    except Exception as error:
+        raise ProblemError(_explain(error)) from error
+
+
+class _Lines(TorchFunctionMode):
+    """Keeps the person's line on the stack of every torch call, where the exporter looks for it."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return call_from_persons_frame(func, args, kwargs or {})
+
+
+def _traced(
+    call: Call, tensors: Mapping[str, Tensor], free: Mapping[str, Collection[int]], notes: list[str]
+) -> Traced:
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")
+        program = _export(call, tensors, free)
+    translation = Translation(program, tuple(tensors))
+    graph = translation.graph()
+    return Traced(
+        graph=graph,
+        dims=translation.dims,
+        symbols=translation.symbols,
+        sizes=translation.sizes(tensors),
+        ranges=translation.ranges,
+        outputs=translation.outputs,
+        notes=tuple(notes),
+    )
+
+
+def _export(
+    call: Call, tensors: Mapping[str, Tensor], free: Mapping[str, Collection[int]]
+) -> ExportedProgram:
+    names = tuple(tensors)
+
+    class Reference(nn.Module):
+        def forward(self, tensors: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
+            with _Lines():
+                return call(dict(zip(names, tensors, strict=True)))
+
+    dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
+    program = export(
+        Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
+    )
+    decomposed: ExportedProgram = program.run_decompositions(table())
+    return decomposed
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch prints whole graphs when an export fails; the person gets one sentence instead."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _without(free: Mapping[str, Collection[int]], dims: Collection[tuple[str, int]]) -> dict[str, set[int]]:
+    return {name: {axis for axis in axes if (name, axis) not in dims} for name, axes in free.items()}
+
+
+def _specialised_note(unsupported: NotSymbolic) -> str:
+    axes = ", ".join(f"axis {axis} of {name}" for name, axis in unsupported.dims)
+    return f"the size of {axes or 'every axis'} is fixed to the one given: {unsupported.why}"
+
+
+# ------------------------------------------------------------------------------------ errors
+
+
+def _explain(error: Exception) -> str:
+    line = line_of_traceback(error.__traceback__)
+    where = f"line {line}: " if line else ""
+    return f"{where}the reference cannot be exported: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    name, text = type(error).__name__, str(error)
+    if name == "GuardOnDataDependentSymNode" or "data-dependent" in text:
+        return (
+            "it branches or computes a size from the values of a tensor. "
+            "Use torch.where or a mask in place of the branch."
+        )
+    if "Constraints violated" in text or name == "UserError":
+        return "its sizes are tied to each other in a way torch.export does not support"
+    first = next((row.strip() for row in text.splitlines() if row.strip()), "")
+    return f"{name}: {first[:200]}"

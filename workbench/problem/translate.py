@@ -1,0 +1,383 @@
+"""An exported program in the workbench's own words: ``model.Graph`` with size expressions.
+
+Owns the translation, the merging of equal operations and the removal of those that do nothing.
+Never exports anything itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch import Tensor, fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
+
+from workbench.errors import ProblemError
+from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
+from workbench.problem.lines import line_of_stack
+from workbench.problem.sizes import NotASize, size_text
+
+DTYPES: Mapping[torch.dtype, str] = {
+    torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
+    torch.int64: "i64", torch.int32: "i32", torch.int16: "i16", torch.int8: "i8",
+    torch.uint8: "u8", torch.bool: "bool",
+}  # fmt: skip
+
+_NO_OPS = frozenset(
+    ["aten.detach.default", "aten.alias.default", "aten.clone.default", "aten.lift_fresh_copy.default"]
+)
+_CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
+_VIEWS = frozenset(
+    [
+        "aten.view.default",
+        "aten._unsafe_view.default",
+        "aten.reshape.default",
+        "aten.expand.default",
+        "aten.squeeze.dims",
+    ]
+)
+_ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
+_SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
+_MOST_CONSTANT_ELEMENTS = 32
+
+
+@dataclass
+class NotSymbolic(Exception):
+    """A size expression that plans cannot express; ``dims`` name the axes to fix, as (tensor, axis)."""
+
+    why: str
+    dims: tuple[tuple[str, int], ...] = ()
+
+
+class Translation:
+    """One exported program read into a graph; ``names`` are the tensors in the order they were given."""
+
+    def __init__(self, program: ExportedProgram, names: tuple[str, ...]) -> None:
+        self._program = program
+        self._line: int | None = None
+        self._names = names
+        self._symbols: dict[sympy.Symbol, str] = {}
+        self._refs: dict[str, Ref] = {}
+        self._metas: dict[Ref, tuple[str, tuple[Dim, ...]]] = {}
+        self._nodes: dict[str, OpNode] = {}
+        self._known: dict[tuple[Any, ...], str] = {}
+        self.dims: tuple[tuple[str, tuple[Dim, ...]], ...] = ()
+        self.outputs: tuple[OutputSpec, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Names of the sizes that vary."""
+        return tuple(self._symbols.values())
+
+    @property
+    def ranges(self) -> tuple[tuple[str, int, int | None], ...]:
+        """What the export vouches for, by symbol; a lower end of 2 means that 1 was left out, not refused."""
+        found = []
+        for symbol, name in self._symbols.items():
+            bounds = self._program.range_constraints.get(symbol)
+            low = int(bounds.lower) if bounds is not None else 0
+            high = bounds.upper if bounds is not None else None
+            finite = high is not None and isinstance(high, (int, sympy.Integer)) and int(high) < 2**31
+            found.append((name, low, int(high) if finite else None))  # type: ignore[arg-type]
+        return tuple(found)
+
+    def sizes(self, tensors: Mapping[str, Tensor]) -> tuple[tuple[str, int], ...]:
+        """Value of every symbol in the tensors that were traced."""
+        hints: dict[str, int] = {}
+        for name, dims in self.dims:
+            for dim, size in zip(dims, tensors[name].shape, strict=True):
+                if isinstance(dim, str) and dim in self.symbols:
+                    hints[dim] = int(size)
+        return tuple((name, hints[name]) for name in self.symbols if name in hints)
+
+    def graph(self) -> Graph:
+        """Translate. Raises ``NotSymbolic`` or ``ProblemError``."""
+        self._inputs()
+        for node in self._program.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+        outputs = self._outputs()
+        return Graph(nodes=_reachable(self._nodes, outputs), outputs=outputs)
+
+    # -------------------------------------------------------------------------------- inputs, outputs
+
+    def _inputs(self) -> None:
+        placeholders = [node for node in self._program.graph.nodes if node.op == "placeholder"]
+        given = iter(self._names)
+        dims = []
+        for node, spec in zip(placeholders, self._program.graph_signature.input_specs, strict=True):
+            if spec.kind is InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument):
+                name = next(given)
+                self._bind_symbols(node.meta["val"])
+                ref, meta = Ref(ref=name), self._meta(node.meta["val"])
+                self._refs[node.name] = ref
+                self._metas[ref] = meta
+                dims.append((name, meta[1]))
+            else:
+                self._constant(node, self._program.constants.get(spec.target or ""))
+        self.dims = tuple(dims)
+
+    def _bind_symbols(self, value: Tensor) -> None:
+        for size in value.shape:
+            if isinstance(size, torch.SymInt):
+                for symbol in sorted(size.node.expr.free_symbols, key=str):
+                    self._symbols.setdefault(symbol, f"s{len(self._symbols)}")
+
+    def _constant(self, node: fx.Node, value: Any) -> None:
+        if not isinstance(value, Tensor) or value.numel() > _MOST_CONSTANT_ELEMENTS or value.is_meta:
+            raise ProblemError(
+                "the reference uses a tensor that is neither an input nor a parameter "
+                f"({_described(value)}). Pass it as an input."
+            )
+        dtype = DTYPES[value.dtype]
+        flat = [self._scalar(item, dtype) for item in value.reshape(-1).tolist()]
+        if value.ndim == 0:
+            self._refs[node.name] = flat[0]
+            return
+        shape = tuple(int(size) for size in value.shape)
+        ref = self._add("aten.stack.default", (tuple(flat),), (), ((dtype, (value.numel(),)),), None)
+        if value.ndim > 1:
+            ref = self._add("aten.view.default", (ref, shape), (), ((dtype, shape),), None)
+        self._refs[node.name] = ref
+
+    def _scalar(self, value: bool | int | float, dtype: str) -> Ref:
+        return self._add("aten.full.default", ((), value), (("dtype", dtype),), ((dtype, ()),), None)
+
+    def _outputs(self) -> tuple[Ref, ...]:
+        refs = []
+        for spec in self._program.graph_signature.output_specs:
+            if spec.kind is not OutputKind.USER_OUTPUT:
+                raise ProblemError(
+                    "the reference writes to one of its inputs or buffers. "
+                    "Return a new tensor instead (in eval mode for batch norm)."
+                )
+            if isinstance(spec.arg, ConstantArgument) or spec.arg.name not in self._refs:
+                raise ProblemError(
+                    "the reference returns something that is not a tensor. Return tensors only."
+                )
+            refs.append(self._refs[spec.arg.name])
+        self.outputs = tuple(OutputSpec(dtype=dtype, dims=dims) for dtype, dims in map(self._metas.get, refs))  # type: ignore[arg-type, misc]
+        return tuple(refs)
+
+    # -------------------------------------------------------------------------------- operations
+
+    def _call(self, node: fx.Node) -> None:
+        op = str(node.target)
+        self._line = line_of_stack(node.meta.get("stack_trace") or "")
+        value = node.meta.get("val")
+        if op == "<built-in function getitem>":
+            source, item = node.args[0], node.args[1]
+            assert isinstance(source, fx.Node) and isinstance(item, int)
+            self._refs[node.name] = Ref(ref=self._refs[source.name].ref, item=item)
+            return
+        if any(word in op for word in _SKIPPED) or not _has_tensors(value):
+            self._refuse_values(op)
+            return
+        metas = tuple(self._meta(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
+        args = tuple(self._arg(a) for a in node.args)
+        kwargs = tuple(
+            (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
+        )
+        op, args, kwargs = _canonical(op, args, kwargs, metas, _is_explicit_cast(node))
+        same = self._nothing(op, args, metas)
+        self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
+
+    @property
+    def _where(self) -> str:
+        return f"line {self._line}: " if self._line else ""
+
+    def _refuse_values(self, op: str) -> None:
+        if "_local_scalar_dense" in op or "item" in op.split("."):
+            raise ProblemError(
+                f"{self._where}.item() turns a value into a Python number, which a kernel cannot "
+                "see. Keep it a tensor."
+            )
+
+    def _add(
+        self,
+        op: str,
+        args: tuple[Arg, ...],
+        kwargs: tuple[tuple[str, Arg], ...],
+        metas: tuple[tuple[str, tuple[Dim, ...]], ...],
+        line: int | None,
+    ) -> Ref:
+        key = (op, args, kwargs)
+        name = self._known.get(key)
+        if name is None:
+            name = self._known[key] = self._fresh(op)
+            outs = tuple(OutputSpec(dtype=dtype, dims=dims) for dtype, dims in metas)  # type: ignore[arg-type]
+            self._nodes[name] = OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=outs, line=line)
+            for item, meta in enumerate(metas):
+                self._metas[Ref(ref=name, item=item)] = meta
+            self._metas[Ref(ref=name)] = metas[0]
+        return Ref(ref=name)
+
+    def _fresh(self, op: str) -> str:
+        stem = op.split(".")[1].strip("_") or "node"
+        taken = {*self._nodes, *self._names}
+        number = 1
+        name = stem
+        while name in taken:
+            name, number = f"{stem}_{number}", number + 1
+        return name
+
+    def _nothing(
+        self, op: str, args: tuple[Arg, ...], metas: tuple[tuple[str, tuple[Dim, ...]], ...]
+    ) -> Ref | None:
+        """The operand itself when the operation changes neither values nor shape nor type."""
+        source = args[0] if args else None
+        if not isinstance(source, Ref) or self._metas.get(source) != metas[0]:
+            return None
+        if op in _NO_OPS or op in _CASTS or op in _VIEWS:
+            return source
+        if op == "aten.permute.default" and args[1] == tuple(range(len(metas[0][1]))):
+            return source
+        if op in ("aten.mul.Tensor", "aten.mul.Scalar", "aten.div.Tensor") and args[1] == 1:
+            return source
+        return None
+
+    # -------------------------------------------------------------------------------- values
+
+    def _meta(self, value: Tensor) -> tuple[str, tuple[Dim, ...]]:
+        if value.dtype not in DTYPES:
+            name = str(value.dtype).removeprefix("torch.")
+            raise ProblemError(f"the reference uses {name} tensors, which are not supported.")
+        return DTYPES[value.dtype], tuple(self._dim(size) for size in value.shape)
+
+    def _dim(self, size: int | torch.SymInt) -> Dim:
+        if not isinstance(size, torch.SymInt):
+            return int(size)
+        expression = size.node.expr
+        unknown = [s for s in expression.free_symbols if s not in self._symbols]
+        if unknown:
+            raise ProblemError(
+                f"{self._where}the shape of a result depends on values (nonzero, masked_select, indexing "
+                "with a mask). Use torch.where so that shapes depend on shapes only."
+            )
+        try:
+            text = size_text(expression, self._symbols)
+        except NotASize as unsupported:
+            raise NotSymbolic(str(unsupported), self._axes_of(expression)) from unsupported
+        return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+    def _axes_of(self, expression: sympy.Expr) -> tuple[tuple[str, int], ...]:
+        names = {self._symbols[s] for s in expression.free_symbols if s in self._symbols}
+        return tuple(
+            (tensor, axis)
+            for tensor, dims in self.dims
+            for axis, dim in enumerate(dims)
+            if isinstance(dim, str) and names & set(re.findall(r"s\d+", dim))
+        )
+
+    def _arg(self, value: Any) -> Arg:
+        match value:
+            case fx.Node():
+                return self._node_arg(value)
+            case torch.dtype():
+                return DTYPES.get(value, str(value))
+            case list() | tuple():
+                return tuple(self._arg(item) for item in value)
+            case torch.SymInt():
+                dim = self._dim(value)
+                return Sym(sym=dim) if isinstance(dim, str) else dim
+            case None | bool() | int() | float() | str():
+                return value
+            case _:
+                return str(value)
+
+    def _node_arg(self, node: fx.Node) -> Arg:
+        if node.name in self._refs:
+            return self._refs[node.name]
+        value = node.meta.get("val")
+        if isinstance(value, (torch.SymFloat, torch.SymBool)):
+            expression = value.node.expr
+            raise NotSymbolic(f"it enters the arithmetic as {expression}", self._axes_of(expression))
+        return self._arg(value)
+
+
+# ------------------------------------------------------------------------------------ pure functions
+
+
+def _canonical(
+    op: str,
+    args: tuple[Arg, ...],
+    kwargs: tuple[tuple[str, Arg], ...],
+    metas: tuple[tuple[str, tuple[Dim, ...]], ...],
+    explicit_cast: bool,
+) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+    """One spelling where torch has several.
+
+    A cast the person wrote stays ``aten._to_copy`` and rounds; one that a decomposition put in is
+    ``prims.convert_element_type`` and may be left out where values stay in registers.
+    """
+    shape = tuple(d if isinstance(d, int) else Sym(sym=d) for d in metas[0][1])
+    if op in _CASTS:
+        dtype = metas[0][0]
+        if explicit_cast:
+            return "aten._to_copy.default", args[:1], (("dtype", dtype),)
+        return "prims.convert_element_type.default", (args[0], dtype), ()
+    if op in ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default"):
+        return "aten.view.default", (args[0], shape), ()
+    if op in ("aten.squeeze.dims", "aten.squeeze.dim", "aten.squeeze.default", "aten.unsqueeze.default"):
+        return "aten.view.default", (args[0], shape), ()
+    if op == "aten.expand.default":
+        return op, (args[0], shape), ()
+    if op.startswith("prims.") and op.split(".")[1] in ("sum", "div", "sqrt", "mul", "add", "sub"):
+        return _from_prims(op, args, kwargs)
+    if "alpha" in dict(kwargs) and dict(kwargs)["alpha"] == 1:
+        kwargs = tuple(pair for pair in kwargs if pair[0] != "alpha")
+    return op, args, kwargs
+
+
+def _from_prims(
+    op: str, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...]
+) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+    name = op.split(".")[1]
+    if name == "sum":
+        return "aten.sum.dim_IntList", args, ()
+    if name == "sqrt":
+        return "aten.sqrt.default", args, ()
+    return f"aten.{name}.Tensor", args, kwargs
+
+
+def _reachable(nodes: Mapping[str, OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:
+    wanted = {ref.ref for ref in outputs}
+    kept = []
+    for node in reversed(list(nodes.values())):
+        if node.name in wanted:
+            kept.append(node)
+            wanted.update(_referred(node.args))
+            wanted.update(_referred(tuple(value for _, value in node.kwargs)))
+    return tuple(reversed(kept))
+
+
+def _referred(args: tuple[Arg, ...]) -> set[str]:
+    found: set[str] = set()
+    for arg in args:
+        if isinstance(arg, Ref):
+            found.add(arg.ref)
+        elif isinstance(arg, tuple):
+            found |= _referred(arg)
+    return found
+
+
+def _has_tensors(value: Any) -> bool:
+    if isinstance(value, (tuple, list)):
+        return any(isinstance(item, Tensor) for item in value)
+    return isinstance(value, Tensor)
+
+
+def _is_explicit_cast(node: fx.Node) -> bool:
+    sources = [str(source.target) for source in node.meta.get("from_node", [])]
+    return any(source.split(".")[:2] in (["aten", "to"], ["aten", "_to_copy"]) for source in sources[-1:])
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{'x'.join(map(str, value.shape))} {str(value.dtype).removeprefix('torch.')}"
+    return type(value).__name__

@@ -1,0 +1,21 @@
+"""Run a function in a disposable process forked from a clean, warm server.
+
+Owns process isolation: environment, limits, deadlines, the channel a result travels on. Never
+imports torch or CUDA into the calling process and never decides what a result means.
+"""
+
+from workbench.workers.forkserver import ForkServer
+from workbench.workers.shared import light, torch_ready
+from workbench.workers.values import Died, Expired, Limits, Raised, Result, Returned
+
+__all__ = [
+    "Died",
+    "Expired",
+    "ForkServer",
+    "Limits",
+    "Raised",
+    "Result",
+    "Returned",
+    "light",
+    "torch_ready",
+]

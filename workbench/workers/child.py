@@ -1,0 +1,147 @@
+"""What a forked child does: shut itself in, run one function, answer on its channel, end.
+
+Owns the limits of one process. Never returns to the server's code. What it does not cover: reading
+files that the same user may read, the network, and processes it starts beyond their own limits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import importlib
+import inspect
+import json
+import os
+import re
+import resource
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from workbench.workers import frames
+from workbench.workers.values import Limits
+
+PR_SET_PDEATHSIG = 1
+NO_ANSWER = 70
+"""Exit code of a child that failed before it could answer (EX_SOFTWARE)."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One task as the server received it."""
+
+    function: str
+    """``package.module:name``."""
+    path: tuple[str, ...]
+    """The caller's ``sys.path``."""
+    limits: Limits
+    scratch: Path
+    """Private folder: working directory and ``TMPDIR``; removed afterwards."""
+
+
+def run(work: Work, channel: int, output: int) -> NoReturn:
+    """Run the work and end the process. Exit code 0 only after an answer was sent."""
+    code = NO_ANSWER
+    try:
+        _shut_in(work, channel, output)
+        code = _answer(work, socket.socket(fileno=channel))
+    except SystemExit as asked:
+        code = asked.code if isinstance(asked.code, int) else int(asked.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code & 0xFF)
+
+
+def _shut_in(work: Work, channel: int, output: int) -> None:
+    server = os.getppid()
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != server:
+        os._exit(NO_ANSWER)
+    for number in (1, 2):
+        os.dup2(output, number)
+    os.close(output)
+    os.set_inheritable(channel, False)
+    os.chdir(work.scratch)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(work.scratch)
+    sys.path[:] = work.path
+    faulthandler.enable()
+    _limit(work.limits)
+
+
+def _limit(limits: Limits) -> None:
+    _set_limit(resource.RLIMIT_CORE, 0, 0)
+    _set_limit(resource.RLIMIT_CPU, limits.cpu_s, limits.cpu_s + 1)
+    _set_limit(resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes)
+    # Not RLIMIT_AS: a GPU context reserves hundreds of gigabytes of addresses that it never touches.
+    most = private_bytes() + limits.memory_bytes
+    _set_limit(resource.RLIMIT_DATA, most, most)
+
+
+def _set_limit(which: int, soft: int, hard: int) -> None:
+    _, ceiling = resource.getrlimit(which)
+    if ceiling != resource.RLIM_INFINITY:
+        soft, hard = min(soft, ceiling), min(hard, ceiling)
+    resource.setrlimit(which, (soft, hard))
+
+
+def private_bytes() -> int:
+    """Private writable memory of this process, the quantity that ``RLIMIT_DATA`` bounds."""
+    found = re.search(r"VmData:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if found is None:
+        raise OSError("/proc/self/status has no VmData line")
+    return int(found[1]) * 1024
+
+
+def _answer(work: Work, channel: socket.socket) -> int:
+    nonce, payload = _receive(channel)
+    lock = threading.Lock()
+
+    def send(kind: bytes, body: bytes) -> None:
+        with lock:
+            channel.sendall(frames.encode(nonce, kind, body))
+
+    try:
+        answer = _call(work.function, payload, lambda body: send(frames.MESSAGE, body))
+    except SystemExit:
+        raise
+    except BaseException as error:
+        send(frames.RAISED, json.dumps(_describe(error)).encode())
+    else:
+        send(frames.RETURNED, answer)
+    return 0
+
+
+def _receive(channel: socket.socket) -> tuple[bytes, bytes]:
+    with channel.makefile("rb") as stream:
+        nonce, _, length = frames.HEADER.unpack(stream.read(frames.HEADER.size))
+        return nonce, stream.read(length)
+
+
+def _call(name: str, payload: bytes, send: Callable[[bytes], None]) -> bytes:
+    module, _, attribute = name.partition(":")
+    function = getattr(importlib.import_module(module), attribute)
+    arguments: tuple[Any, ...] = (payload, send)
+    answer = function(*arguments[: len(inspect.signature(function).parameters)])
+    if not isinstance(answer, bytes):
+        raise TypeError(f"{name} returned {type(answer).__name__}, a worker function returns bytes")
+    return answer
+
+
+def _describe(error: BaseException) -> dict[str, str]:
+    frame = error.__traceback__
+    for _ in range(2):  # leave out _answer and _call
+        frame = frame.tb_next if frame and frame.tb_next else frame
+    return {
+        "type": type(error).__name__,
+        "message": str(error),
+        "traceback": "".join(traceback.format_exception(type(error), error, frame)),
+    }

@@ -1,0 +1,132 @@
+"""The journal: one event a line, appended and never changed.
+
+Owns the bytes on disk. Never folds events and never decides. What ``append`` returned from is on disk;
+what it raised for is not in the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from workbench.errors import SessionError
+from workbench.events import EVENT, Event
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Journal:
+    """An open journal file. One writer at a time: the session's lock sees to that."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Open for appending after ``size`` good bytes; what follows them, a torn line, is cut off."""
+        self.path = path
+        self._size = size
+        self._broken = False
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            os.ftruncate(self._file, size)
+            _sync_folder(path.parent)
+        except OSError as error:
+            raise write_error(path, error) from error
+
+    def append(self, events: Iterable[Event], durable: bool = True) -> None:
+        """Write the events in one go; ``durable`` waits until the disk has them.
+
+        Raises ``SessionError`` when the disk refuses: then none of them is in the file.
+        """
+        if self._broken:
+            raise SessionError(f"{self.path} could not be mended after a failed write; resume the session")
+        data = b"".join(EVENT.dump_json(event) + b"\n" for event in events)
+        try:
+            self._write(data)
+            if durable:
+                os.fsync(self._file)
+        except OSError as error:
+            self._cut()
+            raise write_error(self.path, error) from error
+        self._size += len(data)
+
+    def _write(self, data: bytes) -> None:
+        position = self._size
+        while data:
+            written = os.pwrite(self._file, data, position)
+            position, data = position + written, data[written:]
+
+    def _cut(self) -> None:
+        """Take back a half-written line, so that the next one does not end up behind it."""
+        try:
+            os.ftruncate(self._file, self._size)
+        except OSError:
+            self._broken = True
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def write_error(path: Path, error: OSError) -> SessionError:
+    """What to tell the person when a file of the session cannot be written."""
+    if error.errno in _FULL:
+        what, remedy = "the disk is full", "free some space, then resume the session"
+    else:
+        what, remedy = error.strerror or str(error), "mend it, then resume the session"
+    return SessionError(f"cannot write {path}: {what}. All that was recorded before is safe: {remedy}.")
+
+
+def read_journal(path: Path) -> tuple[tuple[Event, ...], int]:
+    """Events of a journal and the number of bytes they take; a torn last line is left out of both.
+
+    Raises ``SessionError`` naming file and line for anything else that is no event.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SessionError(f"cannot read {path}: {error.strerror}") from error
+    lines = data.split(b"\n")[:-1]  # what follows the last newline was torn by a crash
+    events: list[Event] = []
+    good = 0
+    for number, line in enumerate(lines, start=1):
+        event = _parse(line, f"{path}, line {number}", last=number == len(lines))
+        if event is None:
+            break
+        events.append(event)
+        good += len(line) + 1
+    return tuple(events), good
+
+
+def _parse(line: bytes, where: str, last: bool) -> Event | None:
+    """One event; None for a last line that is not even JSON, as a power cut leaves it."""
+    try:
+        return EVENT.validate_json(line)
+    except ValidationError as error:
+        if last and not _is_json(line):
+            return None
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        problem = f"{place}: {first['msg']}" if place else first["msg"]
+        raise SessionError(f"{where} is no event ({problem}); restore the file or start again") from error
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new file's name survive a power cut, not only its content."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,319 @@
+"""The branching search as a pure fold of events.
+
+Owns what is known about every branch and where the search stands. Never decides what to do next
+(search.py), never reads a clock, a file or a random number.
+
+Trees are equal whatever the order in which parallel work returned: nodes are kept in the order of
+their ids, and nothing remembers which of two independent events came first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, assert_never
+
+from workbench.errors import SessionError
+from workbench.events import (
+    AgentAnswered,
+    AgentFailed,
+    BranchAbandoned,
+    BranchApproved,
+    BranchProposed,
+    BranchPruned,
+    Event,
+    HintGiven,
+    KernelJudged,
+    KernelWritten,
+    LessonLearnt,
+    RoundEnded,
+    RoundsRequested,
+    RoundStarted,
+    SearchStopped,
+    SessionOpened,
+    StageEntered,
+)
+from workbench.model import Branch, BranchId, Draft, Evaluation, Operator, Stage, Vector
+
+BranchEvent = (
+    KernelWritten
+    | BranchAbandoned
+    | StageEntered
+    | KernelJudged
+    | LessonLearnt
+    | BranchApproved
+    | BranchPruned
+)
+"""Events that change one existing branch."""
+
+Gate = Literal["closed", "working", "asking", "stopped"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One branch and what became of it, as far as known."""
+
+    branch: Branch
+    """Id, parents, round, operator, hypothesis and author, as proposed."""
+    draft: Draft | None = None
+    """The kernel with its technique vector; None until it is written."""
+    stage: Stage = "waiting"
+    """Where the work on it is; ``done`` once judged or abandoned."""
+    evaluation: Evaluation | None = None
+    """The referee's findings; None until judged."""
+    explanation: str = ""
+    """The correctness agent's reading of the outcome."""
+    lesson: LessonLearnt | None = None
+    """Predicted against found."""
+    abandoned: str = ""
+    """Why no kernel came or counted; empty for a branch that is alive."""
+    duplicate_of: BranchId | None = None
+    """The branch with the same kernel, when that is why it was abandoned."""
+    approved: bool = False
+    """The person wants it as a parent of the next round; taken back when that round starts."""
+    pruned: bool = False
+    """Pruned itself; ``Tree.is_pruned`` also looks at what lies above."""
+    prune_reason: str = ""
+
+    @property
+    def id(self) -> BranchId:
+        """The branch's id."""
+        return self.branch.id
+
+    @property
+    def operator(self) -> Operator:
+        """How the branch came to be."""
+        return self.branch.operator
+
+    @property
+    def vector(self) -> Vector:
+        """Technique vector of the kernel, or of the hypothesis while there is no kernel."""
+        return self.draft.vector if self.draft is not None else self.branch.hypothesis.vector
+
+    @property
+    def passed(self) -> bool:
+        """True for a kernel judged correct."""
+        return self.evaluation is not None and self.evaluation.passed
+
+    @property
+    def score(self) -> float:
+        """Geometric-mean speedup over the fastest baseline; 0 unless passed."""
+        return self.evaluation.score if self.evaluation is not None else 0.0
+
+    @property
+    def settled(self) -> bool:
+        """True when nothing more will be found out about it."""
+        return self.evaluation is not None or bool(self.abandoned)
+
+    @property
+    def verdict(self) -> str:
+        """``passed``, ``mismatch``, ... (kind of outcome), ``abandoned``, or empty while unknown."""
+        if self.evaluation is not None:
+            return self.evaluation.outcome.kind
+        return "abandoned" if self.abandoned else ""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """The person's words and the round they are for."""
+
+    text: str
+    by: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """All that the journal says, folded; every attribute is read by views and by search."""
+
+    opened: SessionOpened | None = None
+    """Problem, policy, target, device and brain; None before the first event."""
+    nodes: Mapping[BranchId, Node] = field(default_factory=dict)
+    """By id, in the order of ids: ``b1``, ``b1.1`` (repair of b1), ``b2``, ..., ``e1`` (an edit)."""
+    round: int = 0
+    """Number of the latest round, from 1; 0 before the first."""
+    round_open: bool = False
+    """True from RoundStarted to RoundEnded."""
+    answered: tuple[AgentAnswered, ...] = ()
+    """What the reasoner has answered in the latest round, in the order of asking."""
+    ended: tuple[RoundEnded, ...] = ()
+    """Best branch and score after each finished round."""
+    base: Tree | None = field(default=None, repr=False)
+    """The tree as it was when the latest round started; its plan is made from this and nothing later."""
+    hints: tuple[Hint, ...] = ()
+    """All hints, oldest first; ``hint_for(round)`` joins those of one round."""
+    rounds_allowed: int = 0
+    """The gate is open up to and including this round."""
+    requested_until: int = 0
+    """Up to this round the person asked explicitly; the search does not stop of itself before."""
+    stopped: SearchStopped | None = None
+    """Why and by whom the search was stopped; None while it runs or waits."""
+    failures: tuple[AgentFailed, ...] = ()
+    """Failures of agents and the machine, sorted by role and message."""
+
+    # -------------------------------------------------------------------------------- the fold
+
+    def apply(self, event: Event) -> Tree:
+        """Tree after one more event. Raises ``SessionError`` for an event that does not fit this tree."""
+        match event:
+            case SessionOpened():
+                return self._open(event)
+            case RoundStarted(round=number):
+                return self._start_round(number)
+            case BranchProposed(branch=branch):
+                return self._grow(branch)
+            case AgentAnswered():
+                return replace(self, answered=(*self.answered, event))
+            case RoundEnded():
+                return replace(self, ended=(*self.ended, event), round_open=False)
+            case HintGiven(text=text, by=by):
+                return replace(self, hints=(*self.hints, Hint(text, by, self.round + 1)))
+            case RoundsRequested(rounds=rounds):
+                return self._grant(rounds)
+            case SearchStopped():
+                return replace(self, stopped=event)
+            case AgentFailed():
+                failures = sorted((*self.failures, event), key=lambda f: (f.role, f.message))
+                return replace(self, failures=tuple(failures))
+            case _:
+                return self._with(_change(self.node(event.branch, event.kind), event))
+
+    def _open(self, event: SessionOpened) -> Tree:
+        if self.opened is not None:
+            raise SessionError("session_opened comes twice; a journal holds one session")
+        allowed = 1 if event.policy.review == "manual" else event.policy.rounds
+        return replace(self, opened=event, rounds_allowed=allowed)
+
+    def _start_round(self, number: int) -> Tree:
+        # An approval is for one round: the base keeps it for the plan, the new round starts without.
+        nodes = {id: replace(n, approved=False) if n.approved else n for id, n in self.nodes.items()}
+        base = replace(self, base=None)
+        return replace(self, nodes=nodes, round=number, round_open=True, answered=(), base=base)
+
+    def _grow(self, branch: Branch) -> Tree:
+        for parent in branch.parents:
+            self.node(parent, f"branch_proposed {branch.id!r}")
+        known = self.nodes.get(branch.id)
+        if known is not None and known.branch != branch:
+            raise SessionError(f"branch {branch.id!r} is proposed twice with different content")
+        return self if known is not None else self._with(Node(branch))
+
+    def _grant(self, rounds: int) -> Tree:
+        if self.stopped is None:
+            allowed = self.rounds_allowed + rounds
+            until = allowed if rounds > 0 else self.requested_until
+            return replace(self, rounds_allowed=allowed, requested_until=until)
+        until = self.round + rounds
+        return replace(
+            self, stopped=None, requested_until=until, rounds_allowed=max(self.rounds_allowed, until)
+        )
+
+    def _with(self, node: Node) -> Tree:
+        nodes = {**self.nodes, node.id: node}
+        if node.id not in self.nodes:
+            nodes = {id: nodes[id] for id in sorted(nodes, key=natural_order)}
+        return replace(self, nodes=nodes)
+
+    # -------------------------------------------------------------------------------- questions
+
+    def node(self, id: BranchId, what: str = "") -> Node:
+        """Node of a branch. Raises ``SessionError`` that names the branch (and ``what`` named it)."""
+        try:
+            return self.nodes[id]
+        except KeyError:
+            subject = f"{what} names" if what else "there is no"
+            rest = ", which is not in the tree" if what else " in the tree"
+            raise SessionError(f"{subject} branch {id!r}{rest}") from None
+
+    def best(self) -> BranchId | None:
+        """Correct branch with the highest score, the earliest of equals; None while none passed."""
+        ranked = self.ranked()
+        return ranked[0] if ranked else None
+
+    def ranked(self) -> tuple[BranchId, ...]:
+        """Every correct branch, best first."""
+        return tuple(n.id for n in sorted(self.nodes.values(), key=lambda n: -n.score) if n.passed)
+
+    def frontier(self) -> tuple[BranchId, ...]:
+        """Correct branches that are not pruned, best first: what may still get children."""
+        return tuple(id for id in self.ranked() if not self.is_pruned(id))
+
+    def children(self, id: BranchId) -> tuple[BranchId, ...]:
+        """Branches drawn under this one: those whose first parent it is."""
+        return tuple(n.id for n in self.nodes.values() if n.branch.parents[:1] == (id,))
+
+    def roots(self) -> tuple[BranchId, ...]:
+        """Branches without a parent."""
+        return tuple(n.id for n in self.nodes.values() if not n.branch.parents)
+
+    def is_pruned(self, id: BranchId) -> bool:
+        """True when the branch, or one above it along first parents, was pruned."""
+        node: Node | None = self.node(id)
+        while node is not None and not node.pruned:
+            node = self.nodes[node.branch.parents[0]] if node.branch.parents else None
+        return node is not None
+
+    def chain(self, id: BranchId) -> tuple[BranchId, ...]:
+        """The attempts at one hypothesis up to this one, oldest first: a branch and its repairs."""
+        node = self.node(id)
+        links = [id]
+        while node.operator == "repair" and node.branch.parents:
+            node = self.nodes[node.branch.parents[0]]
+            links.append(node.id)
+        return tuple(reversed(links))
+
+    def repair_of(self, id: BranchId) -> BranchId | None:
+        """The repair that follows this attempt; None when there is none."""
+        repairs = (child for child in self.children(id) if self.nodes[child].operator == "repair")
+        return next(repairs, None)
+
+    def hint_for(self, round: int) -> str:
+        """The person's words for one round, oldest first, a line each."""
+        return "\n".join(hint.text for hint in self.hints if hint.round == round)
+
+    @property
+    def gate(self) -> Gate:
+        """``closed`` before the session, ``working``, ``asking`` the person, or ``stopped``."""
+        if self.opened is None:
+            return "closed"
+        if self.stopped is not None:
+            return "stopped"
+        manual = self.opened.policy.review == "manual"
+        waits = manual and not self.round_open and self.round >= self.rounds_allowed
+        return "asking" if waits else "working"
+
+
+def _change(node: Node, event: BranchEvent) -> Node:
+    """Node after an event about it."""
+    match event:
+        case KernelWritten(draft=draft):
+            return replace(node, draft=draft, stage="done" if node.settled else "waiting")
+        case BranchAbandoned(reason=reason, duplicate_of=twin):
+            return replace(node, abandoned=reason or "abandoned", duplicate_of=twin, stage="done")
+        case StageEntered(stage=stage):
+            return node if node.settled else replace(node, stage=stage)
+        case KernelJudged(evaluation=evaluation, explanation=explanation):
+            return replace(node, evaluation=evaluation, explanation=explanation, stage="done")
+        case LessonLearnt():
+            return replace(node, lesson=event)
+        case BranchApproved(undo=undo):
+            return replace(node, approved=not undo)
+        case BranchPruned(undo=undo, reason=reason):
+            return replace(node, pruned=not undo, prune_reason="" if undo else reason)
+        case _:
+            assert_never(event)
+
+
+def fold(events: Iterable[Event], tree: Tree | None = None) -> Tree:
+    """Tree after all events, from an empty one or from ``tree``."""
+    tree = Tree() if tree is None else tree
+    for event in events:
+        tree = tree.apply(event)
+    return tree
+
+
+def natural_order(id: BranchId) -> tuple[str | int, ...]:
+    """Sort key of an id: ``b2`` before ``b10``, ``b2.1`` after ``b2``."""
+    # Split at numbers: text and numbers alternate, so that like is compared with like.
+    return tuple(int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", id)))

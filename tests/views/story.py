@@ -1,0 +1,335 @@
+"""A hand-made session of softmax with every kind of verdict, for the tests of the views."""
+
+from __future__ import annotations
+
+import math
+
+from workbench.events import (
+    AgentFailed,
+    BranchAbandoned,
+    BranchApproved,
+    BranchProposed,
+    BranchPruned,
+    Event,
+    HintGiven,
+    KernelJudged,
+    KernelWritten,
+    LessonLearnt,
+    RoundEnded,
+    RoundStarted,
+    SessionOpened,
+    StageEntered,
+)
+from workbench.model import (
+    H100,
+    AccessSite,
+    Branch,
+    BranchId,
+    Case,
+    CaseTime,
+    Check,
+    CompileFailed,
+    CompileReport,
+    Counts,
+    Diagnostic,
+    Difference,
+    Draft,
+    Evaluation,
+    Graph,
+    Hazard,
+    Hypothesis,
+    Kernel,
+    Mismatch,
+    Operator,
+    Outcome,
+    OutputSpec,
+    Passed,
+    PlanFacts,
+    Problem,
+    Ref,
+    Resources,
+    Sampler,
+    Stage,
+    TensorSpec,
+    TimedOut,
+    Vector,
+    WorstEntry,
+)
+from workbench.policy import Policy
+from workbench.tree import Tree, fold
+
+KERNEL = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    require(x.dtype == f32 and x.is_contiguous, "contiguous float32 only")
+    y = empty_like(x)
+    launch("softmax_rows<{block}>", grid=rows, block={block}, args=[x, y, cols])
+    return y
+*/
+// Technique: one block a row, {width} floats a load.
+template <int BLOCK>
+__global__ void softmax_rows(const float* __restrict__ x, float* __restrict__ y, int cols) {{
+    __shared__ float partial[BLOCK / 32];
+    const float* row = x + (size_t)blockIdx.x * cols;
+    float top = -INFINITY;
+    for (int i = threadIdx.x; i < cols; i += BLOCK) top = fmaxf(top, row[i]);  // pass 1: the maximum
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += BLOCK) sum += expf(row[i] - top);  // pass 2: the sum
+    sum = block_sum<BLOCK>(sum, partial);
+    for (int i = threadIdx.x; i < cols; i += BLOCK) y[blockIdx.x * cols + i] = expf(row[i] - top) / sum;
+}}
+"""
+
+
+def problem() -> Problem:
+    """Row softmax at two declared shapes."""
+    output = OutputSpec(dtype="f32", dims=("s0", "s1"))
+    return Problem(
+        name="softmax",
+        source="import torch\n\ndef softmax(x):\n    return torch.softmax(x, dim=1)\n",
+        entry="softmax",
+        kind="function",
+        tensors=(
+            TensorSpec(
+                name="x", role="input", dtype="f32", dims=("s0", "s1"), sampler=Sampler(kind="normal")
+            ),
+        ),
+        signature=("x",),
+        symbols=("s0", "s1"),
+        outputs=(output,),
+        cases=(
+            Case(label="4096x32768", sizes=(("s0", 4096), ("s1", 32768))),
+            Case(label="64x131072", sizes=(("s0", 64), ("s1", 131072))),
+        ),
+        graph=Graph(nodes=(), outputs=(Ref(ref="softmax"),)),
+    )
+
+
+def kernel(block: int, width: int) -> Kernel:
+    """One of the story's kernels."""
+    return Kernel(source=KERNEL.format(block=block, width=width))
+
+
+def card(title: str, technique: str, vector: Vector, factor: float) -> Hypothesis:
+    """A hypothesis about memory."""
+    return Hypothesis(
+        title=title,
+        bottleneck="memory",
+        cause="Three passes read each row three times; the last two come from L2 at best.",
+        evidence=(
+            "1.61 GB planned where 1.07 GB would do (plan)",
+            "31% of copy bandwidth (roofline model)",
+        ),
+        fix="Keep the row in registers between the passes and move four floats with each load.",
+        technique=technique,
+        predicted_factor=factor,
+        risk="More registers a thread: fewer warps to hide latency.",
+        vector=vector,
+    )
+
+
+def _times(factor: float) -> tuple[CaseTime, ...]:
+    return tuple(
+        CaseTime(
+            case=case,
+            source="model",
+            time_us=compile_us / factor,
+            baselines=(("eager", eager_us), ("compile", compile_us)),
+            floor_us=floor_us,
+        )
+        for case, eager_us, compile_us, floor_us in (
+            ("4096x32768", 1090.0, 712.5, 357.0),
+            ("64x131072", 68.0, 60.0, 24.6),
+        )
+    )
+
+
+def _check(inputs: str, ratio: float, pattern: str = "") -> Check:
+    heat = tuple(tuple(ratio * abs(math.sin(3 * i + j)) ** 4 for j in range(16)) for i in range(16))
+    worst = (WorstEntry(index=(3, 127), expected=0.00781, got=math.nan if ratio > 1 else 0.0078100001),)
+    found = Difference(
+        max_abs=2.4e-7 * ratio,
+        max_ratio=ratio,
+        wrong_fraction=0.031 if ratio > 1 else 0.0,
+        worst=worst,
+        pattern=pattern,
+        heatmap=heat,
+    )
+    return Check(case="7x129", inputs=inputs, seed=1, differences=(found,))
+
+
+def evaluation(source: Kernel, outcome: Outcome, factor: float = 1.0, ratio: float = 0.21) -> Evaluation:
+    """A judgement as the emulator would give it."""
+    compiled = isinstance(outcome, CompileFailed)
+    passed = isinstance(outcome, Passed)
+    report = CompileReport(
+        arch="sm_90a",
+        kernels=(
+            Resources(
+                kernel="softmax_rows<256>",
+                registers=32,
+                shared_bytes=32,
+                spill_store_bytes=0,
+                spill_load_bytes=0,
+                stack_bytes=0,
+            ),
+        ),
+        seconds=0.21,
+        cached=False,
+        nvrtc="13.0",
+    )
+    facts = PlanFacts(
+        case="4096x32768",
+        launches=1,
+        kernels=("softmax_rows<256>",),
+        bytes_min=1073741824,
+        bytes_plan=1610612736,
+        workspace_bytes=0,
+    )
+    site = AccessSite(
+        line=15, space="global", kind="load", width_bytes=4, requests=64, transactions=512,
+        ideal_transactions=256,
+    )  # fmt: skip
+    counts = Counts(
+        case="7x129", launches=1, sectors=1024, ideal_sectors=512, load_bytes=10836, store_bytes=3612,
+        barriers=14, sites=(site,),
+    )  # fmt: skip
+    checks = (
+        _check("normal", ratio / 2),
+        _check("scale 64", ratio, "the last 3 columns" if ratio > 1 else ""),
+    )
+    return Evaluation(
+        kernel=source.digest,
+        device="emulator",
+        target=H100.name,
+        outcome=outcome,
+        compiled=None if compiled else report,
+        facts=() if compiled else (facts,),
+        checks=() if compiled else checks,
+        counts=(counts,) if passed else (),
+        times=_times(factor) if passed else (),
+        seconds=(("compile", 0.25), ("run", 1.75)),
+    )
+
+
+def _branch(id: str, parents: str, round: int, operator: Operator, hypothesis: Hypothesis) -> BranchProposed:
+    author = "person" if operator == "edit" else "playbook"
+    parent_ids = tuple(BranchId(name) for name in parents.split())
+    return BranchProposed(
+        branch=Branch(
+            id=BranchId(id), parents=parent_ids, round=round, operator=operator, hypothesis=hypothesis,
+            author=author,
+        )
+    )  # fmt: skip
+
+
+def _written(id: str, block: int, width: int, vector: Vector) -> KernelWritten:
+    return KernelWritten(branch=BranchId(id), draft=Draft(kernel=kernel(block, width), vector=vector))
+
+
+def _judged(id: str, block: int, width: int, outcome: Outcome, factor: float = 1.0) -> KernelJudged:
+    ratio = 37.5 if isinstance(outcome, Mismatch) else 0.21
+    said = "The tail of each row is left out: the loop stops before cols." if ratio > 1 else ""
+    found = evaluation(kernel(block, width), outcome, factor, ratio)
+    return KernelJudged(branch=BranchId(id), evaluation=found, explanation=said)
+
+
+SCALAR: Vector = (("load_width", "1"), ("threads_per_row", "block"))
+FLOAT4: Vector = (("load_width", "4"), ("threads_per_row", "block"))
+CACHED: Vector = (("load_width", "4"), ("row_cache", "registers"), ("threads_per_row", "block"))
+
+UNKNOWN_NAME = Diagnostic(
+    line=17, column=12, message='identifier "block_sun" is undefined',
+    caret="    sum = block_sun<BLOCK>(sum, partial);\n          ^",
+)  # fmt: skip
+
+
+def _first_round() -> tuple[Event, ...]:
+    return (
+        RoundStarted(round=1),
+        _branch("b1", "", 1, "seed", card("One block a row, three passes", "threads_per_row", SCALAR, 1.0)),
+        _branch("b2", "", 1, "seed", card("One warp a row", "threads_per_row", SCALAR, 1.0)),
+        _branch("b3", "", 1, "seed", card("Read four floats at a time", "load_width", FLOAT4, 1.4)),
+        _written("b1", 256, 1, SCALAR),
+        _judged("b1", 256, 1, Passed(), 1.21),
+        _written("b2", 32, 1, SCALAR),
+        _judged("b2", 32, 1, Passed(), 0.84),
+        _written("b3", 128, 4, FLOAT4),
+        _judged("b3", 128, 4, CompileFailed(stage="nvrtc", diagnostics=(UNKNOWN_NAME,))),
+        _branch("b3.1", "b3", 1, "repair", card("Read four floats at a time", "load_width", FLOAT4, 1.4)),
+        _written("b3.1", 256, 4, FLOAT4),
+        _judged("b3.1", 256, 4, Passed(not_covered=("7x129",)), 1.62),
+        RoundEnded(round=1, best=BranchId("b3.1"), score=1.62),
+    )
+
+
+def _second_round() -> tuple[Event, ...]:
+    wrong = Mismatch(
+        case="7x129", message="element [3, 127] is NaN where 0.00781 is right; 3.1% of 903 elements are wrong"
+    )
+    outside = Hazard(
+        hazard="out_of_bounds",
+        case="1x1",
+        line=15,
+        message="thread 255 of block 0 reads 4 bytes past the end of x",
+    )
+    return (
+        BranchApproved(branch=BranchId("b3.1"), by="person"),
+        HintGiven(text="try <b>registers</b>", by="person"),
+        RoundStarted(round=2),
+        _branch("b4", "b3.1", 2, "refine", card("Keep the row in registers", "row_cache", CACHED, 1.5)),
+        _branch("b5", "b3.1", 2, "rewrite", card("One pass with a running maximum", "online", FLOAT4, 1.3)),
+        _branch("b6", "b1", 2, "refine", card("More items a thread", "items", SCALAR, 1.1)),
+        _branch("b7", "b1 b2", 2, "crossover", card("A block a row, a warp's tail", "items", SCALAR, 1.1)),
+        _written("b4", 512, 4, CACHED),
+        _judged("b4", 512, 4, Passed(), 1.94),
+        LessonLearnt(
+            branch=BranchId("b4"), expected_factor=1.5, actual_factor=1.2,
+            lesson="Registers pay off for long rows; expected 1.50x, found 1.20x.",
+        ),
+        _written("b5", 64, 4, FLOAT4),
+        _judged("b5", 64, 4, wrong),
+        _written("b6", 1024, 1, SCALAR),
+        _judged("b6", 1024, 1, outside),
+        BranchAbandoned(branch=BranchId("b7"), reason="same kernel as b1", duplicate_of=BranchId("b1")),
+        BranchPruned(branch=BranchId("b6"), by="person", reason="reads outside"),
+        RoundEnded(round=2, best=BranchId("b4"), score=1.94),
+    )  # fmt: skip
+
+
+def _stage(id: str, stage: Stage) -> StageEntered:
+    return StageEntered(branch=BranchId(id), stage=stage)
+
+
+def _third_round() -> tuple[Event, ...]:
+    slow = TimedOut(case="64x131072", limit_s=20.0)
+    return (
+        RoundStarted(round=3),
+        BranchApproved(branch=BranchId("b4"), by="person"),
+        _branch("b8", "b4", 3, "refine", card("Persistent grid", "persistent", CACHED, 1.1)),
+        _branch("b9", "b4 b1", 3, "crossover", card("Registers and a block a row", "items", CACHED, 1.1)),
+        _branch("b10", "b3.1", 3, "refine", card("Streaming loads", "streaming", FLOAT4, 1.05)),
+        _branch("e1", "b4", 3, "edit", card("edit of b4", "", (), 1.0)),
+        _written("e1", 16, 4, ()),
+        _judged("e1", 16, 4, slow),
+        _written("b8", 640, 4, CACHED),
+        _stage("b8", "running"),
+        _written("b9", 768, 4, CACHED),
+        _stage("b9", "compiling"),
+        _stage("b10", "writing"),
+        AgentFailed(role="reasoner", message="no further hypothesis for <b2>"),
+    )
+
+
+def events(rounds: int = 3) -> tuple[Event, ...]:
+    """The journal up to a round; the third is in flight."""
+    opened = SessionOpened(
+        version="0.1.0", problem=problem(), policy=Policy(), target=H100, device="emulator", brain="playbook"
+    )
+    story = ((opened,), _first_round(), _second_round(), _third_round())
+    return tuple(event for part in story[: rounds + 1] for event in part)
+
+
+def tree(rounds: int = 3) -> Tree:
+    """The folded story."""
+    return fold(events(rounds))

@@ -1,0 +1,189 @@
+"""An evaluation as plain JSON: compile report, checks, heatmap, counts, times. Words and numbers only.
+
+Every number is finite or a word (``nan``, ``inf``), so that any JSON reader takes it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from workbench.model import (
+    CaseTime,
+    Check,
+    CompileFailed,
+    Counts,
+    Diagnostic,
+    Difference,
+    Evaluation,
+    LaunchFailed,
+    Outcome,
+    Passed,
+    PlanFacts,
+    Resources,
+)
+from workbench.views.phrases import bytes_text, error_text, factor_text, number, time_text
+
+Json = dict[str, Any]
+
+HEAT_EDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
+"""Upper ends of the heatmap's levels, as error over bound: up to level 4 the error is allowed."""
+HEAT_NAN = 8
+
+
+def heat_level(ratio: float) -> int:
+    """0 exact, 1..4 within the bound, 5..7 beyond it, 8 not a number."""
+    if math.isnan(ratio):
+        return HEAT_NAN
+    return 0 if ratio == 0 else 1 + sum(ratio > edge for edge in HEAT_EDGES)
+
+
+def diagnostics(outcome: Outcome | None, evaluation: Evaluation | None) -> list[Json]:
+    """Errors of a failed plan, compilation or launch, else the compiler's warnings."""
+    found: tuple[Diagnostic, ...] = ()
+    if isinstance(outcome, CompileFailed | LaunchFailed):
+        found = outcome.diagnostics
+    elif evaluation and evaluation.compiled:
+        found = evaluation.compiled.warnings
+    return [entry.model_dump() for entry in found]
+
+
+def verdict_message(outcome: Outcome) -> str:
+    """One sentence on what went wrong, or on what the pass covers."""
+    match outcome:
+        case CompileFailed(diagnostics=found) | LaunchFailed(diagnostics=found):
+            first = found[0] if found else None
+            return f"line {first.line}: {first.message}" if first else ""
+        case Passed(not_covered=missing, deterministic=steady):
+            words = [f"does not cover {', '.join(missing)}"] if missing else []
+            return "; ".join(words + ([] if steady else ["not bit-equal from run to run"]))
+        case _:
+            return outcome.message or f"no answer within {getattr(outcome, 'limit_s', 0):g} s"
+
+
+def compile_json(evaluation: Evaluation) -> Json | None:
+    """The compiler's report, or None when nothing compiled."""
+    report = evaluation.compiled
+    if report is None:
+        return None
+    return {
+        "arch": report.arch,
+        "nvrtc": report.nvrtc,
+        "seconds": round(report.seconds, 3),
+        "cached": report.cached,
+        "kernels": [_resources(entry) for entry in report.kernels],
+    }
+
+
+def _resources(entry: Resources) -> Json:
+    return {
+        "kernel": entry.kernel,
+        "consts": ", ".join(f"{name}={value}" for name, value in entry.consts),
+        "registers": entry.registers,
+        "shared": bytes_text(entry.shared_bytes),
+        "spill_bytes": entry.spill_store_bytes + entry.spill_load_bytes,
+        "stack_bytes": entry.stack_bytes,
+        "barriers": entry.barriers,
+    }
+
+
+def check_json(check: Check) -> Json:
+    """One correctness run in a row."""
+    ratio = max((d.max_ratio for d in check.differences), default=None)
+    absolute = max((d.max_abs for d in check.differences), default=None)
+    return {
+        "case": check.case,
+        "inputs": check.inputs,
+        "seed": check.seed,
+        "covered": check.covered,
+        "ok": bool(check.covered and ratio is not None and ratio <= 1),
+        "max_abs": error_text(absolute),
+        "ratio": error_text(ratio),
+        "note": check.note,
+    }
+
+
+def worst_difference(evaluation: Evaluation) -> Json | None:
+    """The comparison with the largest error over bound, with its heatmap and worst entries."""
+    pairs = [(check, found) for check in evaluation.checks for found in check.differences]
+    if not pairs:
+        return None
+    check, found = max(pairs, key=lambda pair: _badness(pair[1]))
+    return {
+        "check": f"{check.case}, {check.inputs}, seed {check.seed}",
+        "output": found.output,
+        "max_abs": number(found.max_abs),
+        "max_ratio": number(found.max_ratio),
+        "wrong_percent": round(100 * found.wrong_fraction, 2),
+        "pattern": found.pattern,
+        "worst": [
+            {"index": list(e.index), "expected": number(e.expected), "got": number(e.got)}
+            for e in found.worst[:10]
+        ],
+        "heatmap": [[heat_level(ratio) for ratio in row] for row in found.heatmap],
+    }
+
+
+def _badness(difference: Difference) -> float:
+    return math.inf if math.isnan(difference.max_ratio) else difference.max_ratio
+
+
+def counts_json(counts: Counts) -> Json:
+    """Emulator counts of one case; ``sector_ratio`` is sectors over the least possible."""
+    return {
+        "case": counts.case,
+        "launches": counts.launches,
+        "sectors": counts.sectors,
+        "sector_ratio": round(counts.sectors / counts.ideal_sectors, 2) if counts.ideal_sectors else None,
+        "loads": bytes_text(counts.load_bytes),
+        "stores": bytes_text(counts.store_bytes),
+        "barriers": counts.barriers,
+        "lines": [
+            {
+                "line": site.line,
+                "words": f"{site.space} {site.kind}, {site.width_bytes} B a thread",
+                "requests": site.requests,
+                "per_request": round(site.transactions / site.requests, 2) if site.requests else None,
+                "ideal": round(site.ideal_transactions / site.requests, 2) if site.requests else None,
+            }
+            for site in counts.sites
+        ],
+    }
+
+
+def facts_json(facts: PlanFacts) -> Json:
+    """What the plan alone says about one case."""
+    return {
+        "case": facts.case,
+        "launches": facts.launches,
+        "kernels": list(facts.kernels),
+        "least": bytes_text(facts.bytes_min),
+        "planned": bytes_text(facts.bytes_plan),
+        "workspace": bytes_text(facts.workspace_bytes),
+        "library": list(facts.library_calls),
+        "library_percent": round(100 * facts.library_share),
+    }
+
+
+def time_json(time: CaseTime) -> Json:
+    """One case's time with its baselines; ``source`` is ``model`` or ``measured``."""
+    return {
+        "case": time.case,
+        "source": time.source,
+        "time_us": number(time.time_us),
+        "time": time_text(time.time_us),
+        "floor_us": number(time.floor_us),
+        "floor": time_text(time.floor_us),
+        "speedup": factor_text(time.speedup),
+        "roofline_percent": round(100 * time.roofline_share),
+        "bound": time.bound,
+        "baselines": [
+            {"name": name, "time_us": number(us), "time": time_text(us)} for name, us in time.baselines
+        ],
+        "note": time.note,
+    }
+
+
+def source_of_times(evaluation: Evaluation | None) -> str:
+    """``model``, ``measured``, or empty when nothing was timed."""
+    return evaluation.times[0].source if evaluation and evaluation.times else ""

@@ -1,0 +1,210 @@
+"""The tree as small JSON rows: all that a view may know at a glance. Pure; golden-tested.
+
+What one branch shows when it is opened lies in detail.py. Nothing here is NaN or infinite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.events import SessionOpened
+from workbench.model import BranchId, Problem, TensorSpec
+from workbench.tree import Node, Tree
+from workbench.views.numbers import source_of_times
+from workbench.views.phrases import duration_text, factor_text, plural
+from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, look_of
+
+Json = dict[str, Any]
+TITLE_LENGTH = 160
+
+
+def project(tree: Tree) -> Json:
+    """Header, progress and one row a branch, parents before children."""
+    order = list(walk(tree))
+    best = tree.best()
+    return {
+        **_header(tree),
+        "state": state_json(tree),
+        "progress": progress_json(tree),
+        "counts": _counts(tree),
+        "best": _best(tree, best),
+        "hints": [{"round": hint.round, "text": hint.text} for hint in tree.hints],
+        "messages": [f"{failure.role}: {failure.message}" for failure in tree.failures],
+        "undoable": any(node.approved or node.pruned for node in tree.nodes.values()),
+        "rows": [row_json(tree, node, depth, best) for node, depth in order],
+    }
+
+
+def walk(tree: Tree) -> Iterator[tuple[Node, int]]:
+    """Every branch with its depth, each parent right before its children."""
+    below: dict[BranchId | None, list[BranchId]] = {}
+    for id, node in tree.nodes.items():
+        below.setdefault(node.branch.parents[0] if node.branch.parents else None, []).append(id)
+    pending = [(id, 0) for id in reversed(below.get(None, []))]
+    while pending:
+        id, depth = pending.pop()
+        yield tree.nodes[id], depth
+        pending += [(child, depth + 1) for child in reversed(below.get(id, []))]
+
+
+def row_json(tree: Tree, node: Node, depth: int, best: BranchId | None) -> Json:
+    """One branch on one line."""
+    look = look_at(node, best)
+    return {
+        "id": node.id,
+        "parents": list(node.branch.parents),
+        "depth": depth,
+        "children": len(tree.children(node.id)),
+        "operator": node.operator,
+        "round": node.branch.round,
+        "author": node.branch.author,
+        "stage": node.stage,
+        "verdict": node.verdict,
+        "words": words_of(node),
+        "symbol": look.symbol,
+        "shape": look.shape,
+        "tone": look.tone,
+        "title": node.branch.hypothesis.title[:TITLE_LENGTH],
+        "score": round(node.score, 4) if node.passed else None,
+        "label": score_label(node),
+        "approved": node.approved,
+        "pruned": tree.is_pruned(node.id),
+        "best": node.id == best,
+    }
+
+
+def look_at(node: Node, best: BranchId | None = None) -> Look:
+    """Shape, tone and words of a branch at its present stage."""
+    if node.id == best:
+        return BEST
+    if node.abandoned:
+        return DUPLICATE if node.duplicate_of else ABANDONED
+    return look_of(node.evaluation.outcome) if node.evaluation else STAGES[node.stage]
+
+
+def words_of(node: Node) -> str:
+    """The verdict or the stage in words; a duplicate names its twin."""
+    return f"same as {node.duplicate_of}" if node.duplicate_of else look_at(node).words
+
+
+def score_label(node: Node) -> str:
+    """``1.87x (model)``; empty for a kernel that is not correct or not timed."""
+    source = source_of_times(node.evaluation)
+    return f"{factor_text(node.score)} ({source})" if node.passed and source else ""
+
+
+def _header(tree: Tree) -> Json:
+    opened = tree.opened
+    if opened is None:
+        return {"problem": {"name": "", "cases": [], "tensors": [], "notes": []}, "subtitle": "", "round": 0}
+    return {
+        "problem": _problem(opened.problem),
+        "device": opened.device,
+        "target": opened.target.name,
+        "brain": opened.brain,
+        "review": opened.policy.review,
+        "subtitle": _subtitle(opened),
+        "round": tree.round,
+        "rounds_allowed": tree.rounds_allowed,
+    }
+
+
+def _problem(problem: Problem) -> Json:
+    return {
+        "name": problem.name,
+        "contract": problem.contract,
+        "cases": [case.label for case in problem.cases],
+        "tensors": [_tensor(spec) for spec in problem.tensors],
+        "notes": list(problem.notes),
+    }
+
+
+def _tensor(spec: TensorSpec) -> str:
+    return f"{spec.name}: {spec.dtype}[{', '.join(map(str, spec.dims))}]"
+
+
+def _subtitle(opened: SessionOpened) -> str:
+    """Who works, where, and whether times are measured."""
+    clock = "times are measured" if opened.device == "cuda" else "times are a roofline model"
+    return (
+        f"{opened.brain} on the {opened.device} for {opened.target.name}; {clock}; {opened.problem.contract}"
+    )
+
+
+def state_json(tree: Tree) -> Json:
+    """``opening``, ``running``, ``waiting`` for the person, or ``stopped``, in words."""
+    match tree.gate:
+        case "closed":
+            return {"kind": "opening", "tone": "busy", "words": "reading the problem"}
+        case "stopped":
+            reason = tree.stopped.reason if tree.stopped else ""
+            return {"kind": "stopped", "tone": "quiet", "words": f"stopped: {reason}"}
+        case "asking":
+            words = f"round {tree.round} is done: approve, prune, hint, then Next round"
+            return {"kind": "waiting", "tone": "best", "words": words}
+        case "working":
+            words = f"round {tree.round} of {max(tree.round, tree.rounds_allowed)}{_stages(tree)}"
+            return {"kind": "running", "tone": "busy", "words": words}
+
+
+def _stages(tree: Tree) -> str:
+    busy = Counter(node.stage for node in tree.nodes.values() if not node.settled)
+    return ": " + ", ".join(f"{count} {stage}" for stage, count in busy.items()) if busy else ""
+
+
+def progress_json(tree: Tree) -> Json:
+    """Branches settled of those expected, and the time left at the pace so far."""
+    settled = sum(node.settled for node in tree.nodes.values())
+    expected = settled if tree.gate in ("asking", "stopped") else _expected(tree)
+    eta = _eta_s(tree, expected - settled)
+    words = f"{settled} of {plural(expected, 'branch')} judged"
+    return {
+        "settled": settled,
+        "expected": expected,
+        "percent": round(100 * settled / expected) if expected else 0,
+        "eta_s": eta,
+        "words": f"{words} · {duration_text(eta)} left" if eta else words,
+    }
+
+
+def _expected(tree: Tree) -> int:
+    """Branches there will be if every round allowed is filled; repairs are not foreseen."""
+    if tree.opened is None:
+        return 0
+    policy = tree.opened.policy
+    in_round = sum(node.branch.round == tree.round for node in tree.nodes.values())
+    wide = policy.seeds if tree.round == 1 else policy.parents * policy.hypotheses
+    missing = max(0, wide - in_round) if tree.round_open else 0
+    for number in range(tree.round + 1, tree.rounds_allowed + 1):
+        missing += policy.seeds if number == 1 else policy.parents * policy.hypotheses
+    return max(len(tree.nodes), min(policy.branches, len(tree.nodes) + missing))
+
+
+def _eta_s(tree: Tree, missing: int) -> float | None:
+    """Mean wall time of a judgement so far, times what is missing, over branches in flight at once."""
+    spent = [sum(s for _, s in n.evaluation.seconds) for n in tree.nodes.values() if n.evaluation]
+    if not spent or missing <= 0 or tree.opened is None:
+        return None
+    return round(sum(spent) / len(spent) * missing / max(1, tree.opened.policy.parallel), 1)
+
+
+def _counts(tree: Tree) -> Json:
+    nodes = tree.nodes.values()
+    passed = sum(node.passed for node in nodes)
+    judged = sum(node.evaluation is not None for node in nodes)
+    return {
+        "branches": len(tree.nodes),
+        "passed": passed,
+        "failed": judged - passed,
+        "abandoned": sum(bool(node.abandoned) for node in nodes),
+        "in_flight": sum(not node.settled for node in nodes),
+    }
+
+
+def _best(tree: Tree, best: BranchId | None) -> Json | None:
+    if best is None:
+        return None
+    node = tree.nodes[best]
+    return {"id": best, "title": node.branch.hypothesis.title[:TITLE_LENGTH], "label": score_label(node)}

@@ -1,0 +1,183 @@
+// The panel: state of the screen (selection, tab, folds, drafts) and messages to Python. Nothing is decided here.
+
+class Panel {
+  constructor(model, el) {
+    this.model = model;
+    this.uid = `wb-${Math.random().toString(36).slice(2, 9)}`;
+    this.shapes = model.get("shapes");
+    this.details = new Map();
+    this.folded = new Set();
+    this.openChips = new Set();
+    this.tab = "card";
+    this.selected = null;
+    this.followsBest = true;
+    this.build(el);
+    model.on("change:view", this.onView = () => this.update());
+    model.on("msg:custom", this.onMessage = (message) => this.receive(message));
+    this.update();
+  }
+
+  get view() { return this.model.get("view"); }
+
+  build(el) {
+    this.head = h("header", { class: "head" });
+    this.note = h("div", { class: "note", role: "status", "aria-live": "polite" });
+    this.tree = h("div", { class: "tree", role: "tree", "aria-label": "Branches", onkeydown: (event) => treeKeys(this, this.view, event) });
+    this.card = h("section", { class: "card", tabindex: -1, "aria-label": "Selected branch" });
+    // The notebook must not hear keys meant for the panel: x would cut the cell.
+    this.root = h("div", { class: "wb wb-panel", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() },
+      this.head, this.gate(), this.note, h("div", { class: "split" }, this.tree, this.card));
+    el.append(this.root);
+  }
+
+  gate() {
+    this.hint = h("input", { type: "text", placeholder: "A hint for the next round, in your words", "aria-label": "Hint for the next round", maxlength: 2000,
+      onkeydown: (event) => event.key === "Enter" && this.sendHint() });
+    this.count = h("input", { type: "number", min: 1, max: 20, value: 3, "aria-label": "Number of rounds", class: "count" });
+    const button = (label, title, act, cls) => h("button", { type: "button", title, class: cls, onclick: act }, label);
+    this.stop = button("Stop", "Finish what is running and plan no more", () => this.send({ type: "stop" }));
+    this.undo = button("Undo", "Take back your last approve or prune", () => this.send({ type: "undo" }));
+    return h("div", { class: "gate", role: "toolbar", "aria-label": "Steer the search" },
+      this.hint, button("Send hint", "Read by the reasoner before the next round", () => this.sendHint()),
+      h("span", { class: "space" }), this.undo,
+      button("Next round", "Run one more round", () => this.send({ type: "rounds", rounds: 1 }), "primary"),
+      h("span", { class: "joined" }, button("Run rounds:", "Run this many more rounds", () => this.send({ type: "rounds", rounds: Number(this.count.value) })), this.count),
+      this.stop);
+  }
+
+  send(message) {
+    this.say("");
+    this.model.send(message);
+  }
+
+  say(text) { this.note.textContent = text; }
+
+  sendHint() {
+    const text = this.hint.value.trim();
+    if (!text) return this.hint.focus();
+    this.send({ type: "hint", text });
+    this.hint.value = "";
+  }
+
+  approve(row) { if (row) this.send({ type: "approve", branch: row.id, undo: row.approved }); }
+
+  prune(row) { if (row) this.send({ type: "prune", branch: row.id, undo: row.pruned }); }
+
+  startEdit(row) {
+    const detail = row && this.details.get(row.id);
+    if (!detail?.lines) return this.say("There is no kernel to edit yet.");
+    this.draft = { branch: row.id, text: detail.lines.map((runs) => runs.map(([, text]) => text).join("")).join("\n") };
+    this.tab = "source";
+    this.drawCard();
+    this.card.querySelector("textarea")?.focus();
+  }
+
+  saveEdit() {
+    this.send({ type: "edit", branch: this.draft.branch, source: this.draft.text });
+    this.cancelEdit();
+  }
+
+  cancelEdit() {
+    this.draft = null;
+    this.drawCard();
+  }
+
+  select(id, chosen = false) {
+    if (chosen) this.followsBest = false;
+    this.selected = id;
+    if (!this.details.has(id)) this.model.send({ type: "select", branch: id });
+    drawTree(this, this.view);
+    this.drawCard();
+  }
+
+  receive(message) {
+    if (message.type === "detail") {
+      this.details.set(message.branch, message.detail);
+      if (message.branch === this.selected && this.draft?.branch !== this.selected) this.drawCard();
+    } else if (message.type === "said") this.say(message.text);
+  }
+
+  update() {
+    const view = this.view;
+    if (!view.rows) return;
+    this.drawHead(view);
+    const known = view.rows.some((row) => row.id === this.selected);
+    const wanted = view.best?.id ?? view.rows[0]?.id ?? null;
+    if (wanted && (!known || (this.followsBest && wanted !== this.selected && !this.draft))) this.select(wanted);
+    else drawTree(this, view);
+    this.updateActions();
+  }
+
+  drawHead(view) {
+    const { problem, progress, state } = view;
+    this.head.replaceChildren(
+      h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
+      h("div", { class: "soft" }, view.subtitle),
+      h("div", { class: "progress" },
+        h("span", { class: `verdict tone-${state.tone}` }, state.words),
+        h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
+          h("div", { style: `width:${progress.percent}%` })),
+        h("span", { class: "soft" }, progress.words)),
+      ...view.messages.map((text) => h("div", { class: "diagnostic-card error" }, text)));
+    this.stop.disabled = state.kind !== "running" && state.kind !== "waiting";
+    this.undo.disabled = !view.undoable;
+  }
+
+  row() { return this.view.rows.find((row) => row.id === this.selected); }
+
+  updateActions() {
+    const row = this.row();
+    if (!row || !this.actions) return;
+    const [approve, prune] = this.actions;
+    approve.textContent = row.approved ? "Approved ✓" : "Approve";
+    approve.setAttribute("aria-pressed", String(row.approved));
+    prune.textContent = row.pruned ? "Pruned ✓" : "Prune";
+    prune.setAttribute("aria-pressed", String(row.pruned));
+  }
+
+  drawCard() {
+    const detail = this.details.get(this.selected);
+    if (!detail) return this.card.replaceChildren(h("p", { class: "soft empty" }, this.selected ? "Asking the kernel for this branch…" : "Select a branch."));
+    const focused = this.card.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    const row = detail.row;
+    const button = (key, title, act) => h("button", { type: "button", title, "data-key": key, onclick: act });
+    this.actions = [button("approve", "Make it a parent of the next round (a)", () => this.approve(this.row())),
+      button("prune", "No more children from it or from below it (p)", () => this.prune(this.row()))];
+    const body = h("div", { class: "body", role: "tabpanel", id: `${this.uid}-body`, "aria-label": TABS[this.tab] }, DRAW[this.tab](detail, this));
+    this.card.replaceChildren(
+      h("div", { class: `card-head tone-${row.tone}` }, glyph(this.shapes, row),
+        h("div", { class: "grow" }, h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title),
+          h("div", {}, h("span", { class: "verdict" }, row.words), row.label && ` · ${row.label}`, h("span", { class: "soft" }, ` · ${detail.origin}`))),
+        h("div", { class: "actions" }, this.actions, h("button", { type: "button", title: "Change the kernel by hand (e)", "data-key": "edit", onclick: () => this.startEdit(row) }, "Edit"))),
+      h("div", { class: "tabs", role: "tablist", onkeydown: (event) => this.tabKeys(event) }, Object.entries(TABS).map(([key, label]) => h("button", {
+        type: "button", role: "tab", "aria-selected": String(key === this.tab), "aria-controls": `${this.uid}-body`, tabindex: key === this.tab ? 0 : -1, "data-key": key,
+        onclick: () => this.open(key) }, label))),
+      body);
+    this.updateActions();
+    if (focused) this.card.querySelector(`[data-key="${focused}"]`)?.focus();
+  }
+
+  open(tab) {
+    this.tab = tab;
+    this.drawCard();
+    this.card.querySelector(`[data-key="${tab}"]`)?.focus();
+  }
+
+  tabKeys(event) {
+    const keys = Object.keys(TABS);
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step) this.open(keys[(keys.indexOf(this.tab) + step + keys.length) % keys.length]);
+  }
+
+  close() {
+    this.model.off("change:view", this.onView);
+    this.model.off("msg:custom", this.onMessage);
+  }
+}
+
+export default {
+  render({ model, el }) {
+    const panel = new Panel(model, el);
+    return () => panel.close();
+  },
+};

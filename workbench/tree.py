@@ -205,9 +205,10 @@ class Tree:
             until = allowed if rounds > 0 else self.requested_until
             return replace(self, rounds_allowed=allowed, requested_until=until)
         until = self.round + rounds
-        return replace(
-            self, stopped=None, requested_until=until, rounds_allowed=max(self.rounds_allowed, until)
-        )
+        allowed = max(self.rounds_allowed, until)
+        # A reasoner that failed or ran dry in the last round is asked again.
+        answered = self.answered if self.round_open else ()
+        return replace(self, stopped=None, requested_until=until, rounds_allowed=allowed, answered=answered)
 
     def _with(self, node: Node) -> Tree:
         nodes = {**self.nodes, node.id: node}

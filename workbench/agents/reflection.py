@@ -1,0 +1,73 @@
+"""Reflection: what was predicted, what was found, and the one sentence to keep.
+
+Owns the lesson of a branch. Deterministic, for every brain alike; never judges a kernel.
+"""
+
+from __future__ import annotations
+
+from workbench.events import LessonLearnt
+from workbench.model import BranchId, CompileFailed, Evaluation, LaunchFailed, Outcome, Passed
+from workbench.tree import Tree
+
+_CLOSE = 0.10
+"""Relative distance between found and predicted factor that still counts as predicted."""
+
+
+def reflect(tree: Tree, id: BranchId) -> LessonLearnt:
+    """Lesson of a judged branch: its factor over its best parent, or over the fastest baseline for a seed.
+
+    A repair is measured against the parents of the hypothesis it repairs.
+    """
+    node = tree.node(id)
+    assert node.evaluation is not None  # search asks for judged branches only
+    card = node.branch.hypothesis
+    origin = tree.nodes[tree.chain(id)[0]]
+    actual, over = _factor(tree, node.evaluation, origin.branch.parents)
+    if actual is None:
+        lesson = f"{card.title}: {_why(node.evaluation.outcome)}"
+    else:
+        lesson = (
+            f"{card.title}: {_compare(card.predicted_factor, actual)} over {over}{_bound(node.evaluation)}"
+        )
+    return LessonLearnt(branch=id, expected_factor=card.predicted_factor, actual_factor=actual, lesson=lesson)
+
+
+def _factor(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -> tuple[float | None, str]:
+    if not evaluation.passed or evaluation.score <= 0:
+        return None, ""
+    if not parents:
+        return evaluation.score, "the fastest baseline"
+    best = max(parents, key=lambda parent: tree.nodes[parent].score)
+    score = tree.nodes[best].score
+    return (evaluation.score / score, best) if score > 0 else (None, "")
+
+
+def _compare(expected: float, actual: float) -> str:
+    numbers = f"{expected:.2f}x predicted, {actual:.2f}x found"
+    if actual < expected * (1 - _CLOSE):
+        return f"less than expected, {numbers}"
+    if actual > expected * (1 + _CLOSE):
+        return f"more than expected, {numbers}"
+    return f"as expected, {numbers}"
+
+
+def _bound(evaluation: Evaluation) -> str:
+    if not evaluation.times:
+        return ""
+    time = evaluation.times[0]
+    source = "by the model" if time.source == "model" else "measured"
+    return f" ({source}); now {time.bound}-bound at {time.roofline_share:.0%} of the roofline"
+
+
+def _why(outcome: Outcome) -> str:
+    """Outcome in a few words."""
+    match outcome:
+        case Passed():
+            return "correct, but there is no time to compare"
+        case CompileFailed(diagnostics=diagnostics) | LaunchFailed(diagnostics=diagnostics):
+            return f"does not {'compile' if isinstance(outcome, CompileFailed) else 'launch'}" + (
+                f" (line {diagnostics[0].line}: {diagnostics[0].message})" if diagnostics else ""
+            )
+        case _:
+            message = f" ({outcome.message})" if outcome.message else ""
+            return outcome.kind.replace("_", " ") + message

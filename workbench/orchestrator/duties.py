@@ -1,0 +1,239 @@
+"""How each command is carried out: one method a command, each ending in a recorded event.
+
+Owns the questions to agents and devices and the recording of their answers. Never decides what comes
+next. An agent that fails costs a branch, a device that fails stops the search; both are recorded here,
+at the task's boundary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine
+
+from workbench.agents.base import Attempt, ReasonRequest, RepairRequest, SynthesisRequest, Team
+from workbench.agents.reflection import reflect
+from workbench.devices.base import Device
+from workbench.errors import SessionError, WorkbenchError
+from workbench.events import (
+    AgentAnswered,
+    AgentFailed,
+    BranchAbandoned,
+    BranchProposed,
+    Event,
+    KernelJudged,
+    KernelWritten,
+    RoundEnded,
+    RoundStarted,
+    SearchStopped,
+    StageEntered,
+)
+from workbench.model import Branch, BranchId, Draft, Hypothesis, Stage
+from workbench.search import (
+    Abandon,
+    EndRound,
+    Evaluate,
+    Propose,
+    Reflect,
+    Repair,
+    StartRound,
+    Stop,
+    Synthesize,
+    admit,
+    repair_id,
+)
+from workbench.session import Session
+from workbench.tree import Node, Tree
+
+Task = Propose | Synthesize | Evaluate | Repair
+"""Commands that take time."""
+AtOnce = StartRound | Abandon | Reflect | EndRound | Stop
+"""Commands that only record."""
+
+_HISTORY = 8
+"""Attempts a reasoner is told of."""
+
+
+class Duties:
+    """Carries out commands with one team and one device."""
+
+    def __init__(self, session: Session, team: Team, device: Device) -> None:
+        self.session = session
+        self.device = device
+        self.over = False
+        """True once the run has ended; a device's late word is then dropped."""
+        self._team = team
+
+    def at_once(self, command: AtOnce) -> None:
+        """Record what needs no work."""
+        self.session.post(self._record_of(command))
+
+    def _record_of(self, command: AtOnce) -> Event:
+        tree = self.session.tree
+        match command:
+            case StartRound(round=number):
+                return RoundStarted(round=number)
+            case Abandon(branch=branch, duplicate_of=twin):
+                reason = f"the same kernel as {twin}"
+                return BranchAbandoned(branch=branch, reason=reason, duplicate_of=twin)
+            case Reflect(branch=branch):
+                return reflect(tree, branch)
+            case EndRound(round=number):
+                best = tree.best()
+                return RoundEnded(
+                    round=number, best=best, score=tree.nodes[best].score if best is not None else 0.0
+                )
+            case Stop(reason=reason):
+                return SearchStopped(reason=reason)
+
+    def perform(self, command: Task) -> Coroutine[None, None, None]:
+        """The work of a command; ends with its result recorded. Raises ``SessionError`` only."""
+        match command:
+            case Propose():
+                return self._propose(command)
+            case Synthesize(branch=branch):
+                return self._synthesize(branch)
+            case Evaluate(branch=branch):
+                return self._evaluate(branch)
+            case Repair(chain=chain):
+                return self._repair(chain)
+
+    async def _propose(self, ask: Propose) -> None:
+        first, known = _numbering(self.session.tree)
+        request = self._reason_request(ask, first)
+        answer = AgentAnswered(
+            round=ask.round, operator=ask.operator, parents=ask.parents, asked=ask.count, given=len(known)
+        )
+        try:
+            cards = admit(await self._team.reasoner.hypothesize(request), request.taken, ask.count)
+        except Exception as error:
+            self.session.post(_failure("reasoner", error), answer.model_copy(update={"failed": True}))
+            return
+        # What a crash left of an earlier answer keeps its place.
+        new = [self._branch(ask, first + i, card) for i, card in enumerate(cards) if i >= len(known)]
+        answer = answer.model_copy(update={"given": len(known) + len(new)})
+        self.session.post(*(BranchProposed(branch=branch) for branch in new), answer)
+
+    def _branch(self, ask: Propose, number: int, card: Hypothesis) -> Branch:
+        return Branch(
+            id=BranchId(f"b{number}"),
+            parents=ask.parents,
+            round=ask.round,
+            operator=ask.operator,
+            hypothesis=card,
+            author=self._team.name,
+        )
+
+    def _reason_request(self, ask: Propose, first: int) -> ReasonRequest:
+        tree = self.session.tree
+        base = tree.base or tree
+        origins = _origins(tree)[: first - 1]
+        judged = [n for n in base.nodes.values() if n.evaluation is not None]
+        judged.sort(key=lambda n: n.branch.round)
+        return ReasonRequest(
+            problem=self.session.problem,
+            target=self.device.target,
+            operator=ask.operator,
+            parents=_attempts(tree, ask.parents),
+            count=ask.count,
+            taken=tuple(dict.fromkeys(n.vector for n in origins if n.vector)),
+            history=_attempts(tree, tuple(n.id for n in judged[-_HISTORY:])),
+            hint=tree.hint_for(ask.round),
+        )
+
+    async def _synthesize(self, id: BranchId) -> None:
+        tree = self.session.tree
+        branch = tree.node(id).branch
+        self._enter(id, "writing")
+        request = SynthesisRequest(
+            problem=self.session.problem,
+            target=self.device.target,
+            operator=branch.operator,
+            hypothesis=branch.hypothesis,
+            parents=_attempts(tree, branch.parents),
+        )
+        await self._record_kernel(id, "synthesizer", lambda: self._team.synthesizer.synthesize(request))
+
+    def place_repair(self, chain: tuple[BranchId, ...]) -> None:
+        """Give the repair its place in the tree; after a crash it may have it already."""
+        last = self.session.tree.node(chain[-1]).branch
+        id = repair_id(chain)
+        if id not in self.session.tree.nodes:
+            update = {"id": id, "parents": (last.id,), "operator": "repair", "author": self._team.name}
+            self.session.post(BranchProposed(branch=last.model_copy(update=update)))
+
+    async def _repair(self, chain: tuple[BranchId, ...]) -> None:
+        id = repair_id(chain)
+        self._enter(id, "writing")
+        request = RepairRequest(
+            problem=self.session.problem,
+            target=self.device.target,
+            chain=_attempts(self.session.tree, chain),
+        )
+        await self._record_kernel(id, "compiler", lambda: self._team.compiler.repair(request))
+
+    async def _record_kernel(
+        self, id: BranchId, role: str, write: Callable[[], Awaitable[Draft | None]]
+    ) -> None:
+        try:
+            draft = await write()
+            written = KernelWritten(branch=id, draft=draft) if draft is not None else None
+        except Exception as error:
+            reason = f"the {role} failed: {error}"
+            self.session.post(_failure(role, error), BranchAbandoned(branch=id, reason=reason))
+            return
+        reason = f"the {role} found nothing to write"
+        self.session.post(written or BranchAbandoned(branch=id, reason=reason))
+
+    async def _evaluate(self, id: BranchId) -> None:
+        draft = self.session.tree.node(id).draft
+        assert draft is not None  # search asks for written kernels only
+        device, problem = self.device, self.session.problem
+        try:
+            evaluation = await device.evaluate(problem, draft.kernel, lambda stage: self._enter(id, stage))
+            judged = KernelJudged(branch=id, evaluation=evaluation)
+        except Exception as error:
+            # Whatever a device raises, the machine failed: a bad kernel would have been an outcome.
+            self.session.post(_failure("device", error))
+            self.stop(f"the device failed while judging {id}: {error}")
+            return
+        self.session.post(*self._explained(judged))
+
+    def _explained(self, judged: KernelJudged) -> tuple[Event, ...]:
+        try:
+            text = self._team.checker.explain(self.session.problem, judged.evaluation)
+        except Exception as error:
+            return (_failure("checker", error), judged)
+        return (judged.model_copy(update={"explanation": text}),)
+
+    def _enter(self, id: BranchId, stage: Stage) -> None:
+        """Show where the work is; a device may call this from its own thread, and late."""
+        if not self.over:
+            # Only a view would miss it; the next result meets the same disk and is not suppressed.
+            with contextlib.suppress(SessionError):
+                self.session.post(StageEntered(branch=id, stage=stage))
+
+    def stop(self, reason: str, by: str = "orchestrator") -> None:
+        """Record that no more rounds are planned, unless that is recorded already."""
+        if self.session.tree.stopped is None:
+            self.session.post(SearchStopped(reason=reason, by=by))
+
+
+def _failure(role: str, error: Exception) -> AgentFailed:
+    name = "" if isinstance(error, WorkbenchError) else f"{type(error).__name__}: "
+    return AgentFailed(role=role, message=f"{name}{error}")
+
+
+def _origins(tree: Tree) -> list[Node]:
+    """Branches that came from a hypothesis, in the order they were proposed."""
+    return [n for n in tree.nodes.values() if n.operator not in ("edit", "repair")]
+
+
+def _numbering(tree: Tree) -> tuple[int, list[Node]]:
+    """Number of the next branch, and what a crash left of the request that is made now."""
+    before = len(_origins(tree.base or tree)) + sum(answer.given for answer in tree.answered)
+    return before + 1, _origins(tree)[before:]
+
+
+def _attempts(tree: Tree, ids: tuple[BranchId, ...]) -> tuple[Attempt, ...]:
+    nodes = [tree.node(id) for id in ids]
+    return tuple(Attempt(branch=n.branch, draft=n.draft, evaluation=n.evaluation) for n in nodes)

@@ -1,0 +1,242 @@
+"""What to do next: reads a tree, returns commands, touches nothing.
+
+Owns the course of a round, dedup and stopping. Never reads a clock, a file or a random number: wall
+time comes in as an argument.
+
+``decide`` may be asked at any moment, also while commands are being carried out: a command stays in its
+answer until the tree shows that it was done. That is also all there is to resuming.
+
+Ids are given in an order that does not depend on which parallel work returns first: branches of a round
+are numbered as asked (``b4``), repairs after the attempt they follow (``b4.1``), and a kernel is judged
+only when every earlier branch of its round is written, so that of two equal kernels the later one goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from workbench.model import BranchId, Operator, Suspect
+from workbench.policy import Policy
+from workbench.search.commands import (
+    Abandon,
+    AskPerson,
+    Command,
+    EndRound,
+    Evaluate,
+    Propose,
+    Reflect,
+    Repair,
+    StartRound,
+    Stop,
+    Synthesize,
+)
+from workbench.search.plan import able_parents, budget_left, plan_round
+from workbench.tree import Node, Tree
+
+
+def decide(tree: Tree, policy: Policy, elapsed_s: float = 0.0) -> tuple[Command, ...]:
+    """All that should be under way now, most urgent first; ``elapsed_s`` is the search's wall time.
+
+    Empty when the search is stopped and nothing of the person's is left to judge.
+    """
+    urgent = (*_reflections(tree), *_edits(tree), *_leftovers(tree))
+    if tree.stopped is not None:
+        return urgent
+    if 0 < policy.seconds <= elapsed_s:
+        return (*urgent, Stop(f"the time budget of {policy.seconds:g} s is used"))
+    if tree.round_open:
+        return (*urgent, *_round_work(tree, policy))
+    return (*urgent, *_next_round(tree, policy))
+
+
+# ------------------------------------------------------------------------------ at any time
+
+
+def _reflections(tree: Tree) -> tuple[Command, ...]:
+    """Judged hypotheses without a lesson; a person's edit predicts nothing."""
+    return tuple(
+        Reflect(n.id)
+        for n in tree.nodes.values()
+        if n.evaluation is not None and n.lesson is None and n.operator != "edit"
+    )
+
+
+def _edits(tree: Tree) -> tuple[Command, ...]:
+    """A person's kernels are judged at once, even when the search is stopped."""
+    edits = (n for n in tree.nodes.values() if n.operator == "edit")
+    return tuple(_judge(tree, n) for n in edits if _open(tree, n) and n.draft is not None)
+
+
+def _leftovers(tree: Tree) -> tuple[Command, ...]:
+    """Branches of finished rounds that a person pruned before they were judged and then took back."""
+    finished = tree.round - tree.round_open
+    nodes = (n for n in tree.nodes.values() if n.operator != "edit" and n.branch.round <= finished)
+    return _attempts(tree, nodes)
+
+
+def _open(tree: Tree, node: Node) -> bool:
+    """Work is left on it. A pruned branch is left as it is."""
+    return not node.settled and not tree.is_pruned(node.id)
+
+
+def _judge(tree: Tree, node: Node) -> Command:
+    twin = _twin(tree, node)
+    return Evaluate(node.id) if twin is None else Abandon(node.id, twin)
+
+
+def _twin(tree: Tree, node: Node) -> BranchId | None:
+    """A branch with the very same kernel that is judged already or has the earlier place."""
+    for other in tree.nodes.values():
+        if other.id == node.id or other.draft is None or node.draft is None:
+            continue
+        judged = other.evaluation is not None
+        earlier = _open(tree, other) and _place(tree, other) < _place(tree, node)
+        if (judged or earlier) and other.draft.kernel == node.draft.kernel:
+            return other.id
+    return None
+
+
+def _place(tree: Tree, node: Node) -> tuple[bool, int, int, int]:
+    """Order in which branches are judged; edits come last, since nothing waits for them."""
+    position = list(tree.nodes).index(node.id)
+    return (node.operator == "edit", node.branch.round, len(tree.chain(node.id)), position)
+
+
+# ------------------------------------------------------------------------------ within a round
+
+
+def _round_work(tree: Tree, policy: Policy) -> tuple[Command, ...]:
+    """Requests and first attempts; when all are settled, first repairs; and so on; then the end."""
+    if commands := (*_requests(tree, policy), *_attempts(tree, _members(tree, 1))):
+        return commands
+    left = budget_left(tree, policy)
+    for depth in range(1, policy.repairs + 1):
+        if commands := _attempts(tree, _repairs(tree, _members(tree, depth), left)):
+            return commands
+    return (EndRound(tree.round),)
+
+
+def _members(tree: Tree, depth: int) -> list[Node]:
+    """The round's branches that are the ``depth``-th attempt at their hypothesis."""
+    return [
+        n
+        for n in tree.nodes.values()
+        if n.branch.round == tree.round and n.operator != "edit" and len(tree.chain(n.id)) == depth
+    ]
+
+
+def _requests(tree: Tree, policy: Policy) -> tuple[Command, ...]:
+    """What the reasoner has still to be asked in this round."""
+    assert tree.base is not None  # a round that is open has started
+    planned = plan_round(tree.base, policy)
+    if rest := planned[len(tree.answered) :]:
+        return rest
+    missing = sum(ask.count for ask in planned) - sum(answer.given for answer in tree.answered)
+    if missing <= 0 or any(answer.failed for answer in tree.answered):
+        return ()
+    return _makeup(tree, policy, missing)
+
+
+def _makeup(tree: Tree, policy: Policy, missing: int) -> tuple[Command, ...]:
+    """One more request where the reasoner had less to say than it was asked for."""
+    assert tree.base is not None
+    asked = {(answer.operator, answer.parents) for answer in tree.answered}
+    operators: tuple[Operator, ...] = ("refine", "rewrite")
+    for parent in able_parents(tree.base, policy):
+        for operator in operators:
+            if (operator, (parent,)) not in asked:
+                return (Propose(tree.round, operator, (parent,), missing),)
+    return ()
+
+
+def _attempts(tree: Tree, places: Iterable[Node | Repair]) -> tuple[Command, ...]:
+    """Write what is unwritten; judge a kernel once every place before it is written."""
+    commands: list[Command] = []
+    unwritten = False
+    for place in places:
+        if isinstance(place, Repair):
+            commands.append(place)
+            unwritten = True
+        elif _open(tree, place) and place.draft is None:
+            commands.append(_write(tree, place))
+            unwritten = True
+        elif _open(tree, place) and not unwritten:
+            commands.append(_judge(tree, place))
+    return tuple(commands)
+
+
+def _write(tree: Tree, node: Node) -> Command:
+    return Repair(tree.chain(node.id)[:-1]) if node.operator == "repair" else Synthesize(node.id)
+
+
+def _repairs(tree: Tree, failed: list[Node], left: int) -> Iterator[Node | Repair]:
+    """The repairs that follow these attempts: those there are, and new ones as far as the budget goes."""
+    for node in failed:
+        repair = tree.repair_of(node.id)
+        if repair is not None:
+            yield tree.nodes[repair]
+        elif repairable(tree, node) and left > 0:
+            yield Repair(tree.chain(node.id))
+            left -= 1
+
+
+def repairable(tree: Tree, node: Node) -> bool:
+    """True for a kernel that does not compile, run or agree; a suspect one is left alone."""
+    if node.evaluation is None or node.passed or isinstance(node.evaluation.outcome, Suspect):
+        return False
+    return node.operator != "edit" and not tree.is_pruned(node.id)
+
+
+def repair_id(chain: tuple[BranchId, ...]) -> BranchId:
+    """Id of the repair that follows a chain of attempts: ``b4.2`` after ``b4``, ``b4.1``."""
+    return BranchId(f"{chain[0]}.{len(chain)}")
+
+
+# ------------------------------------------------------------------------------ between rounds
+
+
+def _next_round(tree: Tree, policy: Policy) -> tuple[Command, ...]:
+    reason = _reason_to_stop(tree, policy) if tree.round >= tree.requested_until else ""
+    done = tree.round >= tree.rounds_allowed
+    if policy.review == "manual" and done:
+        return (AskPerson(reason or f"round {tree.round} is done"),)
+    if budget_left(tree, policy) <= 0:
+        reason = f"the budget of {policy.branches} branches is used"
+    if reason or done:
+        return (Stop(reason or f"all {tree.round} rounds are done"),)
+    return (StartRound(tree.round + 1), *plan_round(tree, policy))
+
+
+def _reason_to_stop(tree: Tree, policy: Policy) -> str:
+    """Why going on makes no sense; empty when it does."""
+    if tree.round == 0:
+        return ""
+    if _at_roofline(tree, policy):
+        return f"{tree.best()} reaches {policy.stop_at_roofline:.0%} of the roofline in every declared case"
+    if _stagnant(tree, policy) >= policy.stagnant_rounds:
+        return f"no better kernel in {policy.stagnant_rounds} rounds"
+    if tree.answered and not _members(tree, 1):
+        failed = any(answer.failed for answer in tree.answered)
+        return "the reasoner failed" if failed else "the reasoner has nothing more to propose"
+    return ""
+
+
+def _at_roofline(tree: Tree, policy: Policy) -> bool:
+    best = tree.best()
+    evaluation = tree.nodes[best].evaluation if best is not None else None
+    if evaluation is None or not evaluation.times:
+        return False
+    declared = len(tree.opened.problem.cases) if tree.opened is not None else 1
+    reached = all(time.roofline_share >= policy.stop_at_roofline for time in evaluation.times)
+    return reached and len(evaluation.times) >= declared
+
+
+def _stagnant(tree: Tree, policy: Policy) -> int:
+    """Finished rounds since the last one that brought a better kernel."""
+    record, rounds = 0.0, 0
+    for end in tree.ended:
+        if end.score > record * (1 + policy.improvement):
+            record, rounds = end.score, 0
+        else:
+            rounds += 1
+    return rounds

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from workbench.model import Case, DType, Graph, Problem, Sampler, TensorMeta, TensorSpec
+from workbench.numerics.inputs import OFFSET, draw, place
+from workbench.numerics.kinds import KINDS
+
+CASE = Case(label="3x40", sizes=(("n", 40),))
+
+
+def problem(*tensors: TensorSpec) -> Problem:
+    return Problem(
+        name="p",
+        source="",
+        entry="p",
+        kind="function",
+        tensors=tensors,
+        symbols=("n",),
+        outputs=(),
+        cases=(CASE,),
+        graph=Graph(nodes=(), outputs=()),
+    )
+
+
+def spec(sampler: Sampler, role: str = "input", dtype: DType = "f32", name: str = "x") -> TensorSpec:
+    return TensorSpec(name=name, role=role, dtype=dtype, dims=(300, "n"), sampler=sampler)  # type: ignore[arg-type]
+
+
+NORMAL = Sampler(kind="normal")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_seed_same_tensor_and_another_seed_another(kind: str) -> None:
+    p = problem(spec(NORMAL))
+    one, again, other = (draw(p, CASE, kind, seed)["x"] for seed in (1, 1, 2))  # type: ignore[arg-type]
+    assert torch.equal(one.nan_to_num(7), again.nan_to_num(7))
+    assert not torch.equal(one.nan_to_num(7), other.nan_to_num(7))
+    assert one.shape == (300, 40)
+    assert one.dtype == torch.float32
+
+
+def test_kinds_shape_the_values() -> None:
+    p = problem(spec(NORMAL))
+    x = {kind: draw(p, CASE, kind, 0)["x"] for kind in KINDS}
+    assert 0.9 < x["normal"].std() < 1.1
+    assert x["scale 1e-3"].abs().max() < 0.01
+    assert x["scale 64"].std() > 50
+    assert abs(x["offset"].mean() - OFFSET) < 0.1
+    assert x["heavy-tailed"].abs().max() > 20
+    assert 0.8 < (x["sparse"] == 0).float().mean() < 0.97
+    assert set(x["zero-one"].unique().tolist()) == {0.0, 1.0}
+    assert x["special values"].isnan().any()
+    assert (x["special values"] == -torch.inf).any()
+    assert torch.isfinite(x["special values"]).all(dim=1).any(), "some rows stay ordinary"
+
+
+def test_a_problem_of_one_row_meets_every_special_value_over_the_seeds() -> None:
+    one_row = TensorSpec(name="x", role="input", dtype="f32", dims=(40,), sampler=NORMAL)
+    drawn = [draw(problem(one_row), CASE, "special values", seed)["x"] for seed in range(30)]
+    assert any(x.isnan().any() for x in drawn)
+    assert any((x == torch.inf).any() for x in drawn)
+    assert any((x == -torch.inf).any() for x in drawn)
+    assert any(torch.isfinite(x).all() for x in drawn)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unscalable_tensors_stay_in_their_range(kind: str) -> None:
+    probability = Sampler(kind="uniform", low=0.2, high=0.4, scalable=False)
+    labels = Sampler(kind="integers", low=0, high=10, scalable=False)
+    p = problem(
+        spec(probability),
+        spec(labels, dtype="i64", name="t"),
+        spec(Sampler(kind="bools"), dtype="bool", name="b"),
+    )
+    tensors = draw(p, CASE, kind, 3)  # type: ignore[arg-type]
+    assert tensors["x"].min() >= 0.2
+    assert tensors["x"].max() < 0.4
+    assert set(tensors["t"].unique().tolist()) <= set(range(10))
+    assert tensors["b"].dtype == torch.bool
+
+
+def test_parameters_keep_their_own_scale() -> None:
+    weight = Sampler(kind="normal", low=1.0, high=0.02)
+    running = Sampler(kind="uniform", low=0.5, high=1.5, scalable=False)
+    p = problem(spec(NORMAL), spec(weight, "parameter", name="w"), spec(running, "buffer", name="v"))
+    tensors = draw(p, CASE, "scale 64", 0)
+    assert 0.9 < tensors["w"].mean() < 1.1
+    assert tensors["w"].std() > 0.01, "a parameter is never left at its initial constant"
+    assert tensors["v"].min() >= 0.5
+    assert set(draw(p, CASE, "zero-one", 0)["w"].unique().tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+def test_dtypes_are_honoured(dtype: DType) -> None:
+    x = draw(problem(spec(NORMAL, dtype=dtype)), CASE, "scale 64", 0)["x"]
+    assert x.dtype == {"f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}[dtype]
+    assert torch.isfinite(x).all()
+
+
+def test_strides_are_honoured_and_gaps_are_poison() -> None:
+    values = torch.arange(12.0).reshape(3, 4)
+    meta = TensorMeta(dtype="f32", shape=(3, 4), strides=(10, 2))
+    x = place(values, meta)
+    assert x.stride() == (10, 2)
+    assert torch.equal(x, values)
+    assert x.as_strided((1,), (1,), 1).isnan().all()
+    expanded = place(values, TensorMeta(dtype="f32", shape=(3, 4), strides=(0, 1)))
+    assert torch.equal(expanded, values[:1].expand(3, 4))

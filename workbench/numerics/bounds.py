@@ -1,0 +1,161 @@
+"""How far an honest kernel may be from float64, element by element.
+
+Owns the bound of a whole problem: the running error of its graph where the graph reproduces the
+oracle, else the reference's own float32 error. Calibrated from both sides in the tests: another
+order of reduction, online softmax, Welford and the fast intrinsics pass; float16, bfloat16 and TF32
+arithmetic inside a float32 contract fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from workbench.model import DType, Problem
+from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
+from workbench.numerics.running import Running
+from workbench.numerics.tracked import TINY, Tie, Tracked, deviation
+
+RMS_FLOOR = 2 * U32
+"""Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
+DECISIVE = 0.1
+"""A check tells right from zeros when the bound stays below this part of the output's size."""
+FALLBACK_SAFETY = 4.0
+OWN_MARGIN = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class OutputBound:
+    """What one output must be: ``expected`` is float64 for float outputs, exact otherwise."""
+
+    dtype: DType
+    expected: Tensor
+    allowed: Tensor
+    """Absolute error allowed, float64, same shape; inf where the reference itself overflows."""
+    tie: Tie | None
+    basis: str
+    """In words, what the bound rests on."""
+
+    @property
+    def decisive(self) -> bool:
+        """False where the bound is so wide, or the output so small, that zeros would pass."""
+        if not is_float(self.dtype):
+            return True
+        finite = torch.isfinite(self.expected)
+        if not bool(finite.any()):
+            return bool((~finite).any())
+        return bool((self.expected.abs()[finite] * DECISIVE > self.allowed[finite]).any())
+
+
+def bounds(
+    problem: Problem,
+    sizes: Mapping[str, int],
+    tensors: Mapping[str, Tensor],
+    oracle: tuple[Tensor, ...],
+    native: Callable[[], tuple[Tensor, ...]],
+) -> tuple[OutputBound, ...]:
+    """Bound every output of ``problem`` for these inputs.
+
+    ``oracle`` is the reference in float64; ``native`` runs it in its own precision.
+    """
+    running = Running(sizes=sizes, contract=problem.contract)
+    try:
+        tracked = running.outputs(problem.graph, tensors)
+        reason = ""
+    except (
+        RuntimeError,
+        TypeError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        NotImplementedError,
+    ) as error:
+        tracked, reason = (), f"the graph could not be interpreted ({type(error).__name__})"
+    own = native()
+    result = []
+    for position, (spec, expected) in enumerate(zip(problem.outputs, oracle, strict=True)):
+        if position < len(tracked) and agrees(tracked[position], expected):
+            bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
+            result.append(_admitting(bound, own[position]))
+        else:
+            why = reason or "the graph and the float64 reference differ"
+            result.append(_from_reference(own[position], expected, spec.dtype, why))
+    return tuple(result)
+
+
+def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:
+    """Widen the bound until the reference's own result passes: it is honest by definition.
+
+    Where the reference is finite in one precision and not in the other, nothing is asked.
+    """
+    if not is_float(bound.dtype) or native.shape != bound.expected.shape:
+        return bound
+    wide = native.to(torch.float64)
+    undecided = torch.isfinite(wide) != torch.isfinite(bound.expected)
+    undecided |= wide.isnan() != bound.expected.isnan()
+    allowed = torch.where(undecided, torch.inf, bound.allowed)
+    ratio = deviation(bound.expected, wide) / allowed.clamp_min(1e-300)
+    ratio = ratio[torch.isfinite(bound.expected) & torch.isfinite(ratio)]
+    worst = float(ratio.max()) if ratio.numel() else 0.0
+    if worst <= 1:
+        return replace(bound, allowed=allowed)
+    basis = f"{bound.basis}, widened {OWN_MARGIN * worst:.3g} times for the reference's own error"
+    return replace(bound, allowed=allowed * OWN_MARGIN * worst, basis=basis)
+
+
+def agrees(tracked: Tracked, expected: Tensor) -> bool:
+    """True when the graph computes what the oracle computes, up to the running error."""
+    if tracked.value.shape != expected.shape:
+        return False
+    if tracked.value.dtype.is_floating_point != expected.dtype.is_floating_point:
+        return False
+    off = deviation(expected, tracked.value)
+    slack = tracked.error + 64 * UNIT["f64"] * tracked.value.to(torch.float64).abs().nan_to_num(0.0, 0.0)
+    if expected.dtype.is_floating_point:
+        slack = slack + RMS_FLOOR * _rms(expected)
+    return bool((off.nan_to_num(torch.inf) <= slack.nan_to_num(torch.inf)).all()) or tracked.tie is not None
+
+
+def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: DType) -> OutputBound:
+    basis = "running error of the graph"
+    if unknown:
+        basis += f"; by probing: {', '.join(dict.fromkeys(unknown))}"
+    allowed = tracked.error
+    if is_float(dtype):
+        allowed = allowed + _output_floor(expected, dtype)
+    return OutputBound(dtype, expected, allowed.nan_to_num(torch.inf), tracked.tie, basis)
+
+
+def _from_reference(native: Tensor, expected: Tensor, dtype: DType, why: str) -> OutputBound:
+    basis = f"{why}; bounded by {FALLBACK_SAFETY:g} times the reference's own error"
+    if not is_float(dtype):
+        return OutputBound(dtype, expected, torch.zeros(expected.shape, dtype=torch.float64), None, basis)
+    wide = native.to(torch.float64)
+    off = deviation(expected, wide)
+    finite = torch.where(torch.isfinite(off), off, torch.zeros_like(off))
+    spread = finite.square().mean().sqrt() if off.numel() else torch.zeros((), dtype=torch.float64)
+    allowed = FALLBACK_SAFETY * torch.maximum(finite, spread)
+    allowed = allowed + 16 * accumulate_unit(dtype) * expected.abs().nan_to_num(0.0, 0.0)
+    allowed = allowed + _output_floor(expected, dtype)
+    # The reference itself leaves the range here: nothing can be asked of a kernel.
+    lost = torch.isfinite(expected) & ~torch.isfinite(wide)
+    return OutputBound(dtype, expected, torch.where(lost, torch.inf, allowed), None, basis)
+
+
+def _output_floor(expected: Tensor, dtype: DType) -> Tensor:
+    """Rounding to the output's dtype, and a small part of the output's size as a whole."""
+    own = UNIT[dtype] * expected.abs().nan_to_num(0.0, 0.0) + TINY[dtype]
+    floor = UNIT["f64"] * 8 if dtype == "f64" else RMS_FLOOR
+    return own + floor * _rms(expected)
+
+
+def _rms(values: Tensor) -> Tensor:
+    finite = values[torch.isfinite(values)]
+    if not finite.numel():
+        return torch.zeros((), dtype=torch.float64)
+    largest = finite.abs().max().clamp_min(1e-300)  # squares of huge values would overflow
+    return largest * (finite / largest).square().mean().sqrt()

@@ -1,0 +1,154 @@
+"""One output held against its bound: how wrong, how often, where.
+
+Works in chunks, so that comparing needs little more memory than the tensors themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workbench.model import Difference, WorstEntry
+from workbench.numerics.bounds import OutputBound
+from workbench.numerics.dtypes import is_float
+from workbench.numerics.pattern import describe
+from workbench.numerics.tracked import LARGEST, Tie
+
+CHUNK = 1 << 20
+BINS = 32
+WORST = 10
+SHOWN_RATIO = 1e6
+"""Heat map entries end here: a NaN and a value a million times too far off look the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """Error of every element: absolute, and over the bound. Flat; inf where positions of NaN differ."""
+
+    absolute: Tensor
+    ratio: Tensor
+
+
+def compare(got: Tensor, bound: OutputBound, output: int = 0) -> Difference:
+    """Compare one output of the expected shape and dtype. ``max_ratio`` above 1 is wrong."""
+    measured = _compared_values(got, bound) if bound.tie is None else _compared_indices(got, bound.tie)
+    if not measured.ratio.numel():
+        return Difference(output=output, max_abs=0.0, max_ratio=0.0)
+    wrong = measured.ratio > 1
+    finite = measured.absolute[torch.isfinite(measured.absolute)]
+    max_abs = float(finite.max()) if finite.numel() else torch.inf
+    is_wrong = bool(wrong.any())
+    return Difference(
+        output=output,
+        max_abs=max_abs,
+        max_ratio=float(measured.ratio.max()),
+        wrong_fraction=float(wrong.to(torch.float64).mean()),
+        worst=_worst(got, bound, measured) if is_wrong else (),
+        pattern=describe(got, bound.expected, wrong.reshape(bound.expected.shape)) if is_wrong else "",
+        heatmap=_heatmap(measured.ratio, tuple(bound.expected.shape)) if is_wrong else (),
+    )
+
+
+def _compared_values(got: Tensor, bound: OutputBound) -> _Measured:
+    flat_got, flat_expected = got.reshape(-1), bound.expected.reshape(-1)
+    flat_allowed = bound.allowed.reshape(-1)
+    absolute = torch.empty(flat_got.shape, dtype=torch.float32)
+    ratio = torch.empty(flat_got.shape, dtype=torch.float32)
+    largest = LARGEST[bound.dtype] if is_float(bound.dtype) else torch.inf
+    for start in range(0, flat_got.numel(), CHUNK):
+        part = slice(start, start + CHUNK)
+        off, over = _measured_chunk(flat_got[part], flat_expected[part], flat_allowed[part], largest)
+        absolute[part], ratio[part] = off.to(torch.float32), over.to(torch.float32)
+    return _Measured(absolute, ratio)
+
+
+def _measured_chunk(got: Tensor, expected: Tensor, allowed: Tensor, largest: float) -> tuple[Tensor, Tensor]:
+    wide, wanted = got.to(torch.float64), expected.to(torch.float64)
+    # A value too large for the dtype is infinity there, and so may a value within its bound be.
+    beyond = torch.isfinite(wanted) & (wanted.abs() + allowed > largest)
+    same = (wide == wanted) | (wide.isnan() & wanted.isnan())
+    same |= beyond & wide.isinf() & (wide.sign() == wanted.sign())
+    off = torch.where(same, 0.0, (wide - wanted).abs()).nan_to_num(torch.inf, torch.inf)
+    over = torch.where(allowed > 0, off / allowed.clamp_min(1e-300), torch.where(off > 0, torch.inf, 0.0))
+    over = torch.where(allowed.isinf() | same, 0.0, over.nan_to_num(torch.inf, torch.inf))
+    # float32 holds the ratio from here on; keep an error beyond its range an error.
+    return off, torch.where(over > 1, over.clamp(1.0001, 3e38), over)
+
+
+def _compared_indices(got: Tensor, tie: Tie) -> _Measured:
+    """An index is right when it is in range and what it points to is as good as the best."""
+    source, error = tie.source.to(torch.float64), tie.error
+    axis = tie.dim if tie.dim is not None else 0
+    if tie.dim is None:
+        source, error = source.reshape(-1), error.reshape(-1)
+    if source.dim() == 0:
+        source, error = source.reshape(1), error.reshape(1)
+    axis %= source.dim()
+    wanted, index = _aligned(tie, source, axis, got)
+    in_range = (index >= 0) & (index < source.shape[axis])
+    safe = index.clamp(0, max(source.shape[axis] - 1, 0))
+    found, best = source.gather(axis, safe), source.gather(axis, wanted)
+    slack = error.gather(axis, safe) + error.gather(axis, wanted)
+    off = (found - best).abs().nan_to_num(torch.inf, torch.inf)
+    off = torch.where((found == best) | (found.isnan() & best.isnan()), 0.0, off)
+    off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
+    ratio = torch.where(off <= slack, torch.zeros_like(off), torch.full_like(off, torch.inf))
+    return _Measured(off.reshape(-1).to(torch.float32), ratio.reshape(-1).to(torch.float32))
+
+
+def _aligned(tie: Tie, source: Tensor, axis: int, got: Tensor) -> tuple[Tensor, Tensor]:
+    """The oracle's index and the kernel's, both shaped so that ``gather`` along ``axis`` takes them."""
+    shape = tie.shape
+    if len(shape) < source.dim():
+        shape = (*shape[:axis], 1, *shape[axis:])
+    if tie.dim is None:
+        shape = (1,)
+    return tie.index.reshape(shape), got.to(torch.int64).reshape(shape)
+
+
+def _repeated(index: Tensor, axis: int) -> Tensor:
+    """True along rows of several indices (sort, topk) that name one element twice."""
+    if index.shape[axis] < 2:
+        return torch.zeros_like(index, dtype=torch.bool)
+    ordered = index.sort(dim=axis).values
+    twice = (ordered.diff(dim=axis) == 0).any(dim=axis, keepdim=True)
+    return twice.expand(index.shape)
+
+
+def _worst(got: Tensor, bound: OutputBound, measured: _Measured) -> tuple[WorstEntry, ...]:
+    shape = tuple(bound.expected.shape)
+    count = min(WORST, measured.ratio.numel())
+    entries = []
+    for position in measured.ratio.topk(count).indices.tolist():
+        if float(measured.ratio[position]) <= 1:
+            break
+        expected, found = bound.expected.reshape(-1)[position], got.reshape(-1)[position]
+        entries.append(
+            WorstEntry(index=_unravelled(position, shape), expected=float(expected), got=float(found))
+        )
+    return tuple(entries)
+
+
+def _unravelled(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        index.append(position % size)
+        position //= size
+    return tuple(reversed(index))
+
+
+def _heatmap(ratio: Tensor, shape: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+    """Largest ratio in each of at most 32 x 32 bins of the output seen as rows x columns."""
+    columns = shape[-1] if shape else 1
+    grid = ratio.clamp(0, SHOWN_RATIO).reshape(-1, columns)
+    across = [grid[:, a:b].amax(dim=1) for a, b in _edges(columns)]
+    narrow = torch.stack(across, dim=1)
+    down = [narrow[a:b].amax(dim=0) for a, b in _edges(narrow.shape[0])]
+    return tuple(tuple(round(value, 4) for value in row.tolist()) for row in down)
+
+
+def _edges(size: int) -> list[tuple[int, int]]:
+    bins = min(size, BINS)
+    return [(i * size // bins, (i + 1) * size // bins) for i in range(bins)]

@@ -1,0 +1,154 @@
+"""Fresh tensors for a problem at one case: kind of input and seed in, tensors out.
+
+Owns how values are drawn. The same problem, case, kind and seed give the same tensors on every run.
+Never decides which kinds or seeds are tried: that is the referee's matrix.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+
+from workbench.model import Case, Problem, Sampler, TensorMeta, TensorSpec, size_of
+from workbench.numerics.dtypes import TORCH, is_float
+from workbench.numerics.kinds import InputKind
+
+OFFSET = 8.0
+"""Mean over standard deviation of ``offset`` inputs: enough to hurt careless variances, not honest ones."""
+NONZERO_SHARE = 0.1
+LARGEST = 1e4
+"""Heavy tails end here, so that a product of two stays inside float16's and float32's comfort."""
+
+
+def draw(problem: Problem, case: Case, kind: InputKind, seed: int) -> dict[str, torch.Tensor]:
+    """Draw every tensor argument of the problem, by name, with the strides its spec asks for.
+
+    ``kind`` shapes the scalable float inputs. Parameters and buffers are drawn from their own sampler
+    whatever the kind, except that ``zero-one`` makes scalable ones 0 or 1 as well, so that linear
+    operations are exact. Integer, bool and unscalable tensors always stay in their own range.
+    """
+    metas = problem.metas(case)
+    specs = [_bounded(spec, case) for spec in problem.tensors]
+    return {spec.name: _draw_one(spec, metas[spec.name], kind, seed) for spec in specs}
+
+
+def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
+    """Indices into an axis end where the axis does at this case."""
+    if spec.sampler.high_dim is None:
+        return spec
+    high = float(size_of(spec.sampler.high_dim, case.size_map))
+    return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"high": high})})
+
+
+def _draw_one(spec: TensorSpec, meta: TensorMeta, kind: InputKind, seed: int) -> torch.Tensor:
+    generator = _generator(spec.name, kind, seed)
+    values = _base(spec.sampler, meta, generator)
+    if is_float(meta.dtype) and spec.sampler.scalable:
+        if spec.role == "input":
+            values = _shaped(values, kind, spec.sampler, generator)
+        elif kind == "zero-one":
+            values = _zero_one(values, generator)
+    return place(values, meta)
+
+
+def _generator(name: str, kind: str, seed: int) -> torch.Generator:
+    """Each tensor has its own stream, so that adding a tensor does not change the others."""
+    digest = hashlib.sha256(f"{name}\0{kind}\0{seed}".encode()).digest()
+    generator = torch.Generator()
+    generator.manual_seed(int.from_bytes(digest[:7], "little"))
+    return generator
+
+
+def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> torch.Tensor:
+    """Draw from the sampler itself: float64 for float dtypes, else the dtype's own."""
+    shape, dtype = meta.shape, TORCH[meta.dtype]
+    match sampler.kind:
+        case "normal":
+            values = torch.randn(shape, generator=generator, dtype=torch.float64)
+            values = sampler.low + sampler.high * values
+        case "uniform":
+            values = torch.rand(shape, generator=generator, dtype=torch.float64)
+            values = sampler.low + (sampler.high - sampler.low) * values
+        case "integers":
+            low, high = int(sampler.low), max(int(sampler.high), int(sampler.low) + 1)
+            values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
+        case "bools":
+            values = torch.rand(shape, generator=generator) < 0.5
+    if is_float(meta.dtype):
+        return values.to(torch.float64)
+    return values.to(dtype)
+
+
+def _shaped(
+    values: torch.Tensor, kind: InputKind, sampler: Sampler, generator: torch.Generator
+) -> torch.Tensor:
+    match kind:
+        case "normal":
+            return values
+        case "scale 1e-3":
+            return values * 1e-3
+        case "scale 64":
+            return values * 64.0
+        case "offset":
+            spread = sampler.high if sampler.kind == "normal" else sampler.high - sampler.low
+            return values + OFFSET * spread
+        case "heavy-tailed":
+            tail = torch.randn(values.shape, generator=generator, dtype=torch.float64)
+            return (values * torch.exp(1.5 * tail)).clamp(-LARGEST, LARGEST)
+        case "sparse":
+            kept = torch.rand(values.shape, generator=generator) < NONZERO_SHARE
+            return torch.where(kept, values, torch.zeros_like(values))
+        case "zero-one":
+            return _zero_one(values, generator)
+        case "special values":
+            return _special(values, generator)
+
+
+def _zero_one(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return (torch.rand(values.shape, generator=generator) < 0.5).to(torch.float64)
+
+
+def _special(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Ties in every row; one NaN, one inf or a few -inf in some rows; most rows stay ordinary.
+
+    Values are rounded to halves, which makes ties. A row is a run along the last dimension.
+    """
+    rows = (values * 2).round().div(2).reshape(-1, values.shape[-1] if values.dim() else 1).clone()
+    count, width = rows.shape
+    column = torch.randint(0, max(width, 1), (count,), generator=generator)
+    turn = int(torch.randint(0, 6, (1,), generator=generator))
+    for row in range(count):
+        # With few rows every seed shows another special value; with many rows all appear.
+        match (row + turn) % 6:
+            case 0:
+                rows[row, column[row]] = torch.nan
+            case 2:
+                rows[row, column[row]] = torch.inf
+            case 4:
+                masked = torch.rand(width, generator=generator) < 0.3
+                rows[row, masked] = -torch.inf
+            case _:
+                pass
+    return rows.reshape(values.shape)
+
+
+def place(values: torch.Tensor, meta: TensorMeta) -> torch.Tensor:
+    """Cast ``values`` to the meta's dtype and lay them out with its strides.
+
+    Gaps between elements hold NaN (or the largest integer), so that a kernel that ignores strides is
+    seen. Axes of stride 0 repeat the first slice.
+    """
+    dtype = TORCH[meta.dtype]
+    if meta.is_contiguous:
+        return values.to(dtype).contiguous()
+    for axis, stride in enumerate(meta.strides):
+        if stride == 0 and meta.shape[axis] > 1:
+            values = values.narrow(axis, 0, 1)
+    reach = sum((size - 1) * stride for size, stride in zip(meta.shape, meta.strides, strict=True))
+    storage = torch.empty(max(reach, 0) + 1, dtype=dtype)
+    storage.fill_(
+        torch.nan if dtype.is_floating_point else torch.iinfo(dtype).max if dtype != torch.bool else 1
+    )
+    storage.as_strided(tuple(values.shape), meta.strides).copy_(values.to(dtype))
+    return storage.as_strided(meta.shape, meta.strides)

@@ -1,0 +1,97 @@
+"""How matrix products, convolutions and linear resampling round and pass errors on.
+
+A contraction of K products rounds like a sum of K terms (see reductions.py). Errors of its operands
+are shared from there on, because every operand element feeds several results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import Contract, DType
+from workbench.numerics.dtypes import U32
+from workbench.numerics.reductions import SAFETY, sum_rounding
+from workbench.numerics.tracked import Tracked, rounded, stays_integer
+
+Bilinear = Callable[[Tensor, Tensor], Tensor]
+TF32_UNIT = 2.0**-11
+
+
+def contraction(
+    apply: Bilinear, a: Tracked, b: Tracked, count: int, dtype: DType, contract: Contract = "ieee-fp32"
+) -> Tracked:
+    """A bilinear operation such as ``mm`` whose every result sums ``count`` products of a and b."""
+    left, right = a.value.to(torch.float64), b.value.to(torch.float64)
+    value = apply(left, right)
+    squares = apply(left.square(), right.square()).clamp_min(0)
+    if _is_exact(apply, a, b, value, dtype):
+        own = torch.zeros_like(value)
+    else:
+        own = sum_rounding(value, squares, max(count, 2), dtype)
+    if contract == "tf32" and dtype != "f64":
+        own = own + SAFETY * TF32_UNIT * squares.sqrt().nan_to_num(0.0, torch.inf)
+    return rounded(value, own, (torch.zeros_like(value), _inherited(apply, a, b)), dtype)
+
+
+def _is_exact(apply: Bilinear, a: Tracked, b: Tracked, value: Tensor, dtype: DType) -> bool:
+    """True for small integers, whose products and sums are exact in any order."""
+    if not (a.is_exact and b.is_exact):
+        return False
+    left, right = a.value.to(torch.float64).abs(), b.value.to(torch.float64).abs()
+    if not (stays_integer(left, left, "f32") and stays_integer(right, right, "f32")):
+        return False
+    return stays_integer(value, apply(left, right), "f64" if dtype == "f64" else "f32")
+
+
+def _inherited(apply: Bilinear, a: Tracked, b: Tracked) -> Tensor:
+    left = a.value.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).abs()
+    right = b.value.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).abs()
+    inherited = torch.zeros(())
+    if not a.is_exact:
+        quadrature = apply(a.independent.square(), right.square()).clamp_min(0).sqrt()
+        inherited = inherited + SAFETY * quadrature + apply(a.shared, right)
+    if not b.is_exact:
+        quadrature = apply(left.square(), b.independent.square()).clamp_min(0).sqrt()
+        inherited = inherited + SAFETY * quadrature + apply(left, b.shared)
+    # An infinite error times a zero operand is NaN; it must not silence the comparison.
+    result = inherited.to(torch.float64) + torch.zeros_like(apply(left, right))
+    return result.nan_to_num(torch.inf, torch.inf)
+
+
+def plus(x: Tracked, y: Tracked, dtype: DType) -> Tracked:
+    """Sum of a product and a bias."""
+    value = x.value + y.value
+    own = 2 * U32 * value.abs().nan_to_num(0.0, torch.inf)
+    if x.is_exact and y.is_exact and stays_integer(value, x.value.abs() + y.value.abs(), dtype):
+        own = torch.zeros_like(value)
+    shared = x.shared + y.error.expand(value.shape)
+    return rounded(value, own, (x.independent.expand(value.shape), shared), dtype)
+
+
+def convolution(
+    op: Any, x: Tracked, weight: Tracked, rest: list[Any], dtype: DType, contract: Contract = "ieee-fp32"
+) -> Tracked:
+    """``aten.convolution``: ``rest`` is (stride, padding, dilation, transposed, output_padding, groups)."""
+
+    def apply(values: Tensor, weights: Tensor) -> Tensor:
+        result: Tensor = op(values, weights, None, *rest)
+        return result
+
+    transposed = bool(rest[3])
+    per_window = math.prod(weight.value.shape[2:])
+    channels = weight.value.shape[0] // int(rest[5]) if transposed else weight.value.shape[1]
+    return contraction(apply, x, weight, channels * per_window, dtype, contract)
+
+
+def resampling(op: Callable[[Tensor], Tensor], x: Tracked, count: int, dtype: DType) -> Tracked:
+    """A linear map with non-negative weights that sum to one: average pooling, interpolation."""
+    value = op(x.value.to(torch.float64))
+    # Weights w with sum 1: the terms' squares, sum (w x)^2, are at most the mean of x^2.
+    own = sum_rounding(value, op(x.value.to(torch.float64).square()), max(count, 2), dtype)
+    independent = op(x.independent)
+    return rounded(value, own, (torch.zeros_like(value), independent + op(x.shared)), dtype)

@@ -1,0 +1,119 @@
+"""Operations that move elements without arithmetic: errors travel with their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import DType
+from workbench.numerics.dtypes import TORCH, accumulate_unit, is_float
+from workbench.numerics.tracked import Tracked, rounded
+
+_MOVE_NAMES = """
+view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach
+flip roll cat stack split split_with_sizes unbind chunk narrow diagonal as_strided unfold repeat
+index_select gather index embedding constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d
+replication_pad2d pixel_shuffle pixel_unshuffle tril triu contiguous lift_fresh_copy select_scatter
+slice_scatter
+"""
+_CREATION_NAMES = "full full_like zeros zeros_like ones ones_like arange scalar_tensor eye linspace"
+MOVES = frozenset(_MOVE_NAMES.split())
+CREATIONS = frozenset(_CREATION_NAMES.split())
+_INDEXED = frozenset(("index_select", "gather", "index", "embedding"))
+_SAME_ORDER = frozenset(
+    ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous")
+)
+
+
+def move(
+    name: str, op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType
+) -> Tracked | tuple[Tracked, ...]:
+    """Apply the same movement to values and to both kinds of error; ``name`` is the bare name."""
+    values = _applied(name, op, args, kwargs, lambda x: x.value)
+    independent = _applied(name, op, args, kwargs, lambda x: x.independent)
+    shared = _applied(name, op, args, kwargs, lambda x: x.shared)
+    if not isinstance(values, Tensor):
+        parts = zip(values, independent, shared, strict=True)
+        return tuple(_moved(args, part, dtype) for part in parts)
+    moved = _moved(args, (values, independent, shared), dtype)
+    if name in _SAME_ORDER and isinstance(args[0], Tracked):
+        moved = replace(moved, tie=args[0].tie)
+    return _with_doubtful_index(name, args, moved)
+
+
+def _applied(
+    name: str,
+    op: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+    pick: Callable[[Tracked], Tensor],
+) -> Any:
+    """Call ``op`` with the picked part of every operand that holds data; indices stay indices."""
+    if name in _INDEXED:
+        data, rest = [_mapped(args[0], pick)], _mapped(args[1:], lambda x: x.value)
+    else:
+        data, rest = _mapped(args, pick), []
+    is_error = args and isinstance(args[0], Tracked) and pick(args[0]) is not args[0].value
+    if name == "constant_pad_nd" and is_error:
+        data, kwargs = data[:2], {}
+    return op(*data, *rest, **kwargs)
+
+
+def _moved(args: list[Any], parts: tuple[Tensor, Tensor, Tensor], dtype: DType) -> Tracked:
+    value, independent, shared = parts
+    source = args[0] if args and isinstance(args[0], Tracked) else None
+    if source is not None and value.numel() > source.value.numel():
+        independent, shared = torch.zeros_like(independent), shared + independent
+    return Tracked(value, independent, shared, dtype)
+
+
+def _with_doubtful_index(name: str, args: list[Any], moved: Tracked) -> Tracked:
+    """Where the index itself is in doubt (a near-tie upstream), any element of the source may come."""
+    if name not in _INDEXED:
+        return moved
+    tracked = [a for a in _flat(args[1:]) if isinstance(a, Tracked)]
+    if all(index.is_exact for index in tracked) or not args[0].value.numel():
+        return moved
+    source = args[0].value.to(torch.float64)
+    spread = (source.max() - source.min()).abs().nan_to_num(torch.inf)
+    return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype)
+
+
+def _flat(args: Any) -> list[Any]:
+    if isinstance(args, (list, tuple)):
+        return [leaf for item in args for leaf in _flat(item)]
+    return [args]
+
+
+def _mapped(args: Any, pick: Callable[[Tracked], Tensor]) -> Any:
+    if isinstance(args, (list, tuple)):
+        return type(args)(_mapped(value, pick) for value in args)
+    return pick(args) if isinstance(args, Tracked) else args
+
+
+def cast(x: Tracked, dtype: DType) -> Tracked:
+    """Change of dtype. A kernel may leave the rounding out, so only the error grows."""
+    if is_float(dtype):
+        value = x.value.to(torch.float64)
+        return rounded(value, torch.zeros_like(value), (x.independent, x.shared), dtype)
+    value = x.value.to(TORCH[dtype])
+    if x.value.dtype == torch.float64:  # a value just below an integer may truncate to the one before
+        error = ((x.value + x.error).trunc() - (x.value - x.error).trunc()).abs()
+        return Tracked(value, torch.zeros_like(error), error.nan_to_num(torch.inf), dtype)
+    return replace(x, value=value, dtype=dtype)
+
+
+def created(op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Tracked:
+    """A tensor made from nothing but sizes and scalars; float scalars round to the dtype."""
+    wide = torch.float64 if is_float(dtype) else TORCH[dtype]
+    value = op(*_mapped(args, lambda x: x.value), **{**kwargs, "dtype": wide})
+    zero = torch.zeros(value.shape, dtype=torch.float64)
+    if not is_float(dtype):
+        return Tracked(value, zero, zero, dtype)
+    exact = (value == value.to(torch.float32).to(torch.float64)) | ~torch.isfinite(value)
+    own = torch.where(exact, zero, 2 * accumulate_unit(dtype) * value.abs())
+    return rounded(value, own, (zero, zero), dtype)

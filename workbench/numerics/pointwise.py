@@ -1,0 +1,163 @@
+"""How pointwise operations round and pass errors on.
+
+Owns the table of allowances, in ulps of the result, for each operation's own rounding. The figures
+cover the CUDA intrinsics (CUDA C++ Programming Guide, appendix "Mathematical Functions": __expf has
+2 + 1.16 |x| ulp, __logf an absolute error of 2^-21.4, __fdividef 2 ulp) and the usual compositions
+(tanh and sigmoid from exp), and no lower precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import DType
+from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.tracked import TINY, Tracked, deviation, rounded, stays_integer
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Own error of one operation, in units of u (half an ulp of 1)."""
+
+    relative: float = 0.0
+    """Times the result."""
+    absolute: float = 0.0
+    argument: float = 0.0
+    """Times the argument times the result: what a rounded product does inside an exponential."""
+
+
+_NONE = Rounding()
+_ARITHMETIC = Rounding(relative=2)
+_DEFAULT = Rounding(relative=12, absolute=4)
+POINTWISE: Mapping[str, Rounding] = {
+    **dict.fromkeys(("add", "sub", "rsub", "mul", "square"), _ARITHMETIC),
+    **dict.fromkeys(("addcmul", "lerp"), Rounding(relative=4)),
+    **dict.fromkeys(("div", "reciprocal", "sqrt", "addcdiv", "true_divide"), Rounding(relative=5)),
+    "rsqrt": Rounding(relative=6),
+    "exp": Rounding(relative=6, argument=3),
+    "exp2": Rounding(relative=6, argument=3),
+    "expm1": Rounding(relative=8),
+    **dict.fromkeys(("log", "log2", "log10"), Rounding(relative=6, absolute=8)),
+    "log1p": Rounding(relative=8),
+    **dict.fromkeys(("sin", "cos"), Rounding(relative=6, absolute=8)),
+    "tan": Rounding(relative=16, absolute=8),
+    "tanh": Rounding(relative=8, absolute=4),
+    "erf": Rounding(relative=8, absolute=4),
+    "erfc": Rounding(relative=16, argument=3),
+    "sigmoid": Rounding(relative=10, argument=3),
+    "silu": Rounding(relative=12, argument=3),
+    "pow": Rounding(relative=12, argument=3),
+    **dict.fromkeys(
+        ("gelu", "mish", "softplus", "elu", "selu", "celu", "hypot", "atan2", "fmod", "remainder"), _DEFAULT
+    ),
+    **dict.fromkeys(
+        ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma"),
+        _DEFAULT,
+    ),
+    **dict.fromkeys(
+        (
+            "neg", "abs", "relu", "sign", "floor", "ceil", "round", "trunc", "maximum", "minimum", "clamp",
+            "clamp_min", "clamp_max", "where", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
+            "logical_and", "logical_or", "logical_xor", "bitwise_not", "bitwise_and", "bitwise_or",
+            "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "isnan", "isinf", "isfinite",
+            "masked_fill", "leaky_relu", "hardtanh", "floor_divide", "fmax", "fmin", "copysign", "frac",
+            "threshold", "nan_to_num", "signbit",
+        ),
+        _NONE,
+    ),
+}  # fmt: skip
+_INTEGER_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square"))
+
+
+def pointwise(
+    name: str, op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType
+) -> Tracked:
+    """Apply a pointwise operation to tracked tensors and scalars.
+
+    ``name`` is the bare name (``exp``), ``dtype`` the reference's dtype of the result. Errors of the
+    arguments are passed on by moving each argument by its error, both ways, and looking at the result.
+    """
+    operands = [a for a in args if isinstance(a, Tracked)] + [
+        v for v in kwargs.values() if isinstance(v, Tracked)
+    ]
+    widen = is_float(dtype)
+
+    def run(moved: Tracked | None, value: Tensor | None) -> Tensor:
+        def plain(arg: Any) -> Any:
+            if not isinstance(arg, Tracked):
+                return arg
+            chosen = value if arg is moved and value is not None else arg.value
+            wide = widen and chosen.dtype != torch.bool
+            return chosen.to(torch.float64) if wide else chosen
+
+        result: Tensor = op(*[plain(a) for a in args], **{k: plain(v) for k, v in kwargs.items()})
+        return result.to(torch.float64) if widen else result
+
+    value = run(None, None)
+    independent = torch.zeros(value.shape, dtype=torch.float64)
+    shared = torch.zeros_like(independent)
+    for position, operand in enumerate(operands):
+        if operand.is_exact or any(operand is earlier for earlier in operands[:position]):
+            continue
+        part, common = _passed_on(operand, value, partial(run, operand))
+        independent, shared = (independent**2 + part**2).sqrt(), shared + common
+    own = _own_rounding(name, value, operands, dtype)
+    return rounded(value, own, (independent, shared), dtype)
+
+
+def _passed_on(operand: Tracked, value: Tensor, run: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Error of the result from one operand's error, split as the operand's own is split."""
+    error = operand.error
+    sides = [deviation(value, run(_moved(operand.value, error, sign))) for sign in (1.0, -1.0)]
+    lost = sides[0].isnan() & sides[1].isnan()
+    total = torch.maximum(sides[0].nan_to_num(0.0, torch.inf), sides[1].nan_to_num(0.0, torch.inf))
+    total = torch.where(lost, torch.full_like(total, torch.inf), total)
+    positive = error > 0
+    share = torch.where(positive & torch.isfinite(error), operand.independent / error.clamp_min(1e-300), 0.0)
+    if operand.value.numel() < value.numel():
+        share = torch.zeros_like(share)  # one element feeds many: its error is shared from here on
+    share = share.expand(value.shape)
+    independent = torch.where(share > 0, total * share, torch.zeros_like(total))
+    return independent, torch.where(share < 1, total * (1 - share), torch.zeros_like(total))
+
+
+def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
+    if value.dtype == torch.bool:
+        return torch.where(error > 0, ~value, value)
+    if not value.dtype.is_floating_point:
+        return (value.to(torch.float64) + sign * error).round().to(value.dtype)
+    return torch.where(error > 0, value + sign * error, value)
+
+
+def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType) -> Tensor:
+    if not is_float(dtype):
+        return torch.zeros(value.shape, dtype=torch.float64)
+    rounding = POINTWISE.get(name, _DEFAULT)
+    magnitude = value.abs()
+    if rounding == _NONE:
+        return torch.zeros_like(magnitude)
+    if (
+        name in _INTEGER_KEEPING
+        and all(o.is_exact for o in operands)
+        and stays_integer(value, magnitude, dtype)
+    ):
+        return torch.zeros_like(magnitude)
+    unit = accumulate_unit(dtype)
+    own = unit * (rounding.relative * magnitude + rounding.absolute) + TINY[dtype]
+    if rounding.argument:
+        own = own + unit * rounding.argument * magnitude * _exponent(name, value, operands)
+    return own.nan_to_num(0.0, torch.inf)
+
+
+def _exponent(name: str, value: Tensor, operands: list[Tracked]) -> Tensor:
+    """The argument whose rounding an exponential inside the operation amplifies."""
+    if name == "pow":  # x ** y = exp(y log x), and y log x is the logarithm of the result
+        return value.abs().clamp(1e-300, 1e300).log().abs()
+    first = operands[0].value.to(torch.float64).abs().nan_to_num(0.0, 0.0)
+    return first**2 if name == "erfc" else first

@@ -1,0 +1,184 @@
+"""How sums, extrema, scans and index reductions round and pass errors on.
+
+A sum of K terms p, added one after the other in random order, has rounding errors whose squares add to
+about u^2 (K^2 mean(p^2) / 6 + K (sum p)^2 / 3): the expected squares of its partial sums. Every tree,
+blocked or vector order does better. ``SAFETY`` times u (sqrt(K sum p^2) + sqrt(K) |sum p|) therefore
+leaves about four times the worst honest variant, sequential summation of a whole row by one thread.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import DType
+from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.tracked import TINY, Tie, Tracked, rounded, stays_integer
+
+SAFETY = 4.0
+
+
+def sum_rounding(total: Tensor, squares: Tensor, count: int, dtype: DType) -> Tensor:
+    """Own error of a sum: ``total`` of ``count`` terms whose squares add to ``squares``."""
+    if count <= 1:
+        return torch.zeros_like(total)
+    walk = squares.clamp_min(0).sqrt() + total.abs()
+    own = SAFETY * accumulate_unit(dtype) * math.sqrt(count) * walk + TINY[dtype]
+    return own.nan_to_num(0.0, torch.inf)
+
+
+def axes_of(dims: int | Sequence[int] | None, rank: int) -> list[int]:
+    """Normalise a ``dim`` argument: None or empty means all axes."""
+    if dims is None or (not isinstance(dims, int) and len(dims) == 0):
+        return list(range(rank))
+    listed = [dims] if isinstance(dims, int) else list(dims)
+    return [d % rank if rank else 0 for d in listed]
+
+
+def total(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
+    """Sum over ``dims``."""
+    if x.value.dim() == 0:
+        return Tracked(x.value.to(torch.float64), x.independent, x.shared, dtype)
+    axes = axes_of(dims, x.value.dim())
+    if not is_float(dtype):
+        value = x.value.sum(dim=axes, keepdim=keepdim)
+        return Tracked(value, *_reduced_errors(x, axes, keepdim), dtype)
+    terms = x.value.to(torch.float64)
+    value = terms.sum(dim=axes, keepdim=keepdim)
+    magnitude = terms.abs().sum(dim=axes, keepdim=keepdim)
+    count = math.prod(x.value.shape[a] for a in axes)
+    errors = _reduced_errors(x, axes, keepdim)
+    if x.is_exact and stays_integer(value, magnitude, "f64" if dtype == "f64" else "f32"):
+        own = torch.zeros_like(magnitude)
+    else:
+        squares = terms.square().sum(dim=axes, keepdim=keepdim)
+        own = sum_rounding(value, squares, count, dtype)
+    return rounded(value, own, errors, dtype)
+
+
+def _reduced_errors(x: Tracked, axes: list[int], keepdim: bool) -> tuple[Tensor, Tensor]:
+    independent = x.independent.square().sum(dim=axes, keepdim=keepdim).sqrt()
+    return independent, x.shared.sum(dim=axes, keepdim=keepdim)
+
+
+def mean(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
+    """Arithmetic mean over ``dims``."""
+    axes = axes_of(dims, x.value.dim())
+    count = max(math.prod(x.value.shape[a] for a in axes), 1)
+    summed = total(x, dims, keepdim, "f64" if dtype == "f64" else "f32")
+    value = summed.value / count
+    own = 4 * accumulate_unit(dtype) * value.abs().nan_to_num(0.0, torch.inf)
+    return rounded(value, own, (summed.independent / count, summed.shared / count), dtype)
+
+
+def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
+    """``amax`` or ``amin``: never off by more than the worst element."""
+    if x.value.dim() == 0:
+        return x
+    axes = axes_of(dims, x.value.dim())
+    value = op(x.value, axes, keepdim)
+    worst = x.error.amax(dim=axes, keepdim=keepdim)
+    return Tracked(value, torch.zeros_like(worst), worst, dtype)
+
+
+def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracked:
+    """``prod``: relative errors add up."""
+    flat = x.value.reshape(-1) if dims is None else x.value
+    axis = 0 if dims is None else dims
+    terms, error = flat, x.error.reshape(flat.shape)
+    if not is_float(dtype):
+        value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
+        return Tracked(value, torch.zeros(value.shape, dtype=torch.float64), torch.zeros(value.shape), dtype)
+    value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
+    upper = (terms.abs() + error).prod(dim=axis, keepdim=keepdim and dims is not None)
+    own = SAFETY * accumulate_unit(dtype) * flat.shape[axis] * value.abs() + TINY[dtype]
+    spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
+    return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)
+
+
+def scan_sum(x: Tracked, dim: int, dtype: DType) -> Tracked:
+    """``cumsum``: every prefix is a sum of its own length."""
+    if x.value.dim() == 0:
+        return x
+    value = x.value.to(torch.float64).cumsum(dim)
+    magnitude = x.value.to(torch.float64).abs().cumsum(dim)
+    if not is_float(dtype):
+        return Tracked(x.value.cumsum(dim), x.independent.cumsum(dim), x.shared.cumsum(dim), dtype)
+    if x.is_exact and stays_integer(value, magnitude, dtype):
+        own = torch.zeros_like(magnitude)
+    else:
+        own = sum_rounding(value, x.value.square().cumsum(dim), x.value.shape[dim], dtype)
+    errors = (x.independent.square().cumsum(dim).sqrt(), x.shared.cumsum(dim))
+    return rounded(value, own, errors, dtype)
+
+
+def scan_product(x: Tracked, dim: int, dtype: DType) -> Tracked:
+    """``cumprod``: relative errors add up along the way."""
+    if x.value.dim() == 0:
+        return x
+    value = x.value.cumprod(dim)
+    upper = (x.value.abs() + x.error).cumprod(dim)
+    count = torch.ones_like(x.value).cumsum(dim)
+    own = SAFETY * accumulate_unit(dtype) * count * value.abs() + TINY[dtype]
+    spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
+    return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)
+
+
+def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
+    """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
+    index = op(x.value, dim, keepdim)
+    tie = Tie(index=index, source=x.value, error=x.error, dim=dim)
+    zero = torch.zeros(index.shape, dtype=torch.float64)
+    return Tracked(index, zero, _ambiguity(x, dim, index, keepdim), "i64", tie=tie)
+
+
+def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Tensor:
+    """Nonzero where another index could have won, for operations that use the index further on."""
+    source = x.value.reshape(-1) if dim is None else x.value
+    axis = 0 if dim is None else dim
+    if source.dim() == 0 or source.shape[axis] < 2:
+        return torch.zeros(index.shape, dtype=torch.float64)
+    error = x.error.reshape(source.shape)
+    picked = index.reshape(()) if dim is None else index
+    kept = picked if keepdim and dim is not None else picked.unsqueeze(axis)
+    best = source.gather(axis, kept)
+    close = ((source - best).abs() <= error + error.gather(axis, kept)).sum(axis, keepdim=keepdim)
+    return torch.where(close > 1, float(source.shape[axis]), 0.0).reshape(index.shape).to(torch.float64)
+
+
+def selected(
+    op: Any, x: Tracked, args: list[Any], kwargs: dict[str, Any], dtype: DType
+) -> tuple[Tracked, Tracked]:
+    """``max.dim``, ``min.dim``, ``topk``, ``sort``, ``kthvalue``: values and their indices."""
+    values, indices = op(x.value, *args, **kwargs)
+    dim = _selection_dim(op, args, kwargs)
+    if x.value.dim() == 0:
+        return Tracked(values, x.independent, x.shared, dtype), exact_index(indices)
+    worst = x.error.amax(dim=dim, keepdim=True)
+    if values.dim() < x.value.dim():
+        worst = worst.squeeze(dim)
+    worst = worst.expand(values.shape).clone()
+    tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
+    zero = torch.zeros_like(worst)
+    return (
+        Tracked(values, zero, worst, dtype),
+        Tracked(indices, zero, zero, "i64", tie=tie),
+    )
+
+
+def exact_index(indices: Tensor) -> Tracked:
+    """An index that cannot be ambiguous."""
+    zero = torch.zeros(indices.shape, dtype=torch.float64)
+    return Tracked(indices, zero, zero, "i64")
+
+
+def _selection_dim(op: Any, args: list[Any], kwargs: dict[str, Any]) -> int:
+    name = str(op).split(".")[1]
+    position = 0 if name in ("max", "min", "sort") else 1
+    if "dim" in kwargs:
+        return int(kwargs["dim"])
+    return int(args[position]) if len(args) > position else -1

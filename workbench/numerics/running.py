@@ -1,0 +1,265 @@
+"""Interprets a problem's graph in float64 with a running error beside every value.
+
+Owns the walk over the graph and the choice of a rule for each operation; the rules live in
+pointwise, reductions, linear and movement. An operation without a rule is bounded by what it does
+to values that are moved a little, and named in ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref, Sym, size_of
+from workbench.numerics import linear, movement, reductions
+from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
+from workbench.numerics.pointwise import POINTWISE, pointwise
+from workbench.numerics.tracked import Tracked, exact, rounded
+
+DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
+Result = Tracked | tuple[Tracked, ...]
+PROBE_SAFETY = 4.0
+
+
+@dataclass
+class Running:
+    """One interpretation; ``unknown`` collects the operations that had no rule."""
+
+    sizes: Mapping[str, int]
+    contract: Contract = "ieee-fp32"
+    unknown: list[str] = field(default_factory=list)
+    results: dict[str, Result] = field(default_factory=dict)
+
+    def outputs(self, graph: Graph, tensors: Mapping[str, Tensor]) -> tuple[Tracked, ...]:
+        """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph."""
+        self.results.update({name: exact(t, name_of(t.dtype)) for name, t in tensors.items()})
+        with torch.no_grad():
+            for node in graph.nodes:
+                self.results[node.name] = self._apply(node)
+        return tuple(self._resolved(ref) for ref in graph.outputs)
+
+    def _apply(self, node: OpNode) -> Result:
+        name, op = node.op.split(".")[1], operator(node.op)
+        args = [self._argument(a) for a in node.args]
+        kwargs = {key: self._argument(value) for key, value in node.kwargs}
+        dtype = node.outs[0].dtype
+        rule = _RULES.get(name)
+        if rule is not None:
+            return rule(self, op, args, kwargs, dtype)
+        if name in movement.CREATIONS:
+            kwargs.pop("dtype", None)
+            return movement.created(op, args, kwargs, dtype)
+        if name in movement.MOVES:
+            return movement.move(name, op, args, kwargs, dtype)
+        if name in POINTWISE:
+            return pointwise(name, op, args, kwargs, dtype)
+        self.unknown.append(node.op)
+        return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
+
+    def _argument(self, arg: Arg) -> Any:
+        match arg:
+            case Ref():
+                return self._resolved(arg)
+            case Sym(sym=text):
+                return size_of(text, self.sizes)
+            case tuple():
+                return [self._argument(a) for a in arg]
+            case str() if arg in DTYPES:
+                return DTYPES[arg]
+            case _:
+                return arg
+
+    def _resolved(self, ref: Ref) -> Tracked:
+        result = self.results[ref.ref]
+        if isinstance(result, tuple):
+            return result[ref.item or 0]
+        return result
+
+
+def operator(name: str) -> Callable[..., Any]:
+    """Find ``aten.sum.dim_IntList`` among torch's operators. Raises ``AttributeError``."""
+    namespace, base, *overload = name.split(".")
+    packet = getattr(getattr(torch.ops, namespace), base)
+    found: Callable[..., Any] = getattr(packet, overload[0] if overload else "default")
+    return found
+
+
+# ------------------------------------------------------------------------------------ rules by name
+
+Rule = Callable[[Running, Any, list[Any], dict[str, Any], DType], Result]
+
+
+def _get(args: list[Any], kwargs: dict[str, Any], position: int, name: str, default: Any) -> Any:
+    return args[position] if len(args) > position else kwargs.get(name, default)
+
+
+def _sum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    dims, keepdim = _get(args, kwargs, 1, "dim", None), bool(_get(args, kwargs, 2, "keepdim", False))
+    return reductions.total(args[0], dims, keepdim, dtype)
+
+
+def _mean(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    dims, keepdim = _get(args, kwargs, 1, "dim", None), bool(_get(args, kwargs, 2, "keepdim", False))
+    return reductions.mean(args[0], dims, keepdim, dtype)
+
+
+def _extremum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    dims, keepdim = _get(args, kwargs, 1, "dim", ()), bool(_get(args, kwargs, 2, "keepdim", False))
+    axes = (
+        torch.ops.aten.amin.default
+        if ".amin" in str(op) or ".min" in str(op)
+        else torch.ops.aten.amax.default
+    )
+    return reductions.extremum(axes, args[0], dims, keepdim, dtype)
+
+
+def _max_or_selected(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    if str(op).endswith(".default"):
+        return _extremum(run, op, args[:1], {}, dtype)
+    if len(args) > 1 and isinstance(args[1], Tracked):
+        return pointwise("maximum", op, args, kwargs, dtype)
+    return reductions.selected(op, args[0], args[1:], kwargs, dtype)
+
+
+def _selected(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    return reductions.selected(op, args[0], args[1:], kwargs, dtype)
+
+
+def _index_of_extremum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    dim, keepdim = _get(args, kwargs, 1, "dim", None), bool(_get(args, kwargs, 2, "keepdim", False))
+    return reductions.index_of_extremum(op, args[0], dim, keepdim)
+
+
+def _prod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    dim, keepdim = _get(args, kwargs, 1, "dim", None), bool(_get(args, kwargs, 2, "keepdim", False))
+    return reductions.product(args[0], dim, keepdim, dtype)
+
+
+def _cumsum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    return reductions.scan_sum(args[0], _get(args, kwargs, 1, "dim", 0), dtype)
+
+
+def _cumprod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    return reductions.scan_product(args[0], _get(args, kwargs, 1, "dim", 0), dtype)
+
+
+def _matmul(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    a, b = args[0], args[1]
+    return linear.contraction(op, a, b, a.value.shape[-1], dtype, run.contract)
+
+
+def _addmm(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    bias, a, b = args[:3]
+    if kwargs.get("alpha", 1) != 1 or kwargs.get("beta", 1) != 1:
+        run.unknown.append(str(op))
+        return _probed(op, args, kwargs, (dtype,))
+    product = linear.contraction(torch.matmul, a, b, a.value.shape[-1], dtype, run.contract)
+    return linear.plus(product, bias, dtype)
+
+
+def _linear(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    x, weight, bias = args[0], args[1], _get(args, kwargs, 2, "bias", None)
+    product = linear.contraction(op, x, weight, x.value.shape[-1], dtype, run.contract)
+    return product if bias is None else linear.plus(product, bias, dtype)
+
+
+def _convolution(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    x, weight, bias, rest = args[0], args[1], args[2], args[3:]
+    product = linear.convolution(op, x, weight, rest, dtype, run.contract)
+    if bias is None:
+        return product
+    channels = movement.move(
+        "view", torch.ops.aten.view.default, [bias, [1, -1, *[1] * (x.value.dim() - 2)]], {}, bias.dtype
+    )
+    assert isinstance(channels, Tracked)
+    return linear.plus(product, channels, dtype)
+
+
+def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    x = args[0]
+    rest = [a.value if isinstance(a, Tracked) else a for a in args[1:]]
+    window = args[1] if len(args) > 1 and isinstance(args[1], list) and "pool" in str(op) else [4]
+    count = int(torch.tensor(window).prod()) if "adaptive" not in str(op) else max(x.value.shape[-1], 4) ** 2
+    return linear.resampling(lambda values: op(values, *rest, **kwargs), x, count, dtype)
+
+
+def _max_pool(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    values, indices = op(args[0].value, *args[1:], **kwargs)
+    worst = op(args[0].error, *args[1:], **kwargs)[0]
+    pooled = Tracked(values, torch.zeros_like(worst), worst, dtype)
+    return pooled, reductions.exact_index(indices)
+
+
+def _cast(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    return movement.cast(args[0], dtype)
+
+
+_RULES: Mapping[str, Rule] = {
+    "sum": _sum, "mean": _mean, "amax": _extremum, "amin": _extremum,
+    "max": _max_or_selected, "min": _max_or_selected,
+    "topk": _selected, "sort": _selected, "kthvalue": _selected,
+    "argmax": _index_of_extremum, "argmin": _index_of_extremum,
+    "prod": _prod, "cumsum": _cumsum, "cumprod": _cumprod,
+    "mm": _matmul, "bmm": _matmul, "matmul": _matmul, "mv": _matmul, "dot": _matmul,
+    "addmm": _addmm, "baddbmm": _addmm, "linear": _linear, "convolution": _convolution,
+    **dict.fromkeys(
+        (
+            "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d",
+            "adaptive_avg_pool1d", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
+            "upsample_bilinear2d", "upsample_linear1d", "upsample_trilinear3d",
+        ),
+        _resampled,
+    ),
+    "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
+    "_to_copy": _cast, "convert_element_type": _cast, "to": _cast,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------ no rule
+
+
+def _probed(op: Any, args: list[Any], kwargs: dict[str, Any], dtypes: tuple[DType, ...]) -> Result:
+    """Bound an operation nothing is known of: run it in the narrow dtype, and on values moved a little."""
+
+    def run(change: Callable[[Tracked], Tensor]) -> tuple[Tensor, ...]:
+        def plain(arg: Any) -> Any:
+            if isinstance(arg, list):
+                return [plain(a) for a in arg]
+            return change(arg) if isinstance(arg, Tracked) else arg
+
+        result = op(*[plain(a) for a in args], **{key: plain(v) for key, v in kwargs.items()})
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    values = run(lambda x: x.value)
+    narrow = run(lambda x: x.value.to(TORCH[x.dtype]))
+    generator = torch.Generator().manual_seed(0)
+
+    def jittered(x: Tracked) -> Tensor:
+        if not x.value.is_floating_point():
+            return x.value
+        sign = torch.randint(0, 2, x.value.shape, generator=generator) * 2.0 - 1.0
+        step = x.error + UNIT[x.dtype] * x.value.abs().nan_to_num(0.0, 0.0)
+        return torch.where(torch.isfinite(step), x.value + sign * step, x.value)
+
+    probes = [narrow, run(jittered), run(jittered), run(jittered)]
+    tracked = tuple(
+        _bounded_by(values[i], [probe[i] for probe in probes], dtype) for i, dtype in enumerate(dtypes)
+    )
+    return tracked if len(tracked) > 1 else tracked[0]
+
+
+def _bounded_by(value: Tensor, probes: list[Tensor], dtype: DType) -> Tracked:
+    if not is_float(dtype):
+        changed = torch.stack([(probe != value).to(torch.float64) for probe in probes]).amax(0)
+        largest = value.to(torch.float64).abs().max() if value.numel() else torch.zeros(())
+        return Tracked(value, torch.zeros_like(changed), changed * (largest + 1), dtype)
+    wide = value.to(torch.float64)
+    moved = torch.stack([(p.to(torch.float64) - wide).abs().nan_to_num(0.0, 0.0) for p in probes]).amax(0)
+    spread = moved.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
+    shared = PROBE_SAFETY * torch.maximum(moved, spread)
+    own = 8 * accumulate_unit(dtype) * wide.abs().nan_to_num(0.0, 0.0)
+    return rounded(wide, own, (torch.zeros_like(shared), shared), dtype)

@@ -1,0 +1,124 @@
+"""What running a person's cell shows: the reference, its tensors, and what it must not do.
+
+Owns the choice between fake tensors, which hold no data, and real ones. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+
+from workbench.errors import ProblemError
+from workbench.model import Sampler
+from workbench.problem.capture import Capture
+from workbench.problem.form import Form, bind
+from workbench.problem.reference import LARGEST_REAL, build, run
+from workbench.problem.refusals import Watch, check_held, check_inputs, check_outputs
+from workbench.problem.running import evaluate, run_source, telling, told, without_gpu
+from workbench.problem.samplers import Origins, assumed, learn
+
+READ_BYTES = 2**28
+"""Larger inputs are not drawn when the call that makes them says what they hold."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What running the cell showed; tensors are fake, with the declared sizes."""
+
+    form: Form
+    inputs: Mapping[str, Tensor]
+    held: Mapping[str, Tensor]
+    samplers: Mapping[str, Sampler]
+    shapes: Sequence[Any]
+    total_bytes: int
+    notes: tuple[str, ...]
+
+
+def look(capture: Capture) -> Seen:
+    """Run the cell with fake tensors, then for real unless it is too large for that to be wise."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        with mode, Origins() as origins:
+            fake, shapes = _run(capture, "meta")
+    except ProblemError as unfit:
+        return _look_for_real(capture, unfit)
+    check_inputs(fake.arguments)
+    check_held(fake.held)
+    inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
+    known = {name: origins.sampler(tensor) for name, tensor in inputs.items()}
+    held = {name: held.value for name, held in fake.held.items()}
+    total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
+    small = total <= (READ_BYTES if all(known.values()) else LARGEST_REAL)
+    if small:
+        return _look_for_real(capture, None)
+    guessed = {name: known.get(name) or assumed(t) for name, t in {**inputs, **held}.items()}
+    notes = [
+        f"{name} is too large to look at: values are drawn as {sampler.kind}"
+        for name, sampler in guessed.items()
+        if name in inputs and not known[name]
+    ]
+    with mode:
+        on_cpu = {name: tensor.to("cpu") for name, tensor in inputs.items()}
+    return Seen(fake, on_cpu, held, guessed, shapes, total, tuple(notes))
+
+
+def _look_for_real(capture: Capture, unfit: ProblemError | None) -> Seen:
+    """Run the cell with data. ``unfit`` is why it could not run without; its own errors win."""
+    form, shapes = _run(capture, "cpu")
+    check_inputs(form.arguments)
+    check_held(form.held)
+    inputs = {a.name: a.value.detach() for a in form.arguments if a.is_tensor}
+    held = {name: held.value.detach() for name, held in form.held.items()}
+    samplers = {name: learn(tensor) for name, tensor in {**inputs, **held}.items()}
+    total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
+    return Seen(form, inputs, held, samplers, shapes, total, ())
+
+
+def _run(capture: Capture, stand_in: str) -> tuple[Form, Sequence[Any]]:
+    expressions = (capture.inputs, capture.init, capture.shapes)
+    roots = (capture.entry, *(text.removesuffix("()") for text in expressions if text))
+    with without_gpu(stand_in):
+        namespace = run_source(capture.source, capture.payload, roots)
+        target = build(capture.entry, capture.init, namespace)
+        inputs = evaluate(capture.inputs, namespace)
+        shapes = evaluate(capture.shapes, namespace) if capture.shapes else ()
+    return Form(target, bind(target, inputs)), shapes
+
+
+def watched(seen: Seen) -> Any:
+    """Run once at the declared sizes, without data where that works, and refuse what a kernel cannot do.
+
+    Returns what the reference returned; None when only the export can tell (values decide a size).
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    metas = {name: (t.shape, t.stride(), t.dtype) for name, t in {**seen.inputs, **seen.held}.items()}
+    try:
+        with mode:
+            fakes = {n: torch.empty_strided(s, p, dtype=d) for n, (s, p, d) in metas.items()}
+            return _run_watched(seen.form, fakes)
+    except ProblemError:
+        raise
+    except (DataDependentOutputException, DynamicOutputShapeException):
+        return None
+    except Exception as error:
+        if seen.total_bytes > READ_BYTES:
+            raise ProblemError(told(error, "the reference")) from error
+    # Fake tensors know fewer operations than real ones: only a real failure counts.
+    with telling("the reference"):
+        return _run_watched(seen.form, {n: t.clone() for n, t in {**seen.inputs, **seen.held}.items()})
+
+
+def _run_watched(form: Form, tensors: Mapping[str, Tensor]) -> Any:
+    with Watch(tensors):
+        returned = run(form, tensors)
+    check_outputs(returned)
+    return returned

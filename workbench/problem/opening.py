@@ -1,0 +1,218 @@
+"""The worker's side of the intake: run the cell, look at its tensors, trace it, choose its proofs.
+
+Owns the order of the steps; each step is another module's. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import (
+    FakeTensorMode,
+)
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Dim, Problem, Static, TensorMeta, TensorSpec, size_of
+from workbench.numerics.dtypes import NAMES, TORCH
+from workbench.problem.candidates import Kind
+from workbench.problem.capture import Capture
+from workbench.problem.form import Form
+from workbench.problem.looking import Seen, look, watched
+from workbench.problem.proofs import declared_case, label, proofs
+from workbench.problem.reference import run
+from workbench.problem.refusals import check_outputs
+from workbench.problem.trace import Traced, trace
+from workbench.problem.trials import examine
+
+OWN_BYTES = 2**20
+"""Largest total of the person's tensors that are kept as an input of their own."""
+READ_BYTES = 2**28
+"""Larger inputs are not drawn when the call that makes them says what they hold."""
+
+Tell = Callable[[str], None]
+
+
+def open_in_child(payload: bytes, send: Callable[[bytes], None]) -> bytes:
+    """Worker function: a ``Capture`` in, ``{"problem": ...}`` or ``{"error": sentence}`` out."""
+    capture = Capture.model_validate_json(payload)
+    try:
+        problem = open_capture(capture, lambda note: send(note.encode()))
+    except ProblemError as error:
+        return json.dumps({"error": str(error)}).encode()
+    return json.dumps({"problem": problem.model_dump(mode="json")}).encode()
+
+
+def open_capture(capture: Capture, tell: Tell) -> Problem:
+    """Open a problem in this process. Raises ``ProblemError``."""
+    tell("reading the cell")
+    seen = look(capture)
+    form = seen.form
+    notes = list(seen.notes)
+    tensors = {**seen.inputs, **seen.held}
+    returned = watched(seen)
+    tell("tracing the reference")
+    traced = trace(lambda given: run(form, given), tensors, varying=True, fixed=tuple(seen.held))
+    problem = _problem(capture, seen, traced, isinstance(returned, tuple | list))
+    problem = problem.model_copy(update={"cases": _cases(problem, traced, seen.shapes)})
+    tell("choosing small sizes to check on")
+    problem = problem.model_copy(update={"proofs": proofs(problem, _acceptance(problem, form, traced))})
+    tell("running the reference")
+    problem = examine(problem, form)
+    return problem.model_copy(update={"notes": (*notes, *traced.notes, *problem.notes)})
+
+
+# ------------------------------------------------------------------------------------ the problem
+
+
+def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) -> Problem:
+    dims = dict(traced.dims)
+    used = _used(traced)
+    unused = [name for name in seen.inputs if name not in used]
+    if unused:
+        raise ProblemError(
+            f"the output does not depend on input {unused[0]!r}. Remove it from the function and the inputs."
+        )
+    keywords = {argument.name: argument.keyword for argument in seen.form.arguments}
+    specs = [
+        _spec(name, tensor, dims[name], seen, keywords.get(name, ""))
+        for name, tensor in {**seen.inputs, **seen.held}.items()
+        if name in used
+    ]
+    floats = {spec.dtype for spec in specs if spec.role == "input"}
+    sixteen = bool(floats & {"f16", "bf16"})
+    return Problem(
+        name=capture.name,
+        source=capture.source,
+        entry=capture.entry,
+        kind=_kind(capture, seen.form),
+        payload=capture.payload,
+        tensors=tuple(specs),
+        statics=tuple(Static(name=a.name, value=a.value) for a in seen.form.arguments if not a.is_tensor),
+        signature=tuple(argument.name for argument in seen.form.arguments),
+        symbols=traced.symbols,
+        outputs=traced.outputs,
+        returns_tuple=returns_tuple,
+        cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
+        graph=traced.graph,
+        contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",
+        own_inputs=seen.total_bytes <= OWN_BYTES,
+    )
+
+
+def _kind(capture: Capture, form: Form) -> Kind:
+    if capture.kind == "function" and isinstance(form.target, torch.nn.Module):
+        return "module_instance"
+    return capture.kind
+
+
+def _used(traced: Traced) -> set[str]:
+    """Tensor arguments that reach an output."""
+    found: set[str] = {ref.ref for ref in traced.graph.outputs}
+    stack: list[Any] = [(node.args, node.kwargs) for node in traced.graph.nodes]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, tuple):
+            stack.extend(value)
+        elif hasattr(value, "ref"):
+            found.add(value.ref)
+    return found
+
+
+def _spec(name: str, tensor: Tensor, dims: tuple[Dim, ...], seen: Seen, keyword: str) -> TensorSpec:
+    held = seen.form.held.get(name)
+    path = held.path if held else keyword if keyword != name else ""
+    return TensorSpec(
+        name=name,
+        role=held.role if held else "input",
+        dtype=NAMES[tensor.dtype],
+        dims=dims,
+        strides=_strides(tensor, dims),
+        sampler=seen.samplers[name],
+        path=path,
+    )
+
+
+def _strides(tensor: Tensor, dims: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """For a permuted dense tensor, strides as products of sizes; None (contiguous) for any other."""
+    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
+    if TensorMeta(dtype="f32", shape=shape, strides=strides).is_contiguous:
+        return None
+    order = sorted(range(len(shape)), key=lambda axis: (strides[axis], axis), reverse=True)
+    step, result = 1, dict[int, Dim]()
+    symbolic: list[str] = []
+    for axis in reversed(order):
+        if strides[axis] != step and shape[axis] != 1:
+            return None
+        result[axis] = "*".join(symbolic) if symbolic else 1
+        symbolic.append(str(dims[axis]) if str(dims[axis]).isalnum() else f"({dims[axis]})")
+        step *= shape[axis]
+    return tuple(result[axis] for axis in range(len(shape)))
+
+
+def _cases(problem: Problem, traced: Traced, shapes: Sequence[Any]) -> tuple[Case, ...]:
+    """The inputs' own sizes first, then every entry of ``shapes``."""
+    base = dict(traced.sizes)
+    found = {problem.cases[0].sizes: problem.cases[0]}
+    for entry in _entries(shapes):
+        sizes = declared_case(problem.tensors, entry, base)
+        if not _in_range(sizes, traced):
+            raise ProblemError(
+                f"shapes: with {label(problem.tensors, sizes)} the reference does something else than "
+                f"with {problem.cases[0].label}. Give those sizes a problem of their own."
+            )
+        case = Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()))
+        found.setdefault(case.sizes, case)
+    return tuple(found.values())
+
+
+def _entries(shapes: Any) -> list[tuple[tuple[int, ...], ...]]:
+    """Normalise: an entry is the first input's shape, or a tuple of shapes."""
+    entries = []
+    for entry in shapes if isinstance(shapes, list | tuple) else (None,):
+        given = (
+            (entry,) if isinstance(entry, list | tuple) and all(isinstance(n, int) for n in entry) else entry
+        )
+        shapes_ok = isinstance(given, list | tuple) and all(
+            isinstance(s, list | tuple) and all(isinstance(n, int) and n > 0 for n in s) for s in given
+        )
+        if not shapes_ok:
+            raise ProblemError(
+                f"shapes: {entry!r} is neither a shape nor a tuple of shapes with positive sizes, "
+                "as in shapes = [(4096, 1024), (1, 65536)]"
+            )
+        entries.append(tuple(tuple(shape) for shape in given))
+    return entries
+
+
+def _in_range(sizes: Mapping[str, int], traced: Traced) -> bool:
+    """The export always says 2 or more, because it keeps 1 apart; running the reference tells."""
+    return all(
+        (low <= 2 or sizes[symbol] >= low) and (high is None or sizes[symbol] <= high)
+        for symbol, low, high in traced.ranges
+    )
+
+
+def _acceptance(problem: Problem, form: Form, traced: Traced) -> Callable[[Mapping[str, int]], bool]:
+    """Says whether sizes keep to what was traced: in range, no error, outputs of the shapes expected."""
+
+    def accept(sizes: Mapping[str, int]) -> bool:
+        if not _in_range(sizes, traced):
+            return False
+        case = Case(label="", sizes=tuple(sizes.items()))
+        metas = problem.metas(case)
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            try:
+                fakes = {
+                    n: torch.empty_strided(m.shape, m.strides, dtype=TORCH[m.dtype]) for n, m in metas.items()
+                }
+                results = check_outputs(run(form, fakes))
+            except Exception:
+                return False
+        expected = [tuple(size_of(dim, sizes) for dim in spec.dims) for spec in problem.outputs]
+        return [tuple(result.shape) for result in results] == expected
+
+    return accept

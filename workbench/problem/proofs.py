@@ -1,0 +1,204 @@
+"""Which sizes a problem is tried on: the declared ones, and small ones chosen to catch mistakes.
+
+Pure arithmetic on size expressions; a callback says what the reference accepts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Dim, Problem, TensorSpec, size_of
+
+MOST_PROOFS = 8
+MOST_ELEMENTS = 2**20
+"""Of all tensors of one proof together, unless parameters of a fixed size alone are more."""
+MOST_WORK = 2**22
+"""Product of all varying sizes: about the multiplications of a matrix product."""
+
+Accept = Callable[[Mapping[str, int]], bool]
+
+
+def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
+    """Choose at most ``MOST_PROOFS`` small cases: 1, odd, just below and above powers of two, long rows.
+
+    ``accept`` says whether the reference takes the sizes. A pattern whose sizes are refused is tried
+    again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
+    only proof, if it is small.
+    """
+    declared = problem.cases[0]
+    if not problem.symbols:
+        return (_case(problem, declared.size_map),) if _elements(problem, {}) <= _most(problem) else ()
+    found: dict[tuple[tuple[str, int], ...], Case] = {}
+    for pattern in _patterns(problem, declared.size_map):
+        for sizes in _attempts(pattern, problem):
+            small = _elements(problem, sizes) <= _most(problem) and math.prod(sizes.values()) <= MOST_WORK
+            if small and accept(sizes):
+                case = _case(problem, sizes)
+                found.setdefault(case.sizes, case)
+                break
+        if len(found) == MOST_PROOFS:
+            break
+    return tuple(found.values())
+
+
+def declared_case(
+    specs: Sequence[TensorSpec], given: Sequence[tuple[int, ...]], base: Mapping[str, int]
+) -> dict[str, int]:
+    """Sizes of the symbols for one entry of ``shapes``: a shape per tensor input, the first ones first.
+
+    Symbols that no given shape determines keep their value of ``base``. Raises ``ProblemError`` when
+    a shape does not fit.
+    """
+    inputs = [spec for spec in specs if spec.role == "input"]
+    if len(given) > len(inputs):
+        raise ProblemError(f"shapes has {len(given)} shapes in one entry, but there are {len(inputs)} inputs")
+    sizes: dict[str, int] = {}
+    fits = list(zip(inputs, given, strict=False))
+    for spec, shape in fits:
+        if len(shape) != len(spec.dims):
+            raise ProblemError(
+                f"shapes: {shape} has {len(shape)} sizes, but {spec.name} has {len(spec.dims)}"
+            )
+        for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
+            symbol, value = _solved(dim, size, base)
+            if symbol and sizes.setdefault(symbol, value) != value:
+                raise ProblemError(
+                    f"shapes: {_told(fits)} do not fit together: axis {axis} of {spec.name} "
+                    f"must be {size_of(dim, sizes)}"
+                )
+    complete = {**base, **sizes}
+    for spec, shape in fits:
+        for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
+            if size_of(dim, complete) != size:
+                raise ProblemError(
+                    f"shapes: {_told(fits)} does not fit: axis {axis} of {spec.name} must be "
+                    f"{size_of(dim, complete)}, it cannot vary on its own"
+                )
+    return complete
+
+
+def _solved(dim: Dim, size: int, symbols: Mapping[str, int]) -> tuple[str, int]:
+    """The symbol of a linear size expression and its value where the expression is ``size``."""
+    found = [s for s in symbols if isinstance(dim, str) and s in re.findall(r"\w+", dim)]
+    if len(found) != 1:
+        return "", 0
+    at_zero, at_one = (size_of(dim, {found[0]: n}) for n in (0, 1))
+    step = at_one - at_zero
+    return (found[0], (size - at_zero) // step) if step else ("", 0)
+
+
+def label(specs: Sequence[TensorSpec], sizes: Mapping[str, int]) -> str:
+    """``4096x32768``: the first input's shape, and those of others whose sizes it does not tell."""
+    known: set[Dim] = set()
+    parts: list[str] = []
+    for spec in specs:
+        new = {dim for dim in spec.dims if isinstance(dim, str)} - known
+        if spec.role == "input" and (new or not parts):
+            parts.append("x".join(str(size_of(dim, sizes)) for dim in spec.dims) or "scalar")
+            known |= new
+    return ",".join(parts)
+
+
+def _told(fits: Sequence[tuple[TensorSpec, tuple[int, ...]]]) -> str:
+    return " and ".join(f"{spec.name} {shape}" for spec, shape in fits)
+
+
+def _case(problem: Problem, sizes: Mapping[str, int]) -> Case:
+    return Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()), origin="proof")
+
+
+def _elements(problem: Problem, sizes: Mapping[str, int]) -> int:
+    dims = [*(spec.dims for spec in problem.tensors), *(spec.dims for spec in problem.outputs)]
+    return sum(math.prod(size_of(dim, sizes) for dim in shape) for shape in dims)
+
+
+def _most(problem: Problem) -> int:
+    """The bound, raised by what cannot be made smaller, up to 16 times."""
+    fixed = [s.dims for s in problem.tensors if not any(isinstance(dim, str) for dim in s.dims)]
+    return MOST_ELEMENTS + min(sum(math.prod(map(int, dims)) for dims in fixed), 15 * MOST_ELEMENTS)
+
+
+# ------------------------------------------------------------------------------------ patterns
+
+_OUTER = (1, 2, 3, 5, 7, 2, 33, 4)
+_INNER = (1, 7, 33, 127, 128, 1025, 1, 2048)
+"""Sizes of leading and trailing axes, pattern by pattern: shorter than a vector, odd, one below and at a
+warp multiple, one above a block's reach, a column, and a long row that vectors divide."""
+_NEXT = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+    12,
+    16,
+    24,
+    31,
+    32,
+    33,
+    48,
+    64,
+    96,
+    127,
+    128,
+    192,
+    256,
+    384,
+    512,
+    768,
+    1024,
+    1025,
+)
+_LATER = (1280, 1536, 2047, 2048, 4096, 4097, 8192, 16384, 32768)
+_ATTEMPTS = 48
+
+
+def _patterns(problem: Problem, declared: Mapping[str, int]) -> list[dict[str, int]]:
+    inner = _inner_symbols(problem)
+    outer = [s for s in problem.symbols if s not in inner]
+    patterns = []
+    for turn, (few, many) in enumerate(zip(_OUTER, _INNER, strict=True)):
+        # With several trailing sizes (a matrix product's) only one at a time is long.
+        long = inner[turn % len(inner)] if inner else ""
+        sizes = dict.fromkeys(outer, few)
+        sizes |= {s: many if s == long else min(many, 5 + index) for index, s in enumerate(inner)}
+        patterns.append({s: sizes[s] for s in problem.symbols})
+    patterns.insert(6, _like_declared(problem, declared, inner))
+    return patterns
+
+
+def _inner_symbols(problem: Problem) -> list[str]:
+    last = {str(spec.dims[-1]) for spec in problem.tensors if spec.dims}
+    inner = [s for s in problem.symbols if s in last]
+    return inner or list(problem.symbols[-1:])
+
+
+def _like_declared(problem: Problem, declared: Mapping[str, int], inner: Sequence[str]) -> dict[str, int]:
+    """The declared sizes with leading axes cut first: few rows as long as the person's, if they fit."""
+    sizes = dict(declared)
+    for symbol in sorted(sizes, key=lambda s: (s in inner, -sizes[s])):
+        least = 1024 if symbol in inner else 3
+        while sizes[symbol] > least and not _fits(problem, sizes):
+            sizes[symbol] = max(sizes[symbol] // 2, least)
+    return sizes
+
+
+def _fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
+    return _elements(problem, sizes) <= _most(problem) // 4 and math.prod(sizes.values()) <= MOST_WORK // 4
+
+
+def _attempts(pattern: Mapping[str, int], problem: Problem) -> list[dict[str, int]]:
+    """The pattern, then ever larger sizes in its place: one symbol moved at a time, then all together."""
+    attempts = [dict(pattern)]
+    ladder = {s: [n for n in (*_NEXT, *_LATER) if n > size] for s, size in pattern.items()}
+    for symbol in pattern:
+        attempts += [{**pattern, symbol: size} for size in ladder[symbol][:8]]
+    rungs = itertools.zip_longest(*ladder.values())
+    attempts += [{s: size or pattern[s] for s, size in zip(pattern, rung, strict=True)} for rung in rungs]
+    return attempts[:_ATTEMPTS]

@@ -1,0 +1,137 @@
+"""What a reference must not do, and the sentence that says so.
+
+Owns the checks of inputs and of what a reference returns, and the watch on a running reference. Runs
+in a worker child, on fake or real tensors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.errors import ProblemError
+from workbench.numerics.dtypes import NAMES
+from workbench.problem.form import Argument, Held
+from workbench.problem.lines import is_persons
+
+_SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
+
+
+def check_inputs(arguments: Sequence[Argument]) -> None:
+    """Refuse inputs on several devices, of unsupported types, empty, sparse, or none at all."""
+    tensors = {a.name: a.value for a in arguments if a.is_tensor}
+    if not tensors:
+        raise ProblemError("none of the inputs is a tensor: inputs = [torch.randn(4096, 1024)]")
+    # Under fake tensors a "cuda" input stands on the meta device, see running.Placed.
+    places = {name: "cuda" if t.device.type == "meta" else str(t.device) for name, t in tensors.items()}
+    if len(set(places.values())) > 1:
+        told = ", ".join(f"{name} on {place}" for name, place in places.items())
+        raise ProblemError(f"the inputs are on different devices: {told}. Put them on one.")
+    for name, tensor in tensors.items():
+        check_tensor(f"input {name!r}", tensor)
+
+
+def check_held(held: Mapping[str, Held]) -> None:
+    """The same for parameters and buffers."""
+    for tensor in held.values():
+        check_tensor(f"{tensor.role} {tensor.path!r}", tensor.value)
+
+
+def check_tensor(what: str, tensor: Tensor) -> None:
+    """Refuse one tensor the workbench cannot handle."""
+    if tensor.dtype not in NAMES:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        raise ProblemError(f"{what} is {dtype}, which is not supported. Supported are {_SUPPORTED}.")
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        raise ProblemError(f"{what} is sparse or nested; only dense tensors are supported. Call .to_dense().")
+    if tensor.numel() == 0:
+        shape = tuple(tensor.shape)
+        raise ProblemError(f"{what} is empty, shape {shape}: there is nothing to compute. Give it elements.")
+
+
+def check_outputs(value: Any) -> tuple[Tensor, ...]:
+    """The tensors a reference returned. Refuses everything else, with what it was."""
+    results = tuple(value) if isinstance(value, tuple | list) else (value,)
+    for result in results:
+        if not isinstance(result, Tensor):
+            what = "nothing" if value is None else _described(value)
+            raise ProblemError(f"the reference returns {what}; return a tensor or a tuple of tensors.")
+    if not results:
+        raise ProblemError("the reference returns an empty tuple; return a tensor or a tuple of tensors.")
+    for index, result in enumerate(results):
+        check_tensor("the output" if len(results) == 1 else f"output {index}", result)
+    return results
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        kinds = ", ".join(type(item).__name__ for item in value)
+        return f"a {type(value).__name__} of ({kinds})"
+    article = "an" if type(value).__name__[0] in "aeiou" else "a"
+    return f"{article} {type(value).__name__}"
+
+
+class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses, at the person's line, operations that write a given tensor or draw random numbers."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._owners = {_storage(tensor): name for name, tensor in tensors.items()}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, kwargs):
+            raise ProblemError(
+                f"{_here()}the reference draws random numbers ({_name(func)}), which a kernel cannot repeat. "
+                "Pass them as an input, or switch dropout off."
+            )
+        if func._schema.is_mutable:
+            self._check_writes(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _check_writes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        for index, argument in enumerate(func._schema.arguments):
+            if argument.alias_info is None or not argument.alias_info.is_write:
+                continue
+            value = args[index] if index < len(args) else kwargs.get(argument.name)
+            owner = self._owners.get(_storage(value)) if isinstance(value, Tensor) else None
+            if owner is not None:
+                raise ProblemError(
+                    f"{_here()}the reference writes its input {owner!r} in place ({_name(func)}). "
+                    "Use the form that returns a new tensor, or clone first."
+                )
+
+
+def _storage(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Attention carries the tag of random operations even when its dropout is off."""
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.name == "dropout_p":
+            given = args[index] if index < len(args) else kwargs.get("dropout_p", argument.default_value)
+            return bool(given)
+    return True
+
+
+def _name(func: Callable[..., Any]) -> str:
+    return str(func).rpartition(".")[0].removesuffix("_")
+
+
+def _here() -> str:
+    frame = sys._getframe(1)
+    while frame is not None:
+        if is_persons(frame.f_code.co_filename):
+            return f"line {frame.f_lineno}: "
+        if frame.f_back is None:
+            return ""
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,116 @@
+"""How fresh values of a tensor are drawn, learnt from the tensor the person gave.
+
+Owns what is read off a tensor or off the call that made it. Whether a sampler suits the reference is
+settled in trials.py. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from workbench.model import Sampler
+
+NORMAL = Sampler(kind="normal", low=0.0, high=1.0)
+_READ = 2**22
+"""Elements of a large tensor that are looked at."""
+
+
+class Origins(TorchFunctionMode):
+    """Remembers which call made a tensor, so that a huge input need not be drawn to be understood."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[int, tuple[Tensor, Sampler]] = {}
+
+    def sampler(self, tensor: Tensor) -> Sampler | None:
+        """How this very tensor was made; None when it came out of some other computation."""
+        found = self._made.get(id(tensor))
+        return found[1] if found and found[0] is tensor else None
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
+        sampler = _of_call(getattr(func, "__name__", ""), args, kwargs)
+        if isinstance(result, Tensor):
+            # An in-place operation makes what was remembered of the tensor untrue.
+            self._made.pop(id(result), None)
+            if sampler is not None:
+                self._made[id(result)] = (result, sampler)
+        return result
+
+
+def _of_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sampler | None:
+    match name:
+        case "randn" | "randn_like":
+            return NORMAL
+        case "normal_":
+            mean, deviation = (*args[1:], *(0.0, 1.0)[len(args) - 1 :])[:2]
+            return Sampler(kind="normal", low=kwargs.get("mean", mean), high=kwargs.get("std", deviation))
+        case "rand" | "rand_like":
+            return Sampler(kind="uniform", scalable=False)
+        case "randint" if kwargs.get("dtype", torch.int64) in (torch.int64, torch.int32, torch.int16):
+            numbers = [value for value in args if isinstance(value, int)]
+            low, high = (kwargs.get("low", 0), kwargs.get("high", numbers[-1] if numbers else 2))
+            low = numbers[0] if len(numbers) == 2 else low
+            return Sampler(kind="integers", low=low, high=high, scalable=False)
+        case _:
+            return None
+
+
+def learn(tensor: Tensor) -> Sampler:
+    """Read the range and spread off real values."""
+    flat = tensor.detach().reshape(-1)[:_READ]
+    if tensor.dtype == torch.bool:
+        return Sampler(kind="bools", scalable=False)
+    if not tensor.dtype.is_floating_point:
+        low, high = int(flat.min()), int(flat.max()) + 1
+        return Sampler(kind="integers", low=low, high=high, scalable=False)
+    finite = flat[flat.isfinite()].double()
+    if not finite.numel():
+        return NORMAL
+    least, most, mean = float(finite.min()), float(finite.max()), float(finite.mean())
+    if least == most:
+        return _around(least)
+    if least >= 0:
+        return Sampler(kind="uniform", low=_round(least), high=_round(most), scalable=False)
+    deviation = float(finite.std())
+    centred = abs(mean) < 0.1 * deviation
+    unit = abs(deviation - 1) < 0.1
+    return Sampler(
+        kind="normal", low=0.0 if centred else _round(mean), high=1.0 if unit else _round(deviation)
+    )
+
+
+def assumed(tensor: Tensor) -> Sampler:
+    """A guess for a tensor without values: weights shrink with their fan-in, as initialisations do."""
+    if tensor.dtype == torch.bool:
+        return Sampler(kind="bools", scalable=False)
+    if not tensor.dtype.is_floating_point:
+        return Sampler(kind="integers", low=0, high=2, scalable=False)
+    if tensor.ndim < 2:
+        return NORMAL
+    return Sampler(kind="normal", low=0.0, high=_round(1 / math.sqrt(tensor[0].numel())))
+
+
+def as_normal(sampler: Sampler) -> Sampler:
+    """Normal values of the same mean and spread as a uniform sampler's."""
+    mean, deviation = (sampler.low + sampler.high) / 2, (sampler.high - sampler.low) / math.sqrt(12)
+    return Sampler(kind="normal", low=_round(mean), high=_round(deviation))
+
+
+def _around(value: float) -> Sampler:
+    """For a constant, such as a fresh norm's weight: half to one and a half of it, or -1/2 to 1/2."""
+    half = abs(value) / 2 or 0.5
+    return Sampler(kind="uniform", low=value - half, high=value + half, scalable=False)
+
+
+def _round(number: float) -> float:
+    return float(f"{number:.3g}")

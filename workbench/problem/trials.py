@@ -1,0 +1,196 @@
+"""Runs a reference for real at its small sizes and learns what it can be trusted with.
+
+Owns four questions: does it run on fresh values, do two runs agree, which values lie in its domain,
+and can it be run in float64. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
+from workbench.numerics.inputs import draw
+from workbench.problem.form import Form
+from workbench.problem.oracle import in_float64, widened
+from workbench.problem.reference import run
+from workbench.problem.refusals import Watch, check_outputs
+from workbench.problem.running import told
+from workbench.problem.samplers import as_normal
+
+_RUN_ELEMENTS = 2**24
+"""Without proofs, the declared case is run only up to this size."""
+
+
+def examine(problem: Problem, form: Form) -> Problem:
+    """Return the problem with settled samplers and notes. Raises ``ProblemError``."""
+    cases = problem.proofs or tuple(c for c in problem.cases[:1] if _elements(problem, c) <= _RUN_ELEMENTS)
+    if not cases:
+        note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
+        return problem.model_copy(update={"notes": (*problem.notes, note)})
+    problem = _with_index_bounds(problem, form, cases)
+    problem = _with_domains(problem, form, _middle(problem, cases))
+    for case in cases:
+        _check_repeatable(problem, form, case)
+    return problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
+
+
+def _elements(problem: Problem, case: Case) -> int:
+    return sum(meta.numel for meta in problem.metas(case).values())
+
+
+def _middle(problem: Problem, cases: Sequence[Case]) -> Case:
+    """Large enough to be typical, small enough to run a dozen times."""
+    ordered = sorted(cases, key=lambda case: _elements(problem, case))
+    return ordered[len(ordered) // 2]
+
+
+# ------------------------------------------------------------------------------------ fresh values
+
+
+def _with_index_bounds(problem: Problem, form: Form, cases: Sequence[Case]) -> Problem:
+    """Make integer inputs end at a size where the reference asks for that (class labels, indices)."""
+    error: Exception | None = None
+    for candidate in _bound_choices(problem):
+        error = _first_error(candidate, form, cases)
+        if error is None:
+            return candidate
+    assert error is not None
+    if isinstance(error, ProblemError):
+        raise error
+    raise ProblemError(
+        told(error, "the reference")
+        + "\n(on fresh random values of the inputs' range; give inputs any values "
+        "of that range suit)"
+    ) from error
+
+
+def _bound_choices(problem: Problem) -> Iterator[Problem]:
+    yield problem
+    integers = [i for i, spec in enumerate(problem.tensors) if spec.sampler.kind == "integers"]
+    declared = problem.cases[0].size_map
+    for index in integers:
+        spec = problem.tensors[index]
+        fitting = sorted((n, s) for s, n in declared.items() if n >= spec.sampler.high)
+        for _, symbol in fitting:
+            yield _with_sampler(problem, spec, high_dim=symbol)
+    if len(integers) > 1:
+        for symbol in declared:
+            everywhere = problem
+            for index in integers:
+                everywhere = _with_sampler(everywhere, everywhere.tensors[index], high_dim=symbol)
+            yield everywhere
+
+
+def _first_error(problem: Problem, form: Form, cases: Sequence[Case]) -> Exception | None:
+    for case in cases:
+        tensors = draw(problem, case, "normal", 0)
+        try:
+            with Watch(tensors):
+                check_outputs(run(form, tensors))
+        except Exception as error:
+            return error
+    return None
+
+
+def _with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | Sampler | bool) -> Problem:
+    sampler = spec.sampler.model_copy(update=changes)
+    return _replaced(problem, spec, sampler)
+
+
+def _replaced(problem: Problem, spec: TensorSpec, sampler: Sampler) -> Problem:
+    tensors = tuple(
+        s.model_copy(update={"sampler": sampler}) if s.name == spec.name else s for s in problem.tensors
+    )
+    return problem.model_copy(update={"tensors": tensors})
+
+
+# ------------------------------------------------------------------------------------ domains
+
+
+def _with_domains(problem: Problem, form: Form, case: Case) -> Problem:
+    """Let tensors that were seen positive take any sign where the reference stays finite.
+
+    Probabilities, variances and the like keep their range; where larger values do no harm they may
+    still be scaled.
+    """
+    base = _bad(problem, form, case)
+    for spec in problem.tensors:
+        if spec.sampler.kind != "uniform":
+            continue
+        free = _replaced(problem, spec, as_normal(spec.sampler))
+        larger = spec.sampler.model_copy(
+            update={"low": spec.sampler.low * 64, "high": spec.sampler.high * 64}
+        )
+        if _bad(free, form, case) <= base:
+            problem = free
+        elif spec.sampler.low >= 0 and _bad(_replaced(problem, spec, larger), form, case) <= base:
+            problem = _with_sampler(problem, spec, scalable=True)
+    return problem
+
+
+def _bad(problem: Problem, form: Form, case: Case) -> float:
+    """Elements of the outputs that are not finite; infinitely many when the reference raises."""
+    try:
+        results = check_outputs(run(form, draw(problem, case, "normal", 1)))
+    except Exception:
+        return float("inf")
+    return float(sum(int((~r.isfinite()).sum()) for r in results if r.dtype.is_floating_point))
+
+
+# ------------------------------------------------------------------------------------ repeatability
+
+
+def _check_repeatable(problem: Problem, form: Form, case: Case) -> None:
+    tensors = draw(problem, case, "normal", 0)
+    runs = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        runs.append(check_outputs(run(form, tensors)))
+    if not all(_same(a, b) for a, b in zip(*runs, strict=True)):
+        raise ProblemError(
+            "two runs of the reference on the same inputs differ. A reference must compute its output from "
+            "its inputs alone: no random numbers, no counters, no clock."
+        )
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(torch.equal(a, b) or torch.equal(a.nan_to_num(0.5), b.nan_to_num(0.5)))
+
+
+# ------------------------------------------------------------------------------------ float64
+
+
+def _oracle_notes(problem: Problem, form: Form, cases: Sequence[Case]) -> tuple[str, ...]:
+    """Warn when float64 cannot be had or says something else than the reference does."""
+    case = _middle(problem, cases)
+    tensors = draw(problem, case, "normal", 0)
+    plain = check_outputs(run(form, tensors))
+    try:
+        with in_float64():
+            wide = check_outputs(run(form, widened(tensors)))
+    except Exception as error:
+        return (
+            f"no float64 oracle: {told(error, 'the reference')}; kernels are compared with its own precision",
+        )
+    far = [index for index, (a, b) in enumerate(zip(plain, wide, strict=True)) if not _near(a, b)]
+    if far:
+        return (
+            f"output {far[0]} is far from the same code run in float64: the reference may be ill-conditioned",
+        )
+    return ()
+
+
+def _near(plain: Tensor, wide: Tensor) -> bool:
+    """Within a hundredth of the output's size, element by element; integer outputs may differ by ties."""
+    if plain.shape != wide.shape or not plain.dtype.is_floating_point:
+        return plain.shape == wide.shape
+    exact = wide.double()
+    finite = exact.isfinite() & plain.isfinite()
+    scale = exact[finite].abs().mean() if bool(finite.any()) else torch.zeros(())
+    return bool(((plain.double() - exact)[finite].abs() <= 0.05 * (exact[finite].abs() + scale)).all())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from workbench.model import (
     Branch,
@@ -184,4 +184,5 @@ Event = Annotated[
     | AgentFailed,
     Field(discriminator="kind"),
 ]
-EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+# A wrong kernel's errors are often NaN: without this the adapter writes null and cannot read it back.
+EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(ser_json_inf_nan="constants"))

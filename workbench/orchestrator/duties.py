@@ -203,7 +203,7 @@ class Duties:
             text = self._team.checker.explain(self.session.problem, judged.evaluation)
         except Exception as error:
             return (_failure("checker", error), judged)
-        return (judged.model_copy(update={"explanation": text}),)
+        return (judged.model_copy(update={"explanation": str(text)}),)
 
     def _enter(self, id: BranchId, stage: Stage) -> None:
         """Show where the work is; a device may call this from its own thread, and late."""

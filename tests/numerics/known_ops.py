@@ -72,7 +72,10 @@ def make(
     contract: Contract = "ieee-fp32",
     **samplers: Any,
 ) -> Op:
-    """Wrap a reference and a hand-written graph, whose last node is the output."""
+    """Wrap a reference and a hand-written graph, whose last node is the output.
+
+    Without nodes the graph is empty and the bound falls back to the reference's own error.
+    """
     tensors = tuple(
         TensorSpec(
             name=name,
@@ -85,7 +88,7 @@ def make(
     )
     case = Case(label="only", sizes=())
     outputs = (OutputSpec(dtype=out or dtype, dims=()),)
-    graph = Graph(nodes=nodes, outputs=(ref(nodes[-1].name),))
+    graph = Graph(nodes=nodes, outputs=(ref(nodes[-1].name if nodes else "none"),))
     problem = Problem(
         name="op",
         source="",

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import known_ops as ops
+import pytest
+import torch
+from torch import Tensor
+
+from workbench.numerics.selftest import Finding, selftest
+
+
+def found(op: ops.Op) -> tuple[Finding, ...]:
+    def call(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        return (op.call(**tensors),)
+
+    def oracle(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        return call({k: t.double() if t.is_floating_point() else t for k, t in tensors.items()})
+
+    return selftest(op.problem, call, oracle)
+
+
+@pytest.mark.parametrize("name", ops.OPS)
+def test_ordinary_problems_have_no_findings(name: str) -> None:
+    assert found(ops.OPS[name]()) == ()
+
+
+DEGENERATE: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "always zero": (lambda x: (x.amax(-1, keepdim=True) - x).clamp(max=0), "is zero"),
+    "cancels": (lambda x: x.mean(-1) - x.sum(-1) / x.shape[-1], "is zero"),
+    "identity": (lambda x: x * 1.0, "a copy of x"),
+    "constant": (lambda x: torch.softmax(x.sum(-1, keepdim=True), -1), "does not depend on input 'x'"),
+    "always nan": (lambda x: torch.log(-x.abs() - 1), "NaN for every input"),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_problems_are_refused_with_the_reason(name: str) -> None:
+    call, words = DEGENERATE[name]
+    op = ops.make(call, {"x": (8, 33)}, ())
+    findings = found(op)
+    assert any(words in f.message and f.severity == "refuse" for f in findings), findings
+
+
+def test_an_input_without_effect_is_refused_and_a_parameter_warned_about() -> None:
+    op = ops.make(
+        lambda x, y: x.relu() + 0 * y.floor(),
+        {"x": (8, 9), "y": (8, 9)},
+        (ops.node("z", "aten.relu.default", ops.ref("x")),),
+    )
+    findings = found(op)
+    assert [f.severity for f in findings] == ["warn"], findings  # y is a parameter here
+    tensors = tuple(s.model_copy(update={"role": "input"}) for s in op.problem.tensors)
+    refused = found(ops.Op(op.call, op.problem.model_copy(update={"tensors": tensors})))
+    assert [f.severity for f in refused] == ["refuse"]
+    assert "'y'" in refused[0].message
+
+
+def test_nearly_constant_output_is_a_warning() -> None:
+    op = ops.make(
+        lambda x: 1000 + torch.tanh(x) * 1e-1,
+        {"x": (8, 50)},
+        (
+            ops.node("t", "aten.tanh.default", ops.ref("x")),
+            ops.node("m", "aten.mul.Tensor", ops.ref("t"), 0.1),
+            ops.node("y", "aten.add.Tensor", ops.ref("m"), 1000),
+        ),
+    )
+    assert [f.severity for f in found(op)] == ["warn"]

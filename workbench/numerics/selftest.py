@@ -1,0 +1,143 @@
+"""Does a problem tell right from wrong? Asked once, at intake, before any kernel is judged.
+
+Owns the answers that must fail on every problem (zeros, a copy of an input, nothing written, the
+result for other inputs) and the question whether every tensor matters. The reference comes in as
+callables, so that this stays below the problem's layer. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from workbench.model import Case, Problem, Value
+from workbench.numerics.bounds import OutputBound, bounds
+from workbench.numerics.compare import compare
+from workbench.numerics.inputs import draw
+from workbench.numerics.kinds import InputKind
+
+Reference = Callable[[Mapping[str, Tensor]], tuple[Tensor, ...]]
+TRIALS: tuple[tuple[InputKind, int], ...] = (("normal", 11), ("scale 64", 12), ("offset", 13))
+MOST_CASES = 3
+OTHER_SEED = 1000
+HARDLY = 1e-3
+"""An output whose elements vary by less than this part of their size is called nearly constant."""
+
+
+class Finding(Value):
+    """One thing the self-test found; ``refuse`` means that no verdict on this problem would mean anything."""
+
+    severity: Literal["refuse", "warn"]
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """The reference's results at one case, kind and seed, with their bounds."""
+
+    case: Case
+    kind: InputKind
+    seed: int
+    tensors: Mapping[str, Tensor]
+    results: tuple[Tensor, ...]
+    bounds: tuple[OutputBound, ...]
+
+
+def selftest(problem: Problem, call: Reference, oracle: Reference) -> tuple[Finding, ...]:
+    """Try the answers that must fail. ``call`` is the reference, ``oracle`` the same in float64.
+
+    Both take all the problem's tensors by name. Raises whatever they raise.
+    """
+    trials = list(_trials(problem, call, oracle))
+    if not trials:
+        return (Finding(severity="warn", message="the problem has no small sizes to test itself on"),)
+    findings = [*_answers_that_pass(trials), *_tensors_that_do_not_matter(problem, trials, call)]
+    if not any(f.severity == "refuse" for f in findings):
+        findings += _nearly_constant(trials)
+    return tuple(findings)
+
+
+def _trials(problem: Problem, call: Reference, oracle: Reference) -> Iterator[_Trial]:
+    by_size = sorted(problem.proofs, key=lambda c: sum(m.numel for m in problem.metas(c).values()))
+    for case in by_size[-MOST_CASES:] or problem.cases[:1]:
+        for kind, seed in TRIALS:
+            tensors = draw(problem, case, kind, seed)
+            results = call(tensors)
+            limits = bounds(problem, case.size_map, tensors, oracle(tensors), lambda r=results: r)  # type: ignore[misc]
+            yield _Trial(case, kind, seed, tensors, results, limits)
+
+
+def _passes(answer: Tensor, bound: OutputBound) -> bool:
+    return answer.shape == bound.expected.shape and compare(answer, bound).max_ratio <= 1
+
+
+# ------------------------------------------------------------------------------------ wrong answers
+
+
+def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
+    for output in range(len(trials[0].results)):
+        where = f"output {output}" if len(trials[0].results) > 1 else "the output"
+        if all(_passes(torch.zeros_like(t.results[output]), t.bounds[output]) for t in trials):
+            yield _refuse(
+                f"{where} is zero, or too small to tell from rounding, for every input tried: "
+                "a kernel that does nothing would pass"
+            )
+        elif all(_all_nan(t.results[output]) for t in trials):
+            yield _refuse(f"{where} is NaN for every input tried")
+        for name in trials[0].tensors:
+            if all(_is_copy(trial, name, output) for trial in trials):
+                yield _refuse(f"{where} is a copy of {name}: there is nothing to compute")
+
+
+def _refuse(message: str) -> Finding:
+    return Finding(severity="refuse", message=message)
+
+
+def _all_nan(result: Tensor) -> bool:
+    return bool(result.numel()) and bool(result.isnan().all())
+
+
+def _is_copy(trial: _Trial, name: str, output: int) -> bool:
+    source, result = trial.tensors[name], trial.results[output]
+    same_kind = source.dtype == result.dtype and source.numel() == result.numel()
+    return same_kind and _passes(source.reshape(result.shape), trial.bounds[output])
+
+
+# ------------------------------------------------------------------------------------ what matters
+
+
+def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Reference) -> Iterator[Finding]:
+    for spec in problem.tensors:
+        if any(_matters(problem, trial, spec.name, call) for trial in trials):
+            continue
+        severity: Literal["refuse", "warn"] = "refuse" if spec.role == "input" else "warn"
+        message = f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing"
+        yield Finding(severity=severity, message=message)
+
+
+def _matters(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
+    """True when other values of one tensor alone take some output out of its bound."""
+    other = draw(problem, trial.case, trial.kind, trial.seed + OTHER_SEED)[name]
+    results = call({**trial.tensors, name: other})
+    return any(not _passes(result, bound) for result, bound in zip(results, trial.bounds, strict=True))
+
+
+def _nearly_constant(trials: list[_Trial]) -> Iterator[Finding]:
+    for output in range(len(trials[0].results)):
+        if all(_hardly_varies(trial.results[output]) for trial in trials):
+            where = f"output {output}" if len(trials[0].results) > 1 else "the output"
+            yield Finding(
+                severity="warn",
+                message=f"{where} is nearly constant: a check sees little of what a kernel computes",
+            )
+
+
+def _hardly_varies(result: Tensor) -> bool:
+    if not result.dtype.is_floating_point or result.numel() < 2:
+        return False
+    finite = result[torch.isfinite(result)].to(torch.float64)
+    return finite.numel() > 1 and bool(finite.std() <= HARDLY * finite.abs().mean())

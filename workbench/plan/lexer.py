@@ -1,0 +1,46 @@
+"""CUDA text as tokens: enough C++ to tell code from comments, strings and directives.
+
+Owns the token pattern. Never parses: signature.py and region.py give tokens their meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+Kind = Literal["comment", "text", "char", "directive", "number", "word", "sign"]
+
+_PATTERN = re.compile(
+    r"""
+      (?P<comment> /\*.*?(?:\*/|\Z) | //(?:\\\r?\n|[^\n])* )
+    | (?P<text> (?:u8|[uUL])?R"(?P<fence>[^ ()\\\t\v\f\n"]{0,16})\(.*?(?:\)(?P=fence)"|\Z)
+              | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*"? )
+    | (?P<directive> ^[ \t]*\#
+          (?: /\*.*?\*/ | //(?:\\\r?\n|[^\n])* | "(?:\\.|[^"\\\n])*" | \\\r?\n | [^\n] )* )
+    | (?P<number> \.?\d(?:[eEpP][+-]|'?[\w.])* )
+    | (?P<char> (?:u8|[uUL])?'(?:\\.|[^'\\\n])*'? )
+    | (?P<word> [^\W\d]\w* )
+    | (?P<sign> :: | -> | \.\.\. | [^\s\w] )
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+
+
+class Token(NamedTuple):
+    """One token and the offset of its first character."""
+
+    kind: Kind
+    text: str
+    start: int
+
+
+def tokens(source: str) -> Iterator[Token]:
+    """Every token in order. Any text is accepted; an unterminated comment or string runs to its end."""
+    for match in _PATTERN.finditer(source):
+        yield Token(match.lastgroup, match.group(), match.start())  # type: ignore[arg-type]
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Token texts of a snippet without comments."""
+    return tuple(t.text for t in tokens(text) if t.kind != "comment")

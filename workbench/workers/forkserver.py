@@ -38,8 +38,8 @@ BOOT = (
 class ForkServer:
     """Runs functions in disposable children. Thread-safe; starts at the first call.
 
-    ``preload`` names modules the server imports once, so that every child has them at once. They
-    must not start threads.
+    ``preload`` names modules the server imports once, so that every child has them at once, or
+    ``module:function`` to call once in the server. They must not start threads.
     """
 
     def __init__(self, preload: tuple[str, ...]) -> None:

@@ -193,14 +193,21 @@ def _tell(status: socket.socket, message: dict[str, Any]) -> None:
         status.send(json.dumps(message).encode())
 
 
+def _preload(entry: str) -> None:
+    module, _, function = entry.partition(":")
+    loaded = importlib.import_module(module)
+    if function:
+        getattr(loaded, function)()
+
+
 def main(config: dict[str, Any]) -> None:
     """Entry of the process; ``config`` has ``control`` (descriptor), ``scratch`` and ``preload``."""
     control = socket.socket(fileno=config["control"])
     control.set_inheritable(False)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
-        for module in config["preload"]:
-            importlib.import_module(module)
+        for entry in config["preload"]:
+            _preload(entry)
         if (threads := len(list(Path("/proc/self/task").iterdir()))) != 1:
             raise RuntimeError(
                 f"{threads} threads run after importing {config['preload']}; forking needs one"

@@ -10,7 +10,7 @@ from functools import cache
 
 from workbench.workers.forkserver import ForkServer
 
-LIGHT_MODULES = ("workbench.compile.nvrtc",)
+LIGHT_MODULES = ("workbench.compile.nvrtc:warm_up",)
 TORCH_MODULES = ("torch",)
 
 

@@ -1,0 +1,50 @@
+"""How NVRTC is called, and the fingerprint of everything but the source that decides its output."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from workbench.errors import DeviceError
+
+SHIM = Path(__file__).parent / "shim"
+"""Headers that a host compiler would have and NVRTC lacks."""
+PRELUDE = "workbench_prelude.h"
+STD = "c++17"
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl", "cuda-core")
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Installed versions of the wheels compilation depends on. Raises ``DeviceError`` for a missing one."""
+    try:
+        return {name: metadata.version(name) for name in PACKAGES}
+    except metadata.PackageNotFoundError as missing:
+        raise DeviceError(f"package {missing.name} is not installed; pip install {missing.name}") from missing
+
+
+def nvrtc_version() -> str:
+    """Version of the compiler."""
+    return package_versions()["nvidia-cuda-nvrtc"]
+
+
+@cache
+def include_folders() -> tuple[str, ...]:
+    """Shim first, then the CUDA headers and CCCL of the wheels. Raises ``DeviceError``."""
+    package_versions()
+    for file in metadata.files("nvidia-cuda-runtime") or ():
+        if file.name == "cuda_runtime.h":
+            include = Path(str(file.locate())).parent
+            return (str(SHIM), str(include), str(include / "cccl"))
+    raise DeviceError("nvidia-cuda-runtime has no cuda_runtime.h; reinstall it")
+
+
+@cache
+def fingerprint() -> str:
+    """Changes with the compiler, its headers, the shim or the options."""
+    shim = {path.name: path.read_text() for path in sorted(SHIM.iterdir()) if path.is_file()}
+    facts = json.dumps([package_versions(), shim, STD, PRELUDE])
+    return hashlib.sha256(facts.encode()).hexdigest()

@@ -1,0 +1,2 @@
+// malloc, free and abs are built into NVRTC.
+#pragma once

@@ -5,6 +5,10 @@
     * ProblemError     the reference, its inputs or its shapes cannot be worked with
   * PlanError          the plan of a candidate is malformed; becomes an Outcome, never reaches a person raw
     * NotCovered       a ``require`` of the plan turned the inputs away
+  * EmulatorError      a kernel the CPU emulator cannot run; becomes an Outcome or a note, with diagnostics
+    * EmulatorBuildError   g++ does not take the source
+    * EmulatorLaunchError  a launch a GPU would refuse: arguments, block size, shared memory
+    * EmulatorUnsupported  correct CUDA, perhaps, that the emulator does not cover yet: judges nothing
   * AgentError         a brain gave no hypothesis or no kernel
   * DeviceError        the machine failed; the kernel was not judged
   * SessionError       the journal cannot be written, read or locked
@@ -46,6 +50,26 @@ class PlanError(WorkbenchError):
 
 class NotCovered(PlanError):
     """A ``require`` said no: the kernel does not claim to handle these inputs. Coverage, not a failure."""
+
+
+class EmulatorError(WorkbenchError):
+    """The emulator did not run a kernel. ``diagnostics`` carry the person's own line numbers."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__("\n".join(f"line {d.line}: {d.message}" for d in diagnostics))
+        self.diagnostics = diagnostics
+
+
+class EmulatorBuildError(EmulatorError):
+    """g++ does not take the source; NVRTC, asked first, may have."""
+
+
+class EmulatorLaunchError(EmulatorError):
+    """A launch that a GPU would refuse: argument count or types, block size, shared memory."""
+
+
+class EmulatorUnsupported(EmulatorError):
+    """The kernel uses what the emulator does not cover yet; nothing is said about the kernel."""
 
 
 class AgentError(WorkbenchError):

@@ -1,0 +1,132 @@
+"""From a ``.cu`` text to shared libraries that run it, cached by content.
+
+Owns the generated C++ around the kernel and the link step. Never loads what it builds.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from workbench.emulator import diagnostics, elf, toolchain
+from workbench.emulator.unsupported import refuse_unsupported, without_comments
+from workbench.emulator.values import Binary, Consts, Instance, Mode, Module
+from workbench.errors import EmulatorBuildError
+
+# More than any GPU's 227 KB, so that an overrun of the size a launch asked for stays inside the area
+# and is reported rather than fatal.
+DYNAMIC_AREA_BYTES = 256 * 1024
+
+
+def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
+    """Build every (kernel expression, consts) of a source; a repeat takes a few milliseconds.
+
+    Raises ``EmulatorUnsupported`` for CUDA that the emulator does not cover, ``EmulatorBuildError`` when
+    g++ refuses the source, ``DeviceError`` when the machine has no usable compiler.
+    """
+    started = time.perf_counter()
+    groups: dict[Consts, list[str]] = {}
+    for kernel, consts in instances:
+        groups.setdefault(consts, []).append(kernel)
+    refuse_unsupported(source)
+    built = [
+        _binary(source, consts, tuple(dict.fromkeys(kernels)), mode) for consts, kernels in groups.items()
+    ]
+    return Module(
+        mode=mode,
+        binaries=tuple(binary for binary, _ in built),
+        seconds=time.perf_counter() - started,
+        cached=all(cached for _, cached in built),
+    )
+
+
+def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -> tuple[Binary, bool]:
+    runtime = toolchain.runtime()
+    text = translation_unit(source, consts, kernels)
+    name = toolchain.digest(toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
+    facts = toolchain.cache_folder() / f"kernel-{name}.json"
+    if facts.exists():
+        return Binary.model_validate_json(facts.read_bytes()), True
+    header = toolchain.precompiled(mode)
+    with toolchain.scratch() as folder:
+        try:
+            library = _compile(folder, text, header, runtime, mode)
+        except toolchain.CompilerFailed as error:
+            raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
+        target = facts.with_suffix(".so")
+        binary = _describe(library, target, runtime, source, consts, kernels)
+        library.rename(target)
+        draft = folder / "facts.json"
+        draft.write_text(binary.model_dump_json())
+        draft.rename(facts)  # last: whoever sees it finds the library
+    return binary, False
+
+
+def translation_unit(source: str, consts: Consts, kernels: Sequence[str]) -> str:
+    """The C++ text around a kernel: macros, the person's own lines, one entry point a kernel."""
+    macros = "".join(f"#define {name} {value}\n" for name, value in consts)
+    exports = "".join(f"EMU_EXPORT({number}, ({kernel}))\n" for number, kernel in enumerate(kernels))
+    return (
+        f'{macros}#line 1 "{diagnostics.SOURCE_NAME}"\n{source}\n'
+        f'#line 1 "{diagnostics.ENTRY_NAME}"\n{exports}'
+        "#undef __shared__\n"
+        "thread_local char emu_tls_anchor;\n"
+        "EMU_EXPORTED void emu_touch() { *(volatile char*)&emu_tls_anchor = 1; }\n"
+    )
+
+
+def _compile(folder: Path, text: str, header: Path, runtime: Path, mode: Mode) -> Path:
+    unit, object_file, library = folder / "unit.cpp", folder / "unit.o", folder / "module.so"
+    unit.write_text(text)
+    include = [*toolchain.include_flags(), "-include", str(header)]
+    command = [toolchain.compiler(), *toolchain.FLAGS[mode], *include]
+    toolchain.run([*command, "-c", unit.name, "-o", object_file.name], folder)
+    inputs = [object_file.name]
+    open_arrays = elf.undefined_tls(object_file)
+    if open_arrays:
+        (folder / "dynamic.s").write_text(_dynamic_shared(open_arrays))
+        inputs.append("dynamic.s")
+    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
+    toolchain.run([toolchain.compiler(), *link, *inputs, str(runtime), "-o", library.name], folder)
+    return library
+
+
+def _dynamic_shared(names: Sequence[str]) -> str:
+    """Assembly that defines every ``extern __shared__`` array at the start of one thread-local area."""
+    labels = "".join(
+        f".globl {name}\n.hidden {name}\n.type {name},@object\n{name}:\n"
+        for name in (*names, elf.DYNAMIC_SYMBOL)
+    )
+    return (
+        f'.section .tbss,"awT",@nobits\n.balign 1024\n{labels}.zero {DYNAMIC_AREA_BYTES}\n'
+        '.section .note.GNU-stack,"",@progbits\n'
+    )
+
+
+def _describe(
+    library: Path, target: Path, runtime: Path, source: str, consts: Consts, kernels: tuple[str, ...]
+) -> Binary:
+    layout = elf.layout(library)
+    return Binary(
+        consts=consts,
+        kernels=kernels,
+        path=str(target),
+        runtime=str(runtime),
+        text_bytes=layout.text_end,
+        touch_offset=layout.touch,
+        shared_arrays=layout.shared_arrays,
+        guards=layout.guards,
+        dynamic_offset=layout.dynamic,
+        data=layout.data,
+        shadow_shift=_shadow_shift(source),
+    )
+
+
+def _shadow_shift(source: str) -> int:
+    """log2 of the smallest element the source mentions. Too coarse only costs a restart at run time."""
+    code = without_comments(source)
+    if re.search(r"char\b|int8_t|fp8|bool\b.*\[", code):
+        return 0
+    return 1 if re.search(r"half|bfloat16|bf16|short|int16", code) else 2

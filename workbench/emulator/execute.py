@@ -1,0 +1,314 @@
+"""Carries out a plan's steps on CPU tensors, one launch after the other.
+
+Owns the buffers' life during one execution and the report about it. Runs in a worker process: it imports
+torch, and a kernel that loops forever or crashes takes the process with it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+
+from workbench.emulator import buffers, module
+from workbench.emulator.buffers import Buffer
+from workbench.emulator.findings import Findings, Scene
+from workbench.emulator.unsupported import unsupported
+from workbench.emulator.values import LaunchCounts, Module, Options, RunReport, Unwritten
+from workbench.errors import EmulatorLaunchError
+from workbench.model import DTYPE_BYTES, AccessSite, Counts, Diagnostic, Hazard, TensorMeta
+from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, ScalarArg, View
+
+# Hopper's limit for one block; what the launch may ask for is the plan's business.
+MAX_DYNAMIC_SHARED_BYTES = 227 * 1024
+
+_DEFAULTS = Options()
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a plan returned, and all that was seen on the way."""
+
+    outputs: tuple[torch.Tensor, ...]
+    """In the reference's order; views into this execution's own memory."""
+    report: RunReport
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A name of the plan: some look at a buffer."""
+
+    buffer: Buffer
+    meta: TensorMeta
+    offset: int = 0
+    """Elements from the start of the buffer."""
+
+    @property
+    def values(self) -> torch.Tensor:
+        return self.buffer.look(self.meta, self.offset)
+
+    @property
+    def address(self) -> int:
+        return self.buffer.address + self.offset * DTYPE_BYTES[self.meta.dtype]
+
+
+def execute(
+    plan: Plan, built: Module, tensors: Mapping[str, torch.Tensor], options: Options = _DEFAULTS
+) -> Execution:
+    """Run a plan. ``tensors`` are CPU tensors by argument name with the shapes the plan was made for.
+
+    Raises ``EmulatorLaunchError`` for a launch a GPU would refuse, ``EmulatorUnsupported`` for what the
+    emulator does not cover, ``ValueError`` when a tensor does not fit the plan.
+    """
+    return _Run(plan, built, tensors, options).execute()
+
+
+@dataclass
+class _Seen:
+    """What has been reported so far."""
+
+    hazards: list[Hazard] = field(default_factory=list)
+    sites: list[AccessSite] = field(default_factory=list)
+    launches: list[LaunchCounts] = field(default_factory=list)
+    trap: str | None = None
+    stopped: bool = False
+    seconds: float = 0.0
+
+
+class _Run:
+    def __init__(
+        self, plan: Plan, built: Module, tensors: Mapping[str, torch.Tensor], options: Options
+    ) -> None:
+        self.plan, self.built, self.options = plan, built, options
+        self.given = dict(tensors)
+        self.checked = built.mode == "checked"
+        self.seen = _Seen()
+        self.names: dict[str, _Tensor] = {}
+        self.buffers: list[Buffer] = []
+
+    def execute(self) -> Execution:
+        for name, meta in self.plan.arguments:
+            self._add(name, buffers.holding(name, meta, self._given(name, meta), read_only=True))
+        for step in self.plan.steps:
+            self._carry_out(step)
+            if self.seen.stopped:
+                break
+        self._inspect_memory()
+        outputs = () if self.seen.stopped else tuple(self.names[name].values for name in self.plan.outputs)
+        return Execution(outputs, self._report())
+
+    def _given(self, name: str, meta: TensorMeta) -> torch.Tensor:
+        tensor = self.given[name]
+        wanted = buffers.TORCH_DTYPES[meta.dtype]
+        if tuple(tensor.shape) != meta.shape or tensor.dtype != wanted:
+            raise ValueError(
+                f"{name}: the plan was made for {wanted} {meta.shape}, "
+                f"given {tensor.dtype} {tuple(tensor.shape)}"
+            )
+        return tensor.detach()
+
+    def _add(self, name: str, buffer: Buffer) -> None:
+        self.buffers.append(buffer)
+        self.names[name] = _Tensor(buffer, buffer.meta)
+
+    def _label(self, name: str) -> str:
+        outputs = self.plan.outputs
+        if name in outputs:
+            return "output" if len(outputs) == 1 else f"output {outputs.index(name)}"
+        return f"workspace {name}"
+
+    def _carry_out(self, step: Allocate | View | Launch | Library) -> None:
+        match step:
+            case Allocate(buffer=name, meta=meta, zero=zero):
+                mark = self.checked and self.options.initialised and not zero
+                self._add(name, buffers.allocate(self._label(name), meta, mark=mark))
+                if zero:
+                    self.names[name].values.zero_()
+            case View(buffer=name, of=of, meta=meta, offset=offset):
+                base = self.names[of]
+                self.names[name] = _Tensor(base.buffer, meta, base.offset + offset)
+            case Library():
+                self._call_library(step)
+            case Launch():
+                self._launch(step)
+
+    # ---- launches
+
+    def _launch(self, step: Launch) -> None:
+        binary, entry = self.built.find((step.kernel, step.consts))
+        loaded = module.load(binary)
+        cells = self._cells(step, loaded.signature(entry))
+        arguments = [self.names[arg.buffer] for arg in step.args if isinstance(arg, BufferArg)]
+        used = list({id(tensor.buffer): tensor.buffer for tensor in arguments}.values())
+        started = time.perf_counter()
+        result = loaded.launch(entry, self._geometry(step), cells, [buffer.memory() for buffer in used])
+        self.seen.seconds += time.perf_counter() - started
+        scene = Scene(step, binary, [(buffer.label, buffer.meta) for buffer in used], self.options.case)
+        findings = Findings(scene, result)
+        self.seen.hazards += findings.hazards()
+        self.seen.trap = self.seen.trap or findings.trap()
+        self.seen.stopped = bool(result["stopped"])
+        self.seen.launches.append(findings.counts())
+        self.seen.sites += findings.sites()
+
+    def _geometry(self, step: Launch) -> module.Geometry:
+        if step.cluster != (1, 1, 1):
+            raise unsupported(step.line, "thread block clusters")
+        threads = step.block[0] * step.block[1] * step.block[2]
+        if not 1 <= threads <= 1024:
+            raise _refused(step, f"{threads} threads a block; 1 to 1024 are allowed")
+        if not all(step.grid):
+            raise _refused(step, f"empty grid {step.grid}")
+        if step.shared_bytes > MAX_DYNAMIC_SHARED_BYTES:
+            raise _refused(
+                step, f"{step.shared_bytes} bytes of shared memory; at most {MAX_DYNAMIC_SHARED_BYTES}"
+            )
+        blocks = step.grid[0] * step.grid[1] * step.grid[2]
+        return module.Geometry(
+            grid=step.grid,
+            block=step.block,
+            shared_bytes=step.shared_bytes,
+            checks=self._checks(),
+            workers=self.options.workers,
+            reverse=self.options.reverse,
+            sample=_odd(-(-blocks // self.options.traced_blocks)),
+        )
+
+    def _checks(self) -> int:
+        if not self.checked:
+            return 0
+        races = module.RACES | module.SHARED_INITIAL
+        return module.STATISTICS * self.options.statistics | races * self.options.races
+
+    def _cells(self, step: Launch, signature: tuple[str, ...]) -> list[bytes]:
+        if len(signature) != len(step.args):
+            raise _refused(step, f"{step.kernel} takes {len(signature)} arguments, {len(step.args)} given")
+        return [
+            self._cell(step, number, arg, code)
+            for number, (arg, code) in enumerate(zip(step.args, signature, strict=True), 1)
+        ]
+
+    def _cell(self, step: Launch, number: int, arg: BufferArg | ScalarArg, code: str) -> bytes:
+        if isinstance(arg, BufferArg):
+            if code != "p":
+                raise _refused(step, f"argument {number} of {step.kernel} is a number, a tensor was given")
+            return self.names[arg.buffer].address.to_bytes(8, "little")
+        if code == "p":
+            raise _refused(step, f"argument {number} of {step.kernel} is a pointer, a number was given")
+        try:
+            return module.encode_scalar(arg.value, code)
+        except (ValueError, OverflowError) as error:
+            raise _refused(step, f"argument {number} of {step.kernel}: {error}") from None
+
+    # ---- library calls
+
+    def _call_library(self, step: Library) -> None:
+        args = [self._library_value(value) for value in step.args]
+        kwargs = {name: self._library_value(value) for name, value in step.kwargs}
+        results = _operation(step.op)(*args, **kwargs)
+        made = (results,) if isinstance(results, torch.Tensor) else tuple(results)
+        for name, meta, values in zip(step.results, step.metas, made, strict=True):
+            self._add(name, buffers.holding(self._label(name), meta, values, read_only=False))
+
+    def _library_value(self, value: LibraryArg) -> object:
+        match value:
+            case BufferArg(buffer=name):
+                return self.names[name].values
+            case tuple():
+                return [self._library_value(item) for item in value]
+            case str() if value in buffers.TORCH_DTYPES:
+                return buffers.TORCH_DTYPES[value]
+            case _:
+                return value
+
+    # ---- afterwards
+
+    def _inspect_memory(self) -> None:
+        """Look for stray writes that no hook saw: the only way in plain mode."""
+        told = {hazard.hazard for hazard in self.seen.hazards}
+        for buffer in self.buffers:
+            outside = buffer.broken_guard()
+            if outside and "out_of_bounds" not in told:
+                self._note("out_of_bounds", f"a launch wrote {outside} of {buffer.label}")
+        for name, meta in self.plan.arguments:
+            now, before = buffers.bits(self.names[name].values), buffers.bits(self._given(name, meta))
+            if "input_written" not in told and not torch.equal(now, before):
+                where = (now.reshape(meta.shape) != before.reshape(meta.shape)).nonzero()[0].tolist()
+                self._note("input_written", f"a launch changed {name}{where}, an input")
+
+    def _note(self, hazard: str, message: str) -> None:
+        self.seen.hazards.append(
+            Hazard.model_validate(
+                {"hazard": hazard, "case": self.options.case, "line": None, "message": message}
+            )
+        )
+
+    def _unwritten(self) -> Iterable[Unwritten]:
+        for number, name in enumerate(self.plan.outputs):
+            tensor = self.names[name]
+            missing = buffers.unwritten(tensor.buffer, tensor.meta, tensor.offset)
+            if len(missing):
+                yield Unwritten(output=number, elements=len(missing), first=tuple(missing[0].tolist()))
+
+    def _report(self) -> RunReport:
+        seen = self.seen
+        return RunReport(
+            case=self.options.case,
+            mode=self.built.mode,
+            hazards=tuple(seen.hazards),
+            trap=seen.trap,
+            stopped=seen.stopped,
+            counts=self._counts() if self.checked else None,
+            launches=tuple(seen.launches) if self.checked else (),
+            unwritten=() if seen.stopped else tuple(self._unwritten()),
+            seconds=seen.seconds,
+        )
+
+    def _counts(self) -> Counts:
+        launches = self.seen.launches
+        return Counts(
+            case=self.options.case,
+            launches=len(launches),
+            sectors=sum(launch.sectors for launch in launches),
+            ideal_sectors=sum(launch.ideal_sectors for launch in launches),
+            load_bytes=sum(launch.load_bytes for launch in launches),
+            store_bytes=sum(launch.store_bytes for launch in launches),
+            barriers=sum(launch.barriers for launch in launches),
+            sites=merge_sites(self.seen.sites),
+        )
+
+
+def merge_sites(sites: Iterable[AccessSite]) -> tuple[AccessSite, ...]:
+    """Add up the instructions of one line that do the same: the compiler may have unrolled it."""
+    groups: dict[tuple[int, str, str, int], list[AccessSite]] = {}
+    for site in sites:
+        groups.setdefault((site.line, site.space, site.kind, site.width_bytes), []).append(site)
+    return tuple(
+        group[0].model_copy(
+            update={
+                "requests": sum(site.requests for site in group),
+                "transactions": sum(site.transactions for site in group),
+                "ideal_transactions": sum(site.ideal_transactions for site in group),
+            }
+        )
+        for _, group in sorted(groups.items())
+    )
+
+
+def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]:
+    found: object = torch.ops
+    for part in op.split("."):
+        found = getattr(found, part)
+    assert callable(found)
+    return found
+
+
+def _odd(step: int) -> int:
+    """An odd step does not fall in with rows of tiles, whose numbers are mostly powers of two."""
+    return step | 1
+
+
+def _refused(step: Launch, message: str) -> EmulatorLaunchError:
+    return EmulatorLaunchError((Diagnostic(line=step.line, message=message),))

@@ -1,0 +1,245 @@
+"""What the runtime reported about one launch, in words a person reads and as counts at source lines.
+
+Owns the wording of hazards and the scaling of sampled counts. Touches no tensor data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workbench.emulator import lines
+from workbench.emulator.unsupported import unsupported
+from workbench.emulator.values import Binary, LaunchCounts
+from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
+from workbench.plan.steps import Launch
+
+HazardName = Literal[
+    "out_of_bounds", "misaligned", "race", "barrier", "uninitialised", "warp_sync", "input_written"
+]
+_HAZARD_OF: Mapping[str, HazardName] = {
+    "out_of_bounds": "out_of_bounds",
+    "out_of_bounds_shared": "out_of_bounds",
+    "misaligned": "misaligned",
+    "race_read_after_write": "race",
+    "race_write_after_write": "race",
+    "race_write_after_read": "race",
+    "divergent_barrier": "barrier",
+    "uninitialised_global": "uninitialised",
+    "uninitialised_shared": "uninitialised",
+    "missing_lanes": "warp_sync",
+    "mask_without_caller": "warp_sync",
+    "mask_names_exited_lane": "warp_sync",
+    "shuffle_from_inactive_lane": "warp_sync",
+    "input_written": "input_written",
+}
+_DONE = ("reads", "writes", "updates")
+_IN_SHARED, _IN_DYNAMIC_SHARED = -2, -3
+_KINDS: tuple[Literal["load", "store", "atomic"], ...] = ("load", "store", "atomic")
+_WAITS = {
+    "deadlock_waits_at_barrier": "at __syncthreads",
+    "deadlock_waits_in_warp_operation": "in a warp operation",
+    "deadlock_polls": "for a value that nobody will write",
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A launch and the names of what it worked on."""
+
+    step: Launch
+    binary: Binary
+    buffers: Sequence[tuple[str, TensorMeta]]
+    """Label and metadata, in the order the runtime was given them."""
+    case: str
+
+
+class Findings:
+    """Reads one launch's result."""
+
+    def __init__(self, scene: Scene, result: Mapping[str, Any]) -> None:
+        self.scene = scene
+        self.result = result
+        faults, sites = result["faults"], result["sites"]
+        addresses = [a for fault in faults for a in (fault["pc"], fault["other_pc"])]
+        addresses += [site["pc"] for site in sites]
+        self._line = lines.source_lines(scene.binary.path, addresses)
+
+    def hazards(self) -> tuple[Hazard, ...]:
+        """Faults in order of severity. Raises ``EmulatorUnsupported`` for a grid that waits for itself."""
+        faults = self.result["faults"]
+        for fault in faults:
+            if fault["kind"] == "waits_for_later_block":
+                line = self._line.get(fault["pc"]) or self.scene.step.line
+                raise unsupported(line, "a block that waits for a later block")
+        found = [self._hazard(fault) for fault in faults if fault["kind"] in _HAZARD_OF]
+        deadlock = [fault for fault in faults if fault["kind"] in _WAITS]
+        if deadlock:
+            found.append(self._deadlock(deadlock))
+        return tuple(dict.fromkeys(hazard for hazard in found if hazard is not None))
+
+    def trap(self) -> str | None:
+        """Message of an assert or trap."""
+        for fault in self.result["faults"]:
+            if fault["kind"] == "trap":
+                return f"{self._at(fault)}{fault['message']} in {_thread(fault)} ({self.scene.step.kernel})"
+        return None
+
+    def sites(self) -> list[AccessSite]:
+        """Requests at each instruction, scaled to all blocks."""
+        found = []
+        for site in self.result["sites"]:
+            line = self._line.get(site["pc"])
+            if line is not None:
+                found.append(
+                    AccessSite(
+                        line=line,
+                        space="shared" if site["shared"] else "global",
+                        kind=_KINDS[site["action"]],
+                        width_bytes=site["size"],
+                        requests=self._scaled(site["requests"]),
+                        transactions=self._scaled(site["transactions"]),
+                        ideal_transactions=self._scaled(site["ideal"]),
+                    )
+                )
+        return found
+
+    def counts(self) -> LaunchCounts:
+        """Totals of the launch."""
+        memory = [site for site in self.result["sites"] if not site["shared"]]
+        loads = sum(site["bytes"] for site in memory if site["action"] == 0)
+        return LaunchCounts(
+            kernel=self.scene.step.kernel,
+            line=self.scene.step.line,
+            blocks=self.result["blocks"],
+            traced_blocks=self.result["traced_blocks"],
+            sectors=self._scaled(sum(site["transactions"] for site in memory)),
+            ideal_sectors=self._scaled(sum(site["ideal"] for site in memory)),
+            load_bytes=self._scaled(loads),
+            store_bytes=self._scaled(sum(site["bytes"] for site in memory) - loads),
+            barriers=self.result["barriers"],
+            warp_operations=self.result["warp_operations"],
+        )
+
+    def _scaled(self, count: int) -> int:
+        traced = self.result["traced_blocks"]
+        return round(count * self.result["blocks"] / traced) if traced else count
+
+    def _at(self, fault: Mapping[str, Any]) -> str:
+        line = self._line.get(fault["pc"])
+        return f"line {line}: " if line else ""
+
+    def _hazard(self, fault: Mapping[str, Any]) -> Hazard | None:
+        line = self._line.get(fault["pc"])
+        other_line = self._line.get(fault["other_pc"])
+        if fault["kind"] == "divergent_barrier" and line == other_line:
+            return None  # the compiler made two copies of one barrier
+        message = f"{self._at(fault)}{self._what(fault, other_line)} ({self.scene.step.kernel}"
+        more = fault["count"] - 1
+        message += f"; {more} more like it)" if more else ")"
+        return Hazard(hazard=_HAZARD_OF[fault["kind"]], case=self.scene.case, line=line, message=message)
+
+    def _what(self, fault: Mapping[str, Any], other_line: int | None) -> str:
+        kind, who = fault["kind"], _thread(fault)
+        if kind.startswith("race"):
+            return self._race(fault, other_line)
+        if kind == "divergent_barrier":
+            return f"{who} waits at this __syncthreads, others at the one in line {other_line}"
+        if kind == "missing_lanes":
+            return f"{who} waits for lanes that never come: {fault['message']}"
+        if kind == "mask_without_caller":
+            return f"{who} is not in the mask it passes: {fault['message']}"
+        if kind == "mask_names_exited_lane":
+            return f"{who} names lanes that have already returned: {fault['message']}"
+        if kind == "shuffle_from_inactive_lane":
+            return f"{who} reads from lane {fault['other_thread']}, which takes no part"
+        verb = _DONE[fault["action"]]
+        place = self._place(fault)
+        if kind == "misaligned":
+            size = fault["size"]
+            return f"{who} {verb} {size} bytes at an address that is not a multiple of {size}: {place}"
+        if kind.startswith("uninitialised"):
+            return f"{who} {verb} {place} before anything wrote it"
+        if kind == "input_written":
+            return f"{who} {verb} {place}, an input"
+        return f"{who} {verb} {place}"
+
+    def _race(self, fault: Mapping[str, Any], other_line: int | None) -> str:
+        first = "wrote" if fault["kind"] != "race_write_after_read" else "read"
+        other = f"thread {fault['other_thread']} of {fault['message'] or 'the same block'}"
+        where = f"in line {other_line}" if other_line else "elsewhere"
+        mine = f"{_thread(fault)} {_DONE[fault['action']]} {self._place(fault)}"
+        return f"{mine}, which {other} {first} {where} with nothing in between"
+
+    def _place(self, fault: Mapping[str, Any]) -> str:
+        place, offset = fault["place"], fault["offset"]
+        if place == _IN_DYNAMIC_SHARED:
+            return f"byte {offset} of {self.scene.step.shared_bytes} bytes of dynamic shared memory"
+        if place == _IN_SHARED:
+            return self._shared_array(offset, fault["size"])
+        if place < 0:
+            return "memory far from every tensor"
+        label, meta = self.scene.buffers[place]
+        return f"{label}{element(meta, offset)}"
+
+    def _shared_array(self, offset: int, size: int) -> str:
+        arrays = self.scene.binary.shared_arrays
+        inside = [a for a in arrays if a[1] <= offset < a[2]]
+        before = [a for a in arrays if a[2] <= offset]
+        if not inside and not before:
+            return "shared memory before the first array"
+        name, low, high = inside[0] if inside else max(before, key=lambda array: array[2])
+        past = "" if inside and offset + size <= high else f", which has {high - low} bytes"
+        return f"byte {offset - low} of shared {array_name(name)}{past}"
+
+    def _deadlock(self, faults: Sequence[Mapping[str, Any]]) -> Hazard:
+        groups = []
+        for fault in faults:
+            line = self._line.get(fault["pc"])
+            where = f" (line {line})" if line else ""
+            groups.append(f"{fault['count']} threads wait {_WAITS[fault['kind']]}{where}")
+        block = "({}, {}, {})".format(*faults[0]["block"])
+        message = f"deadlock in block {block}: {', '.join(groups)} ({self.scene.step.kernel})"
+        line = next((self._line.get(f["pc"]) for f in faults if self._line.get(f["pc"])), None)
+        return Hazard(hazard="barrier", case=self.scene.case, line=line, message=message)
+
+
+def element(meta: TensorMeta, offset: int) -> str:
+    """Name the element at a byte offset: ``[3, 17]``, or how far outside it lies."""
+    flat = offset // DTYPE_BYTES[meta.dtype]
+    shape = "x".join(map(str, meta.shape)) or "scalar"
+    if flat < 0:
+        return f"[{flat}], {-flat} elements before its start (shape {shape})"
+    if not meta.is_contiguous:
+        return f" at element {flat} of its storage (shape {shape})"
+    if flat >= meta.numel:
+        return f"[{flat}], {flat - meta.numel + 1} elements past its end (shape {shape})"
+    index = []
+    for size in reversed(meta.shape):
+        index.append(flat % size)
+        flat //= size
+    return f"[{', '.join(map(str, reversed(index)))}]"
+
+
+def array_name(symbol: str) -> str:
+    """Name of a function's local ``__shared__`` array out of its mangled symbol."""
+    # _ZZ<function>E<length><name>[_<number>]: the last length-prefixed word is the variable.
+    for start in range(len(symbol) - 1, 0, -1):
+        digits = symbol[start:]
+        length = "".join(c for c in digits[:3] if c.isdigit()) if digits[0].isdigit() else ""
+        while length:
+            name = digits[len(length) :][: int(length)]
+            rest = digits[len(length) + int(length) :]
+            if len(name) == int(length) and name.isidentifier() and (not rest or rest.startswith("_")):
+                preceding = symbol[start - 1]
+                if not preceding.isdigit():
+                    return name
+            length = length[:-1]
+    return symbol
+
+
+def _thread(fault: Mapping[str, Any]) -> str:
+    thread = ", ".join(map(str, fault["thread"]))
+    block = ", ".join(map(str, fault["block"]))
+    return f"thread ({thread}) of block ({block})"

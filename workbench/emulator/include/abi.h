@@ -1,0 +1,79 @@
+// The C interface between a compiled kernel module and the emulator's runtime.
+// Both sides include this file; nothing else is shared between them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+struct emu_index {
+  unsigned x, y, z;
+};
+
+enum emu_warp_code {
+  EMU_SHFL, EMU_SHFL_UP, EMU_SHFL_DOWN, EMU_SHFL_XOR,
+  EMU_BALLOT, EMU_ANY, EMU_ALL, EMU_SYNC, EMU_MATCH_ANY, EMU_MATCH_ALL,
+  EMU_ADD, EMU_MIN_UNSIGNED, EMU_MAX_UNSIGNED, EMU_MIN_SIGNED, EMU_MAX_SIGNED,
+  EMU_AND, EMU_OR, EMU_XOR, EMU_EXCHANGE,
+};
+
+// Bits of emu_config.checks.
+enum emu_check {
+  EMU_STATISTICS = 1,      // sectors and wavefronts of every warp request
+  EMU_RACES = 2,           // conflicting accesses without a barrier between them
+  EMU_SHARED_INITIAL = 4,  // shared memory read before it was written
+};
+
+extern "C" {
+// A thread's indices never change while the kernel body runs, so the compiler may hoist these calls.
+emu_index emu_thread_index() __attribute__((const));
+emu_index emu_block_index() __attribute__((const));
+emu_index emu_block_size() __attribute__((const));
+emu_index emu_grid_size() __attribute__((const));
+unsigned emu_thread_rank() __attribute__((const));  // linear index inside the block
+unsigned emu_dynamic_shared_bytes() __attribute__((const));
+
+int emu_barrier(int predicate);  // returns the number of threads whose predicate is not zero
+uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width);
+void** emu_warp_exchange(unsigned mask, void* pointer);  // every lane gives a pointer and sees all 32
+unsigned emu_active_mask();
+void emu_yield();  // lets the other threads run: for loops that wait for a value
+void emu_trap(const char* message);
+void emu_atomic_access(const void* address, unsigned size, const void* return_address);
+}
+
+struct emu_range {
+  uint64_t low, high;
+};
+
+struct emu_buffer {
+  uint64_t low, high;
+  uint32_t item_bytes;
+  uint32_t read_only;   // an input of the problem: a store to it is reported
+  uint8_t* initialised; // one byte for each byte of the buffer; null where all of it counts as written
+};
+
+struct emu_config {
+  uint32_t grid[3], block[3];
+  uint32_t dynamic_shared_bytes;
+  uint32_t workers;
+  uint32_t checks;         // emu_check bits
+  uint32_t reverse;        // threads and warps take their turns from the last to the first
+  uint32_t sample;         // trace every n-th block only; bounds are checked in all of them
+  uint32_t text_bytes;
+  uint32_t buffers;
+  uint32_t shared_arrays, guards;
+  uint32_t shadow_shift;   // log2 of the bytes that one cell of shadow memory stands for
+  uint64_t module_base;
+  void (*touch_tls)();     // makes the C library create this module's TLS for the calling OS thread
+  const emu_range* shared; // static __shared__ arrays, as offsets into the module's TLS
+  const uint64_t* guard_offsets;  // C++ initialisation guards that lie in the TLS beside them
+  uint64_t dynamic_offset; // TLS offset of `extern __shared__`, all ones if there is none
+  uint64_t data_low, data_high;   // __device__ and __constant__ variables
+};
+
+typedef void (*emu_entry)(void** arguments);
+
+extern "C" {
+// Runs one launch; returns a JSON text that emu_release frees.
+char* emu_launch(const emu_config*, emu_entry, void** arguments, const emu_buffer*);
+void emu_release(char*);
+}

@@ -1,0 +1,34 @@
+// Makes g++ accept CUDA C++ device code. Precompiled, and included before the kernel's source.
+#pragma once
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <math.h>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector_types.h>
+#include <vector_functions.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include "abi.h"
+#include "device_language.h"
+#include "synchronization.h"
+#include "memory.h"
+#include "float_math.h"
+#include "integer_math.h"
+#include "half_math.h"
+#include "atomics.h"
+// Here rather than where the kernel includes them: a macro of the plan, such as N, must not reach them.
+#include "../shim/math_constants.h"
+#include "../shim/cooperative_groups.h"
+#include "../shim/mma.h"
+#include "entry_points.h"

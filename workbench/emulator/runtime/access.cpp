@@ -1,0 +1,203 @@
+// Every load and store of an instrumented module arrives here, before it happens.
+//
+// The module is compiled with -fsanitize=thread and linked without the sanitizer's library: these are
+// its hooks. An access is checked against the launch's buffers and the block's shared arrays; one that
+// would go astray is reported and its thread ended, so the emulator's own process is never corrupted.
+#include <cstring>
+
+#include "faults.h"
+#include "scheduler.h"
+#include "state.h"
+
+namespace emu {
+namespace {
+
+// Polling loops: after this many atomics or volatile reads a thread lets the others run.
+constexpr uint32_t kPolls = 256;
+
+NOINLINE void bad_access(Worker& worker, Thread& thread, const Event& event, const char* kind) {
+  Fault fault{.kind = kind, .pc = event.pc, .address = event.address};
+  fault.size = event.size;
+  fault.action = event.kind & kActionMask;
+  report(worker, &thread, fault);
+  stop_after_this_block(worker);
+  end_thread(worker, thread);
+}
+
+// Memory that is neither shared nor a buffer and still in order: __device__ variables and literals, C++
+// initialisation guards beside the shared arrays, a fragment that another lane of the warp exchanges.
+bool tolerated(const Worker& worker, const Thread& thread, uint64_t address) {
+  const emu_config& config = worker.launch->config;
+  if (address >= config.data_low && address < config.data_high) return true;
+  for (uint32_t i = 0; i < config.guards; i++)
+    if (address == worker.tls + config.guard_offsets[i]) return true;
+  const Thread* lanes = &worker.threads[thread.warp * kWarp];
+  for (int lane = 0; lane < kWarp; lane++)
+    if (lanes[lane].stack && address - lanes[lane].stack_low < kStackBytes) return true;
+  return false;
+}
+
+bool near_shared(const Worker& worker, uint64_t address) {
+  constexpr uint64_t margin = 4096, dynamic_area = 256 << 10;
+  const emu_range& span = worker.shared_span;
+  if (span.low == span.high) return false;
+  uint64_t high = worker.dynamic_low == kNever ? span.high : worker.dynamic_low + dynamic_area;
+  return address >= span.low - margin && address < high + margin;
+}
+
+// Index of the range that holds the address, or the number of ranges. Starts with the last hit.
+template <class Ranges> ALWAYS_INLINE size_t find(const Ranges& ranges, size_t& last_hit, uint64_t address) {
+  size_t count = ranges.size();
+  if (LIKELY(last_hit < count && address - ranges[last_hit].low < ranges[last_hit].high - ranges[last_hit].low))
+    return last_hit;
+  for (size_t i = 0; i < count; i++)
+    if (address - ranges[i].low < ranges[i].high - ranges[i].low) return last_hit = i;
+  return count;
+}
+
+// Tracks which bytes of an output or workspace have been written.
+ALWAYS_INLINE void track_initialised(Worker& worker, Thread& thread, const emu_buffer& buffer, const Event& event) {
+  uint8_t* marks = buffer.initialised + (event.address - buffer.low);
+  if ((event.kind & kActionMask) == kWrite) {
+    memset(marks, 1, event.size);
+    return;
+  }
+  for (unsigned i = 0; i < event.size; i++) {
+    if (LIKELY(marks[i])) continue;
+    Fault fault{.kind = "uninitialised_global", .pc = event.pc, .address = event.address};
+    fault.size = event.size;
+    fault.action = event.kind & kActionMask;
+    report(worker, &thread, fault);
+    memset(marks, 1, event.size);  // say it once
+    return;
+  }
+}
+
+NOINLINE void note_written_input(Worker& worker, Thread& thread, const Event& event) {
+  Fault fault{.kind = "input_written", .pc = event.pc, .address = event.address};
+  fault.size = event.size;
+  fault.action = event.kind & kActionMask;
+  report(worker, &thread, fault);
+}
+
+ALWAYS_INLINE void check_buffer(Worker& worker, Thread& thread, const emu_buffer& buffer, const Event& event) {
+  if (UNLIKELY(event.address + event.size > buffer.high)) bad_access(worker, thread, event, "out_of_bounds");
+  if (UNLIKELY(buffer.initialised != nullptr)) track_initialised(worker, thread, buffer, event);
+  if (UNLIKELY(buffer.read_only && (event.kind & kActionMask) != kRead)) note_written_input(worker, thread, event);
+}
+
+// Inside the span of the shared arrays there are gaps, and C++ guards that the compiler put there.
+ALWAYS_INLINE void check_shared_array(Worker& worker, Thread& thread, const Event& event) {
+  size_t array = find(worker.shared, worker.last_shared, event.address);
+  bool fits = array < worker.shared.size() && event.address + event.size <= worker.shared[array].high;
+  if (UNLIKELY(!fits && !tolerated(worker, thread, event.address)))
+    bad_access(worker, thread, event, "out_of_bounds_shared");
+}
+
+ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event) {
+  thread.log[thread.logged++] = event;
+  if (LIKELY(thread.logged < kLogCapacity)) return;
+  thread.run = Run::LogFull;
+  worker.warps[thread.warp].log_full |= lane_bit(thread.lane);
+  wait_here(worker, thread);
+}
+
+ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const void* return_address) {
+  Worker* worker = current_worker;
+  if (UNLIKELY(!worker || !worker->running)) return;
+  Thread& thread = *worker->running;
+  if (address - thread.stack_low < kStackBytes) return;  // a local variable
+  Event event{address, module_offset(*worker, return_address), static_cast<uint8_t>(size), action,
+              thread.call_depth, thread.warp_epoch};
+  if (holds(worker->shared_span, address)) {
+    check_shared_array(*worker, thread, event);
+    event.kind |= kShared;
+  } else {
+    const auto& buffers = worker->launch->buffers;
+    size_t buffer = find(buffers, worker->last_buffer, address);
+    if (UNLIKELY(buffer == buffers.size())) {
+      if (tolerated(*worker, thread, address)) return;
+      bad_access(*worker, thread, event, near_shared(*worker, address) ? "out_of_bounds_shared" : "out_of_bounds");
+    }
+    check_buffer(*worker, thread, buffers[buffer], event);
+    event.kind |= kGlobal;
+  }
+  if (UNLIKELY(address & (size - 1))) bad_access(*worker, thread, event, "misaligned");
+  if (worker->tracing) log_event(*worker, thread, event);
+}
+
+NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address) {
+  if (++thread.polls < kPolls) return;
+  thread.wait_pc = return_address;
+  yield(worker, thread);
+}
+
+void volatile_read(uint64_t address, unsigned size, const void* return_address) {
+  access(address, size, kRead, return_address);
+  if (current_worker && current_worker->running) poll(*current_worker, *current_worker->running, return_address);
+}
+
+// Copies of structures: split into the widest aligned pieces, as a GPU compiler would.
+void access_range(uint64_t address, size_t bytes, uint8_t action, const void* return_address) {
+  while (bytes) {
+    unsigned piece = 16;
+    while (piece > 1 && (piece > bytes || address % piece)) piece /= 2;
+    access(address, piece, action, return_address);
+    address += piece;
+    bytes -= piece;
+  }
+}
+
+}  // namespace
+}  // namespace emu
+
+#define CALLER __builtin_return_address(0)
+#define ADDRESS(pointer) reinterpret_cast<uint64_t>(pointer)
+#define HOOKS(size) \
+  void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); } \
+  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
+  void __tsan_unaligned_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); } \
+  void __tsan_unaligned_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
+  void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); } \
+  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
+  void __tsan_unaligned_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); } \
+  void __tsan_unaligned_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }
+
+extern "C" {
+HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
+
+void __tsan_read_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kRead, CALLER); }
+void __tsan_write_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kWrite, CALLER); }
+void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
+  emu::access_range(ADDRESS(from), bytes, emu::kRead, CALLER);
+  emu::access_range(ADDRESS(to), bytes, emu::kWrite, CALLER);
+  return memcpy(to, from, bytes);
+}
+void* __tsan_memmove(void* to, const void* from, size_t bytes) {
+  emu::access_range(ADDRESS(from), bytes, emu::kRead, CALLER);
+  emu::access_range(ADDRESS(to), bytes, emu::kWrite, CALLER);
+  return memmove(to, from, bytes);
+}
+void* __tsan_memset(void* to, int value, size_t bytes) {
+  emu::access_range(ADDRESS(to), bytes, emu::kWrite, CALLER);
+  return memset(to, value, bytes);
+}
+
+void __tsan_func_entry(void*) {
+  if (emu::current_worker && emu::current_worker->running) emu::current_worker->running->call_depth++;
+}
+void __tsan_func_exit() {
+  if (emu::current_worker && emu::current_worker->running) emu::current_worker->running->call_depth--;
+}
+void __tsan_init() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// Called by the header's atomics, in plain modules too.
+void emu_atomic_access(const void* address, unsigned size, const void* return_address) {
+  emu::Worker& worker = *emu::current_worker;
+  if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address);
+  emu::poll(worker, *worker.running, return_address);
+}
+}

@@ -1,0 +1,224 @@
+// One launch from configuration to JSON: hands blocks to workers, and the entry points that kernels call.
+#include <link.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "faults.h"
+#include "races.h"
+#include "scheduler.h"
+#include "state.h"
+#include "warp.h"
+
+namespace emu {
+__thread Worker* current_worker __attribute__((tls_model("initial-exec"))) = nullptr;
+
+namespace {
+
+// Workers are kept between launches: each owns up to 1024 stacks.
+std::mutex idle_workers_mutex;
+std::vector<Worker*> idle_workers;
+
+Worker* take_worker() {
+  std::lock_guard<std::mutex> lock(idle_workers_mutex);
+  if (idle_workers.empty()) return new Worker;
+  Worker* worker = idle_workers.back();
+  idle_workers.pop_back();
+  return worker;
+}
+
+void give_back(Worker* worker) {
+  std::lock_guard<std::mutex> lock(idle_workers_mutex);
+  idle_workers.push_back(worker);
+}
+
+struct TlsQuery {
+  uint64_t module_base, tls;
+};
+
+int find_tls(dl_phdr_info* info, size_t, void* data) {
+  auto* query = static_cast<TlsQuery*>(data);
+  if (info->dlpi_addr != query->module_base) return 0;
+  query->tls = reinterpret_cast<uint64_t>(info->dlpi_tls_data);
+  return 1;
+}
+
+// __shared__ variables are thread-local to the worker's OS thread: finds their addresses.
+void find_shared_arrays(Worker& worker) {
+  const emu_config& config = worker.launch->config;
+  worker.shared.clear();
+  worker.shared_span = {};
+  worker.dynamic_low = kNever;
+  worker.last_shared = worker.last_buffer = 0;
+  config.touch_tls();
+  TlsQuery query{config.module_base, 0};
+  dl_iterate_phdr(find_tls, &query);
+  worker.tls = query.tls;
+  if (!query.tls) return;
+  for (uint32_t i = 0; i < config.shared_arrays; i++)
+    worker.shared.push_back({query.tls + config.shared[i].low, query.tls + config.shared[i].high});
+  if (config.dynamic_offset != kNever) {
+    worker.dynamic_low = query.tls + config.dynamic_offset;
+    worker.shared.push_back({worker.dynamic_low, worker.dynamic_low + config.dynamic_shared_bytes});
+  }
+  if (worker.shared.empty()) return;
+  worker.shared_span = worker.shared[0];
+  for (const emu_range& array : worker.shared) {
+    worker.shared_span.low = std::min(worker.shared_span.low, array.low);
+    worker.shared_span.high = std::max(worker.shared_span.high, array.high);
+  }
+}
+
+void prepare(Worker& worker, Launch& launch) {
+  const emu_config& config = launch.config;
+  worker.launch = &launch;
+  current_worker = &worker;
+  find_shared_arrays(worker);
+  worker.block_size = {config.block[0], config.block[1], config.block[2]};
+  worker.grid_size = {config.grid[0], config.grid[1], config.grid[2]};
+  worker.thread_count = static_cast<int>(config.block[0] * config.block[1] * config.block[2]);
+  worker.warp_count = (worker.thread_count + kWarp - 1) / kWarp;
+  worker.sites.clear();
+  worker.faults.clear();
+  worker.tally = {};
+  if (!config.checks) return;
+  worker.site_of_pc.assign(config.text_bytes + 1, 0);
+  if (worker.log_memory.empty()) worker.log_memory.resize(kWarp * kLogCapacity);
+  if (config.checks & (EMU_RACES | EMU_SHARED_INITIAL)) reset_shared_shadow(worker, config.shadow_shift);
+}
+
+// Shared memory starts undefined: all ones is a NaN in every float format and -1 as an integer, the same
+// in every block, so that a kernel which reads it early fails in the same way each time.
+void poison_shared(Worker& worker) {
+  for (const emu_range& array : worker.shared)
+    memset(reinterpret_cast<void*>(array.low), 0xff, array.high - array.low);
+}
+
+void run_blocks(Launch& launch, Worker& worker) {
+  prepare(worker, launch);
+  const emu_config& config = launch.config;
+  for (;;) {
+    worker.block = launch.next_block++;
+    if (worker.block >= launch.blocks || worker.given_up()) break;
+    uint64_t row = config.grid[0], plane = row * config.grid[1];
+    worker.block_index = {static_cast<unsigned>(worker.block % row), static_cast<unsigned>(worker.block % plane / row),
+                          static_cast<unsigned>(worker.block / plane)};
+    worker.tracing = config.checks && worker.block % config.sample == 0;
+    worker.tally.traced_blocks += worker.tracing;
+    poison_shared(worker);
+    run_block(worker);
+    note_progress(worker);
+    launch.blocks_done++;
+  }
+  merge_results(launch, worker);
+  current_worker = nullptr;
+}
+
+void* map_zeroed(size_t bytes) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    perror("emulator: no memory for the shadow of a buffer");
+    abort();
+  }
+  return memory;
+}
+
+size_t shadow_bytes(const emu_buffer& buffer) {
+  return ((buffer.high - buffer.low) / buffer.item_bytes + 2) * sizeof(GlobalCell);
+}
+
+void run_on_all_cores(Launch& launch) {
+  uint64_t count = std::min<uint64_t>(std::max(1u, launch.config.workers), launch.blocks);
+  std::vector<Worker*> workers;
+  for (uint64_t i = 0; i < count; i++) workers.push_back(take_worker());
+  std::vector<std::thread> others;
+  for (uint64_t i = 1; i < count; i++) others.emplace_back([&launch, worker = workers[i]] { run_blocks(launch, *worker); });
+  run_blocks(launch, *workers[0]);
+  for (std::thread& other : others) other.join();
+  for (Worker* worker : workers) give_back(worker);
+}
+
+}  // namespace
+}  // namespace emu
+
+using emu::current_worker;
+
+extern "C" {
+
+emu_index emu_thread_index() { return current_worker->running->index; }
+emu_index emu_block_index() { return current_worker->block_index; }
+emu_index emu_block_size() { return current_worker->block_size; }
+emu_index emu_grid_size() { return current_worker->grid_size; }
+unsigned emu_thread_rank() { return current_worker->running->rank; }
+unsigned emu_dynamic_shared_bytes() { return current_worker->launch->config.dynamic_shared_bytes; }
+
+int emu_barrier(int predicate) {
+  emu::Worker& worker = *current_worker;
+  emu::Thread& thread = *worker.running;
+  thread.wait_pc = __builtin_return_address(0);
+  thread.run = emu::Run::AtBarrier;
+  worker.predicate_count += predicate;
+  worker.at_barrier++;
+  emu::wait_here(worker, thread);
+  return worker.predicate_result;
+}
+
+uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width) {
+  emu::Thread& thread = *current_worker->running;
+  thread.wait_pc = __builtin_return_address(0);
+  thread.argument = argument;
+  thread.width = width;
+  return emu::warp_operation(*current_worker, thread, operation, mask, value);
+}
+
+void** emu_warp_exchange(unsigned mask, void* pointer) {
+  emu::Thread& thread = *current_worker->running;
+  thread.wait_pc = __builtin_return_address(0);
+  emu::warp_operation(*current_worker, thread, EMU_EXCHANGE, mask, reinterpret_cast<uint64_t>(pointer));
+  return current_worker->warps[thread.warp].pointers;
+}
+
+unsigned emu_active_mask() {
+  emu::Worker& worker = *current_worker;
+  emu::Thread& thread = *worker.running;
+  thread.wait_pc = __builtin_return_address(0);
+  thread.run = emu::Run::AtActiveMask;
+  worker.warps[thread.warp].asks_active_mask |= emu::lane_bit(thread.lane);
+  emu::wait_here(worker, thread);
+  return static_cast<unsigned>(thread.value);
+}
+
+void emu_yield() {
+  current_worker->running->wait_pc = __builtin_return_address(0);
+  emu::yield(*current_worker, *current_worker->running);
+}
+
+void emu_trap(const char* message) {
+  emu::Worker& worker = *current_worker;
+  emu::Fault fault{.kind = "trap", .pc = emu::module_offset(worker, __builtin_return_address(0))};
+  fault.message = message;
+  emu::report(worker, worker.running, fault);
+  emu::stop_after_this_block(worker);
+  emu::end_thread(worker, *worker.running);
+}
+
+char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, const emu_buffer* buffers) {
+  emu::Launch launch;
+  launch.config = *config;
+  launch.entry = entry;
+  launch.arguments = arguments;
+  launch.buffers.assign(buffers, buffers + config->buffers);
+  launch.blocks = static_cast<uint64_t>(config->grid[0]) * config->grid[1] * config->grid[2];
+  bool races = config->checks & EMU_RACES;
+  for (const emu_buffer& buffer : launch.buffers)
+    launch.shadow.push_back(races ? static_cast<emu::GlobalCell*>(emu::map_zeroed(emu::shadow_bytes(buffer))) : nullptr);
+  emu::run_on_all_cores(launch);
+  for (size_t i = 0; races && i < launch.buffers.size(); i++) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
+  return strdup(emu::to_json(launch).c_str());
+}
+
+void emu_release(char* text) { free(text); }
+}

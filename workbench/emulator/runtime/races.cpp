@@ -1,0 +1,146 @@
+// Two accesses to one cell race when they come from different threads, at least one writes, not both are
+// atomic, and neither a barrier lies between them nor, inside one warp, a warp operation. The shadow
+// keeps the last write and the last reads; keys hold an epoch that never repeats, so nothing is cleared
+// between blocks.
+#include "races.h"
+
+#include "faults.h"
+
+namespace emu {
+namespace {
+
+// Shared key: [barrier epoch : 32][warp epoch : 8][- : 7][atomic : 1][rank + 1 : 16]; 0 means never.
+uint64_t shared_key(const Worker& worker, const LaneEvent& lane) {
+  uint64_t atomic = (lane.event->kind & kActionMask) == kAtomic;
+  return static_cast<uint64_t>(worker.barrier_epoch) << 32 | static_cast<uint64_t>(lane.event->warp_epoch) << 24 |
+         atomic << 16 | (lane.thread->rank + 1);
+}
+int rank_in_shared_key(uint64_t key) { return static_cast<int>(key & 0xffff) - 1; }
+
+bool conflict_in_shared(uint64_t earlier, uint64_t mine) {
+  if (!earlier || earlier >> 32 != mine >> 32) return false;
+  int rank = rank_in_shared_key(earlier), my_rank = rank_in_shared_key(mine);
+  if (rank == my_rank || (earlier & mine & 1 << 16)) return false;
+  bool same_warp = rank / kWarp == my_rank / kWarp;
+  return !same_warp || (earlier >> 24 & 0xff) == (mine >> 24 & 0xff);
+}
+
+Fault race(const char* kind, const Event& event, uint32_t other_pc, int other_thread) {
+  Fault fault{.kind = kind, .pc = event.pc, .other_pc = other_pc, .address = event.address};
+  fault.size = event.size;
+  fault.action = event.kind & kActionMask;
+  fault.other_thread = other_thread;
+  return fault;
+}
+
+void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
+  const Event& event = *lane.event;
+  uint32_t checks = worker.shadow_restarted_in == worker.block_serial ? 0 : worker.launch->config.checks;
+  if ((checks & EMU_SHARED_INITIAL) && cell.written_in_block != worker.block_serial)
+    report(worker, lane.thread, race("uninitialised_shared", event, 0, -1));
+  if ((checks & EMU_RACES) && conflict_in_shared(cell.write, key))
+    report(worker, lane.thread, race("race_read_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+  if (rank_in_shared_key(cell.read) != rank_in_shared_key(key)) {
+    if (cell.read >> 32 == key >> 32) cell.earlier_read = cell.read;
+    cell.read_pc = event.pc;
+  }
+  cell.read = key;
+}
+
+void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
+  const Event& event = *lane.event;
+  if ((worker.launch->config.checks & EMU_RACES) && worker.shadow_restarted_in != worker.block_serial) {
+    if (conflict_in_shared(cell.write, key))
+      report(worker, lane.thread, race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+    uint64_t read = conflict_in_shared(cell.read, key) ? cell.read : cell.earlier_read;
+    if (conflict_in_shared(read, key))
+      report(worker, lane.thread, race("race_write_after_read", event, cell.read_pc, rank_in_shared_key(read)));
+  }
+  cell.write = key;
+  cell.write_pc = event.pc;
+  cell.written_in_block = worker.block_serial;
+}
+
+void check_shared(Worker& worker, const LaneEvent& lane) {
+  const Event& event = *lane.event;
+  if (UNLIKELY(event.size < 1u << worker.shadow_shift)) {
+    // Smaller than a cell: start again with finer cells, and judge nothing more in this block.
+    reset_shared_shadow(worker, event.size == 1 ? 0 : 1);
+    worker.shadow_restarted_in = worker.block_serial;
+  }
+  uint64_t offset = event.address - worker.shared_span.low, key = shared_key(worker, lane);
+  for (uint64_t i = offset >> worker.shadow_shift; i <= (offset + event.size - 1) >> worker.shadow_shift; i++) {
+    SharedCell& cell = worker.shared_shadow[i];
+    if ((event.kind & kActionMask) == kRead) enter_shared_read(worker, lane, cell, key);
+    else enter_shared_write(worker, lane, cell, key);
+  }
+}
+
+// Global key: [block + 1 : 31][atomic : 1][barrier epoch : 12][warp epoch : 9][rank + 1 : 11].
+uint64_t global_key(const Worker& worker, const LaneEvent& lane) {
+  uint64_t atomic = (lane.event->kind & kActionMask) == kAtomic;
+  return (worker.block + 1) << 33 | atomic << 32 | (worker.barrier_epoch & 0xfffull) << 20 |
+         static_cast<uint64_t>(lane.event->warp_epoch) << 11 | (lane.thread->rank + 1);
+}
+int rank_in_global_key(uint64_t key) { return static_cast<int>(key & 0x7ff) - 1; }
+
+bool conflict_in_global(uint64_t earlier, uint64_t mine) {
+  if (!earlier || (earlier & mine & 1ull << 32)) return false;
+  if (earlier >> 33 != mine >> 33) return true;
+  if ((earlier >> 20 & 0xfff) != (mine >> 20 & 0xfff)) return false;
+  int rank = rank_in_global_key(earlier), my_rank = rank_in_global_key(mine);
+  if (rank == my_rank) return false;
+  return rank / kWarp != my_rank / kWarp || (earlier >> 11 & 0x1ff) == (mine >> 11 & 0x1ff);
+}
+
+void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier, uint32_t other_pc) {
+  Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
+  uint64_t block = (earlier >> 33) - 1;
+  if (block != worker.block) fault.message = "block " + std::to_string(block);
+  report(worker, lane.thread, fault);
+}
+
+// Other workers use the same cells. A torn pair of key and instruction may name the wrong line of a race
+// that exists; it cannot make one up.
+void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint64_t key) {
+  bool reads = (lane.event->kind & kActionMask) == kRead;
+  uint64_t write = __atomic_load_n(&cell.write, __ATOMIC_RELAXED), read = __atomic_load_n(&cell.read, __ATOMIC_RELAXED);
+  if (conflict_in_global(write, key))
+    note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write, cell.write_pc);
+  if (!reads && conflict_in_global(read, key))
+    note_global(worker, lane, "race_write_after_read", read, cell.read_pc);
+  __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
+  (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
+}
+
+void check_global(Worker& worker, const LaneEvent& lane) {
+  Launch& launch = *worker.launch;
+  const Event& event = *lane.event;
+  for (size_t i = 0; i < launch.buffers.size(); i++) {
+    const emu_buffer& buffer = launch.buffers[i];
+    if (event.address < buffer.low || event.address >= buffer.high) continue;
+    uint64_t offset = event.address - buffer.low, key = global_key(worker, lane);
+    for (uint64_t k = offset / buffer.item_bytes; k <= (offset + event.size - 1) / buffer.item_bytes; k++)
+      enter_global(worker, lane, launch.shadow[i][k], key);
+    return;
+  }
+}
+
+}  // namespace
+
+void check_order(Worker& worker, const LaneEvent* lanes, int count) {
+  bool shared = lanes[0].event->kind & kShared;
+  if (!shared && !(worker.launch->config.checks & EMU_RACES)) return;
+  for (int i = 0; i < count; i++) {
+    if (shared) check_shared(worker, lanes[i]);
+    else check_global(worker, lanes[i]);
+  }
+}
+
+void reset_shared_shadow(Worker& worker, uint32_t shift) {
+  worker.shadow_shift = shift;
+  uint64_t bytes = worker.shared_span.high - worker.shared_span.low;
+  worker.shared_shadow.assign((bytes >> shift) + 16, SharedCell{});
+}
+
+}  // namespace emu

@@ -1,0 +1,17 @@
+// Which thread of a block runs next; barriers, deadlocks, waiting in loops.
+#pragma once
+#include "state.h"
+
+namespace emu {
+// Runs one block from its first thread to the end, or until it is given up.
+void run_block(Worker&);
+
+// Called by a thread that cannot go on (its `run` says why): runs the others, returns when it may continue.
+void wait_here(Worker&, Thread&);
+
+// Ends the running thread for good; its stack goes back when the block ends.
+[[noreturn]] void end_thread(Worker&, Thread&);
+
+// Lets other threads run once; recognises a block in which nobody gets anywhere any more.
+void yield(Worker&, Thread&);
+}  // namespace emu

@@ -1,0 +1,184 @@
+// What the runtime knows of a launch, of the block a worker runs, of its warps and threads.
+// Owns the types; scheduler.cpp, warp.cpp, access.cpp, replay.cpp and races.cpp own the behaviour.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "abi.h"
+#include "fiber.h"
+
+#define NOINLINE __attribute__((noinline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+namespace emu {
+constexpr int kMaxThreads = 1024, kWarp = 32, kMaxWarps = kMaxThreads / kWarp;
+constexpr uint32_t kLogCapacity = 4096;
+constexpr uint64_t kNever = ~0ull;
+// A thread that polls lets the others run. After this many turns in which no thread of its block got
+// anywhere the block counts as stuck; when every started block is stuck, nothing will ever change.
+constexpr uint64_t kHopeless = 1 << 20;
+
+// Kind of an access: one of the first three, or-ed with the space once that is known.
+enum : uint8_t { kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20 };
+
+// One access of one thread, as its log keeps it until the warp is replayed.
+struct Event {
+  uint64_t address;
+  uint32_t pc;  // offset into the module
+  uint8_t size, kind;
+  uint8_t call_depth;
+  uint8_t warp_epoch;  // warp operations the thread had passed, modulo 256
+};
+
+enum class Run : uint8_t { Unstarted, Running, Ready, AtWarpOperation, AtActiveMask, AtBarrier, LogFull, Done };
+
+struct Thread {
+  void* stack_pointer = nullptr;
+  Stack* stack = nullptr;
+  uint64_t stack_low = 0;
+  emu_index index;
+  uint32_t rank;
+  uint16_t lane, warp;
+  Run run;
+  uint8_t call_depth, warp_epoch;
+  Event* log = nullptr;
+  uint32_t logged, replayed;
+  uint32_t polls;  // atomics and volatile reads since the thread last let others run
+  // What it waits for, and with which operands.
+  int operation, argument, width;
+  unsigned mask;
+  uint64_t value;
+  const void* wait_pc;
+};
+
+// Sets of lanes, one bit each.
+struct Warp {
+  uint32_t ready = 0, arrived = 0, asks_active_mask = 0, log_full = 0, alive = 0;
+  void* pointers[kWarp];
+};
+
+// Warp requests of one access instruction.
+struct Site {
+  uint64_t requests = 0, lanes = 0, bytes = 0;
+  uint64_t sectors = 0, ideal_sectors = 0;        // global
+  uint64_t wavefronts = 0, ideal_wavefronts = 0;  // shared
+  uint32_t pc = 0;
+  uint8_t kind = 0, size = 0;
+};
+
+// Where a bad address lies: the index of a buffer, or one of these.
+enum Place : int64_t { kNowhere = -1, kInShared = -2, kInDynamicShared = -3 };
+
+struct Fault {
+  std::string kind;
+  uint32_t pc = 0, other_pc = 0;
+  uint64_t address = 0;
+  unsigned size = 0;
+  int action = -1;        // kRead, kWrite or kAtomic; -1 where no access is at fault
+  emu_index thread{};
+  uint64_t block = 0;     // linear index
+  int other_thread = -1;  // rank in its block
+  int64_t place = kNowhere, offset = 0;
+  uint64_t count = 1;
+  std::string message;
+};
+
+// Last accesses to one cell of shared memory (see races.cpp for the key).
+struct SharedCell {
+  uint64_t write = 0, read = 0, earlier_read = 0;
+  uint32_t write_pc = 0, read_pc = 0;
+  uint32_t written_in_block = 0;
+};
+
+// Last accesses to one element of a global buffer.
+struct GlobalCell {
+  uint64_t write, read;
+  uint32_t write_pc, read_pc;
+};
+
+struct Tally {
+  uint64_t switches = 0, events = 0, barriers = 0, warp_operations = 0, traced_blocks = 0;
+};
+
+using FaultKey = std::tuple<std::string, uint32_t, uint32_t>;
+
+struct Launch {
+  emu_config config;
+  emu_entry entry;
+  void** arguments;
+  std::vector<emu_buffer> buffers;
+  std::vector<GlobalCell*> shadow;  // one array a buffer, when races are looked for
+  uint64_t blocks;
+  std::atomic<uint64_t> next_block{0};
+  std::atomic<uint64_t> blocks_done{0};
+  std::atomic<uint64_t> blocks_stuck{0};  // started, and only polling for longer than kHopeless turns
+  // This block and those above it are given up. Those below still run, so that the fault that is
+  // reported is the one of the lowest block, however many workers there are.
+  std::atomic<uint64_t> first_given_up{kNever};
+  std::mutex merging;
+  std::map<FaultKey, Fault> faults;
+  std::map<uint32_t, Site> sites;
+  Tally tally;
+};
+
+// One OS thread and the block it runs.
+struct Worker {
+  Thread threads[kMaxThreads];
+  Warp warps[kMaxWarps];
+  int thread_count = 0, warp_count = 0, current_warp = 0;
+  Thread* running = nullptr;
+  void* scheduler_stack_pointer = nullptr;
+  std::vector<Stack*> free_stacks;
+
+  Launch* launch = nullptr;
+  emu_index block_index{}, block_size{}, grid_size{};
+  uint64_t block = 0;          // linear index
+  uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
+  uint32_t barrier_epoch = 0;  // likewise
+  int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
+  uint64_t idle_turns = 0;     // yields since a thread of this block last got anywhere
+
+  uint64_t tls = 0;
+  std::vector<emu_range> shared;  // addresses; the dynamic array is the last one when there is one
+  size_t last_shared = 0, last_buffer = 0;
+  emu_range shared_span{};        // from the first static array to the end of the dynamic one
+  uint64_t dynamic_low = kNever;
+
+  bool tracing = false;           // this block's accesses are logged
+  std::vector<Event> log_memory;  // kLogCapacity events for each lane; warps use it one after the other
+  std::vector<uint32_t> site_of_pc;
+  std::vector<Site> sites;
+  std::map<FaultKey, Fault> faults;
+  std::vector<SharedCell> shared_shadow;
+  uint32_t shadow_shift = 2, shadow_restarted_in = 0;
+  Tally tally;
+
+  Thread* lanes_of(int warp) { return &threads[warp * kWarp]; }
+  int lane_count(int warp) const { return thread_count - warp * kWarp < kWarp ? thread_count - warp * kWarp : kWarp; }
+  bool given_up() const { return block >= launch->first_given_up.load(std::memory_order_relaxed); }
+};
+
+inline void note_progress(Worker& worker) {
+  if (UNLIKELY(worker.idle_turns >= kHopeless)) worker.launch->blocks_stuck--;
+  worker.idle_turns = 0;
+}
+
+// Initial-exec: one instruction to read; the library is small enough for the static TLS reserve.
+extern __thread Worker* current_worker __attribute__((tls_model("initial-exec")));
+
+inline uint32_t lane_bit(int lane) { return 1u << lane; }
+inline bool holds(const emu_range& range, uint64_t address) { return address - range.low < range.high - range.low; }
+
+// Offset of a return address into the module; 0 for code that is not the module's.
+inline uint32_t module_offset(const Worker& worker, const void* pc) {
+  uint64_t offset = reinterpret_cast<uint64_t>(pc) - worker.launch->config.module_base;
+  return offset < worker.launch->config.text_bytes ? static_cast<uint32_t>(offset) : 0;
+}
+}  // namespace emu

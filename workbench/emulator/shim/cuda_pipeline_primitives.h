@@ -1,0 +1,2 @@
+// What this header declares is in include/emulator.h.
+#pragma once

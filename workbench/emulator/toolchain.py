@@ -1,0 +1,238 @@
+"""What every build needs once: the compiler, CUDA's headers, the runtime library, the precompiled header.
+
+Owns the flags and the shared files in the cache. Never sees a kernel.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from workbench.emulator.values import Mode
+from workbench.errors import DeviceError
+
+HERE = Path(__file__).parent
+RUNTIME_SOURCES = tuple(sorted((HERE / "runtime").glob("*.cpp")))
+
+_COMMON = (
+    "-std=c++17", "-O2", "-fPIC", "-w", "-fpermissive", "-fno-exceptions", "-fno-strict-aliasing",
+    # NVRTC contracts a * b + c by default.
+    "-ffp-contract=fast",
+    # __shared__ is thread_local: one definition a module, reached without a call where possible.
+    "-fno-gnu-unique", "-fno-extern-tls-init", "-mtls-dialect=gnu2",
+    "-g1", "-gdwarf-4",
+)  # fmt: skip
+_PLAIN = ("-march=native",)
+_CHECKED = (
+    "-fsanitize=thread", "-mfma", "-mf16c",
+    # Else a float4 load is seen as four loads.
+    "-fno-tree-sra", "-fno-ipa-sra",
+    # Vectorisation would merge the accesses of several iterations into one.
+    "-fno-tree-vectorize",
+    # Addresses follow the source and every access has its own: the replay of a warp relies on both.
+    "-fno-reorder-blocks", "-fno-reorder-blocks-and-partition", "-fno-jump-tables",
+    "-fno-crossjumping", "-fno-tree-tail-merge",
+)  # fmt: skip
+FLAGS: dict[Mode, tuple[str, ...]] = {"plain": _COMMON + _PLAIN, "checked": _COMMON + _CHECKED}
+
+
+def cache_folder() -> Path:
+    """Folder of built files, made if it is missing: ``$WORKBENCH_CACHE`` or ``~/.cache/workbench``."""
+    root = os.environ.get("WORKBENCH_CACHE")
+    folder = (Path(root) if root else Path.home() / ".cache" / "workbench") / "emulator"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@cache
+def compiler() -> str:
+    """Path of g++. Raises ``DeviceError`` when the emulator cannot work on this machine."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise DeviceError(
+            f"the emulator runs on x86-64 only, not on {platform.machine()}: use a CUDA device."
+        )
+    found = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("g++")
+    if found is None:
+        raise DeviceError(
+            "no C++ compiler found: install g++ "
+            "(Debian and Ubuntu: apt install g++; Fedora: dnf install gcc-c++)."
+        )
+    return found
+
+
+@cache
+def cuda_include() -> Path:
+    """Folder of CUDA's headers inside the installed wheels."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        include = Path(folder) / "cu13" / "include"
+        if (include / "vector_types.h").exists():
+            return include
+    raise DeviceError("CUDA's headers are missing: pip install nvidia-cuda-runtime nvidia-cuda-crt.")
+
+
+def digest(*parts: str | bytes) -> str:
+    """Short name of some content."""
+    state = hashlib.sha256()
+    for part in parts:
+        state.update(part.encode() if isinstance(part, str) else part)
+        state.update(b"\0")
+    return state.hexdigest()[:24]
+
+
+@cache
+def machine() -> str:
+    """Names compiler and processor: a home folder may be shared by several machines."""
+    path = Path(compiler()).resolve()
+    try:
+        cpu = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        cpu = ""
+    features = re.search(r"^flags\s*:.*$", cpu, re.MULTILINE)
+    return digest(str(path), str(path.stat().st_mtime_ns), features.group() if features else "")
+
+
+@cache
+def headers() -> str:
+    """Names the content of every header a kernel sees."""
+    files = sorted([*(HERE / "include").rglob("*.h"), *(HERE / "shim").rglob("*.h")])
+    return digest(machine(), str(cuda_include()), *(file.read_bytes() for file in files))
+
+
+def run(command: list[str], folder: Path | None = None) -> None:
+    """Run a compiler step. Raises ``CompilerFailed`` with what it printed."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace"
+    )
+    if done.returncode:
+        raise CompilerFailed(done.stderr)
+
+
+class CompilerFailed(Exception):
+    """A compiler step failed; the text is its standard error. Never leaves this package."""
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder on the cache's own file system, so that results can be renamed into place."""
+    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="tmp-") as folder:
+        yield Path(folder)
+
+
+def once(target: Path, make: Callable[[Path], None]) -> Path:
+    """Return ``target``, made by ``make(temporary path)`` if it does not exist.
+
+    Several processes may ask at once: one makes it, the others wait. It appears complete or not at all.
+    """
+    if target.exists():
+        return target
+    with target.with_name(f".{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            with scratch() as folder:
+                made = folder / target.name
+                make(made)
+                made.rename(target)
+    return target
+
+
+def runtime() -> Path:
+    """The runtime library, compiled on first use (some seconds)."""
+    sources = [*RUNTIME_SOURCES, *sorted((HERE / "runtime").glob("*.h")), HERE / "include" / "abi.h"]
+    name = digest(machine(), *(source.read_bytes() for source in sources))
+
+    def make(path: Path) -> None:
+        flags = [
+            "-std=c++20",
+            "-O2",
+            "-march=native",
+            "-fPIC",
+            "-shared",
+            "-pthread",
+            "-fno-exceptions",
+            "-w",
+        ]
+        include = ["-I", str(HERE / "include")]
+        soname = f"-Wl,-soname,{path.name}"
+        _run_own([compiler(), *flags, *include, soname, *map(str, RUNTIME_SOURCES), "-o", str(path)])
+
+    return once(cache_folder() / f"runtime-{name}.so", make)
+
+
+def include_flags() -> list[str]:
+    """Search path of a kernel: the emulator's stand-ins first, then CUDA's own headers."""
+    folders = (HERE / "shim", HERE / "include", half_headers(), cuda_include())
+    return [flag for folder in folders for flag in ("-I", str(folder))]
+
+
+def precompiled(mode: Mode) -> Path:
+    """The emulator's header, precompiled for one mode; include it first with ``-include``."""
+    name = digest(headers(), *FLAGS[mode])
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        header = folder / "emulator.h"
+        header.write_text(f'#include "{HERE / "include" / "emulator.h"}"\n')
+        output = ["-x", "c++-header", str(header), "-o", f"{header}.gch"]
+        _run_own([compiler(), *FLAGS[mode], *include_flags(), *output])
+
+    return once(cache_folder() / f"header-{name}", make) / "emulator.h"
+
+
+def half_headers() -> Path:
+    """Patched copies of the half and bfloat16 headers, made from the installed ones, never shipped.
+
+    A half2 is copied as one word (the original copies two halves, which would be counted as two
+    accesses) and conversions use the processor's own instructions.
+    """
+    originals = [cuda_include() / f"cuda_{kind}.{end}" for kind in ("fp16", "bf16") for end in ("h", "hpp")]
+    name = digest(_PATCHES_VERSION, *(original.read_bytes() for original in originals))
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for original in originals:
+            (folder / original.name).write_text(_patched(original.name, original.read_text()))
+
+    return once(cache_folder() / f"half-{name}", make)
+
+
+_PATCHES_VERSION = "1"
+_HALF_TO_FLOAT = r"(static inline float __internal_half2float\(const unsigned short h\)\s*\{)"
+_FLOAT_TO_HALF = r"(__CUDA_HOSTDEVICE_FP16_DECL__ __half __float2half(?:_rn)?\(const float a\)\s*\{)"
+
+
+def _patched(name: str, text: str) -> str:
+    whole_word = "__builtin_memcpy((void*)this, (const void*)&src, 4);"
+    text = re.sub(r"this->x = src\.x;\s*this->y = src\.y;", whole_word, text)
+    if name == "cuda_fp16.hpp":
+        text = "#include <immintrin.h>\n" + text
+        text = re.sub(_HALF_TO_FLOAT, r"\1\n#ifdef __F16C__\n    return _cvtsh_ss(h);\n#endif\n", text)
+        convert = "{ __half_raw r; r.x = (unsigned short)_cvtss_sh(a, 0); return r; }"
+        text = re.sub(_FLOAT_TO_HALF, rf"\1\n#ifdef __F16C__\n    {convert}\n#endif\n", text)
+    for kind in ("FP16", "BF16"):
+        macro = f"__CUDA_HOSTDEVICE_{kind}_DECL__"
+        text = text.replace(
+            f"{macro} static __attribute__ ((unused))", f"{macro} static inline __attribute__ ((unused))"
+        )
+    return text
+
+
+def _run_own(command: list[str]) -> None:
+    """Compile a part of the emulator itself: a failure is the machine's, not the kernel's."""
+    try:
+        run(command)
+    except CompilerFailed as error:
+        first = next((line for line in str(error).splitlines() if "error" in line), str(error)[:300])
+        raise DeviceError(f"the emulator could not be built with {compiler()}: {first}") from None

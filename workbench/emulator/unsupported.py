@@ -1,0 +1,50 @@
+"""What the emulator cannot run yet, recognised in the source before a compiler stumbles over it.
+
+Owns the list and its wording. Never judges a kernel: such a kernel may well be right on a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+
+from workbench.errors import EmulatorUnsupported
+from workbench.model import Diagnostic
+
+_FEATURES: tuple[tuple[str, str], ...] = (
+    (r"\basm\s*(volatile\s*)?(goto\s*)?\(|\b__asm__\b|\b__asm\b", "inline PTX"),
+    (r"\bCUtensorMap\b|\bcp_async_bulk|\btensormap\b", "TMA (tensor maps, bulk copies)"),
+    (r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_dims__\b|\bmap_shared_rank\b", "thread block clusters"),
+    (r"\bthis_grid\b|\bgrid_group\b", "grid-wide synchronisation"),
+    (r"#\s*include\s*<cuda/(barrier|pipeline|ptx|atomic|std/)", "libcu++ headers"),
+    (r"#\s*include\s*<cub/|\bcub::", "CUB"),
+    (r"#\s*include\s*<(cute|cutlass)/", "CUTLASS"),
+    (r"#\s*include\s*<cuda_fp8\.h>|\b__nv_fp8", "8-bit floats"),
+    (r"\bnvcuda::wmma::experimental\b", "sub-byte matrix operations"),
+    (r"\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]|\bcudaTextureObject_t\b", "textures"),
+    (r"<<<", "launches from device code"),
+)  # fmt: skip
+
+_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+
+
+def without_comments(source: str) -> str:
+    """Blank out comments and string literals; line numbers stay."""
+    return _NOISE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def refuse_unsupported(source: str) -> None:
+    """Raise ``EmulatorUnsupported`` with one diagnostic for each feature that cannot run."""
+    code = without_comments(source)
+    found = []
+    for pattern, feature in _FEATURES:
+        match = re.search(pattern, code)
+        if match:
+            line = code.count("\n", 0, match.start()) + 1
+            found.append(Diagnostic(line=line, message=f"the emulator cannot run this yet: {feature}"))
+    if found:
+        raise EmulatorUnsupported(tuple(sorted(found, key=lambda d: d.line)))
+
+
+def unsupported(line: int, what: str) -> EmulatorUnsupported:
+    """The error for one thing that cannot run."""
+    return EmulatorUnsupported((Diagnostic(line=line, message=f"the emulator cannot run this yet: {what}"),))

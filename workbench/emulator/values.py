@@ -1,0 +1,120 @@
+"""The emulator's frozen values: what is built, how it is run, what was seen.
+
+Owns the values that cross a process as JSON. Never holds a tensor or a loaded library.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from workbench.model import Counts, Hazard, Value
+
+Mode = Literal["plain", "checked"]
+"""``plain``: optimised, numbers only. ``checked``: every load and store is looked at."""
+
+Consts = tuple[tuple[str, str], ...]
+Instance = tuple[str, Consts]
+
+
+class Binary(Value):
+    """One shared library: the source compiled with one set of compile-time macros."""
+
+    consts: Consts
+    kernels: tuple[str, ...]
+    """Name expressions, in the order of the library's entry points."""
+    path: str
+    runtime: str
+    """Path of the runtime library it is linked to."""
+    text_bytes: int
+    """End of the code, as an offset from the load address."""
+    touch_offset: int
+    """Offset of ``emu_touch``, from which the load address is known."""
+    shared_arrays: tuple[tuple[str, int, int], ...] = ()
+    """Name, low and high offset in the thread-local segment of each static ``__shared__`` array."""
+    guards: tuple[int, ...] = ()
+    dynamic_offset: int | None = None
+    """Thread-local offset of ``extern __shared__``."""
+    data: tuple[int, int] = (0, 0)
+    """Offsets of ``__device__`` and ``__constant__`` variables."""
+    shadow_shift: int = 2
+    """log2 of the smallest element the source mentions, bytes: the grain of the race detector."""
+
+
+class Module(Value):
+    """A candidate built for the emulator; hold it, send it, load it in the process that executes."""
+
+    mode: Mode
+    binaries: tuple[Binary, ...]
+    seconds: float
+    cached: bool
+
+    def find(self, instance: Instance) -> tuple[Binary, int]:
+        """Return the library of an instance and its entry point. Raises ``KeyError``."""
+        kernel, consts = instance
+        for binary in self.binaries:
+            if binary.consts == consts and kernel in binary.kernels:
+                return binary, binary.kernels.index(kernel)
+        raise KeyError(instance)
+
+
+class Options(Value):
+    """How a plan is executed. The defaults suit a correctness check."""
+
+    case: str = ""
+    """Label for counts and hazards."""
+    statistics: bool = True
+    """Count sectors and wavefronts (checked modules only)."""
+    initialised: bool = True
+    """Report outputs and workspaces read before they were written (checked modules only)."""
+    races: bool = False
+    """Report races and shared memory read before it was written (checked modules only); twice the time."""
+    workers: int = 0
+    """OS threads; 0 takes all cores this process may use."""
+    reverse: bool = False
+    """Threads of a block take their turns from the last to the first."""
+    traced_blocks: int = 1024
+    """Statistics and races look at about this many blocks of a launch at most; bounds at all of them."""
+
+
+class LaunchCounts(Value):
+    """What one launch asked of memory."""
+
+    kernel: str
+    line: int
+    """Line of the ``launch`` in the plan."""
+    blocks: int
+    traced_blocks: int
+    """Blocks whose accesses were counted; where fewer than all, the counts are scaled up."""
+    sectors: int
+    ideal_sectors: int
+    load_bytes: int
+    store_bytes: int
+    barriers: int
+    warp_operations: int
+
+
+class Unwritten(Value):
+    """Elements of an output that no launch wrote."""
+
+    output: int
+    elements: int
+    first: tuple[int, ...]
+    """Index of the first one."""
+
+
+class RunReport(Value):
+    """All that was seen in one execution of a plan, apart from the output tensors."""
+
+    case: str = ""
+    mode: Mode
+    hazards: tuple[Hazard, ...] = ()
+    trap: str | None = None
+    """Message of an ``assert`` or ``__trap()`` that stopped the run."""
+    stopped: bool = False
+    """True when a fault ended the run early: the outputs mean nothing."""
+    counts: Counts | None = None
+    """None for plain modules."""
+    launches: tuple[LaunchCounts, ...] = ()
+    unwritten: tuple[Unwritten, ...] = ()
+    seconds: float = 0.0
+    """Wall time of the launches on this CPU; says nothing about a GPU."""

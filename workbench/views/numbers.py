@@ -114,6 +114,8 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
         "output": found.output,
         "max_abs": number(found.max_abs),
         "max_ratio": number(found.max_ratio),
+        "max_abs_text": error_text(found.max_abs),
+        "max_ratio_text": error_text(found.max_ratio),
         "wrong_percent": round(100 * found.wrong_fraction, 2),
         "pattern": found.pattern,
         "worst": [
@@ -187,3 +189,8 @@ def time_json(time: CaseTime) -> Json:
 def source_of_times(evaluation: Evaluation | None) -> str:
     """``model``, ``measured``, or empty when nothing was timed."""
     return evaluation.times[0].source if evaluation and evaluation.times else ""
+
+
+def technique_text(detail: Json) -> str:
+    """The technique vector of a detail on one line."""
+    return ", ".join(f"{chip['title']} {chip['value']}" for chip in detail["techniques"])

@@ -27,6 +27,9 @@ class Panel {
     // The notebook must not hear keys meant for the panel: x would cut the cell.
     this.root = h("div", { class: "wb wb-panel", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() },
       this.head, this.gate(), this.note, h("div", { class: "split" }, this.tree, this.card));
+    // The saved snapshot beside this panel is for readers without a kernel.
+    const key = this.model.get("key");
+    this.root.append(h("style", {}, key ? `#${key}-snapshot { display: none; }` : ""));
     el.append(this.root);
   }
 

@@ -1,0 +1,284 @@
+"""A session with its worker thread: what a person holds in the notebook as ``session``.
+
+Owns the thread and its event loop. Every action records an event and returns at once; the loop on the
+thread takes it from there. Never prints: output of a thread would land in another cell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.agents.base import Team
+from workbench.devices.base import Device
+from workbench.events import BranchApproved, BranchPruned, HintGiven, RoundsRequested, SearchStopped
+from workbench.model import BranchId
+from workbench.orchestrator import run
+from workbench.session import Session
+from workbench.tree import Tree
+
+if TYPE_CHECKING:
+    import pandas
+
+PERSON = "person"
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best correct kernel so far."""
+
+    id: str
+    title: str
+    score: float
+    """Geometric mean over the declared cases of fastest baseline over time."""
+    score_source: str
+    """``model`` or ``measured``."""
+    source: str
+    """The whole ``.cu`` text with its plan."""
+
+    def __repr__(self) -> str:
+        return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
+
+
+class LiveSession:
+    """A search that runs on a thread of its own while the person goes on working.
+
+    ``session.tree`` is the newest state. Methods that act raise ``SessionError`` when the session is
+    closed or a branch is unknown.
+    """
+
+    def __init__(self, session: Session, team: Team, device: Device) -> None:
+        self._session = session
+        self._team = team
+        self._device = device
+        self._changed = threading.Condition()
+        self._error: BaseException | None = None
+        self._actions: list[tuple[str, BranchId]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started = threading.Event()
+        self._closed = False
+        self._at_end: list[Callable[[], None]] = []
+        self._at_failure: list[Callable[[str], None]] = []
+        self._unsubscribe = session.subscribe(self._note)
+        self._thread = threading.Thread(target=self._work, name="workbench-session", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    # ------------------------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:
+            # The thread's boundary: kept, and raised where the person waits.
+            self._error = error
+            for tell in self._at_failure:
+                tell(str(error))
+        finally:
+            self._started.set()
+            self._note(self._session.tree)
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.ensure_future(run(self._session, self._team, self._device, linger=True))
+        self._started.set()
+        try:
+            await self._task
+        except asyncio.CancelledError:
+            pass  # close() asked for it
+        finally:
+            await self._device.close()
+
+    def _note(self, _: Tree) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    # ------------------------------------------------------------------------------ what is known
+
+    @property
+    def tree(self) -> Tree:
+        """The newest recorded state."""
+        return self._session.tree
+
+    @property
+    def folder(self) -> Path:
+        """Where the journal and the kernels are."""
+        return self._session.folder
+
+    @property
+    def name(self) -> str:
+        """The problem's name."""
+        return self._session.problem.name
+
+    @property
+    def best(self) -> Best | None:
+        """The best correct kernel so far; None while there is none."""
+        tree = self.tree
+        id = tree.best()
+        if id is None:
+            return None
+        node = tree.nodes[id]
+        assert node.draft is not None and node.evaluation is not None  # it passed
+        times = node.evaluation.times
+        source = times[0].source if times else "model"
+        title = node.branch.hypothesis.title
+        return Best(id, title, node.score, source, node.draft.kernel.source)
+
+    @property
+    def state(self) -> str:
+        """One line on where the search stands."""
+        from workbench.views.project import state_json
+
+        return f"failed: {self._error}" if self._error else str(state_json(self.tree)["words"])
+
+    def __repr__(self) -> str:
+        from workbench.views.report import summary_text
+
+        return f"<session {summary_text(self.tree)} ({self.state})>"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A data frame with a row a branch."""
+        from workbench.views.frame import to_frame
+
+        return to_frame(self.tree)
+
+    def to_html(self, path: Path | str | None = None) -> str:
+        """A page without scripts that opens anywhere; also written to ``path`` when given."""
+        from workbench.views.report import to_html
+
+        text = to_html(self.tree)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def export(self, folder: Path | str) -> Path:
+        """Write the best kernel, the journal and the report to ``folder``; returns it.
+
+        Raises ``SessionError`` when there is no correct kernel yet or the disk refuses.
+        """
+        from workbench.live.export import export
+
+        return export(self, Path(folder))
+
+    # ------------------------------------------------------------------------------ waiting
+
+    def finished(self, timeout: float | None = None) -> bool:
+        """Wait until the search has stopped or asks the person, and nothing is being judged.
+
+        False when ``timeout`` seconds (None: no limit) were not enough. Never raises for a failed search.
+        """
+        with self._changed:
+            return self._changed.wait_for(self._at_rest, timeout)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """As ``finished``; raises what ended the search when that was a failure."""
+        done = self.finished(timeout)
+        if self._error is not None:
+            raise self._error
+        return done
+
+    def _at_rest(self) -> bool:
+        if self._error is not None or not self._thread.is_alive():
+            return True
+        tree = self.tree
+        busy = any(n.stage in ("writing", "compiling", "running") for n in tree.nodes.values())
+        unjudged = any(n.operator == "edit" and not n.settled for n in tree.nodes.values())
+        return tree.gate in ("asking", "stopped") and not busy and not unjudged
+
+    def __await__(self) -> Generator[Any, None, LiveSession]:
+        yield from asyncio.to_thread(self.wait).__await__()
+        return self
+
+    # ------------------------------------------------------------------------------ the person's word
+
+    def approve(self, branch: str, undo: bool = False) -> None:
+        """Make a branch a parent of the next round."""
+        id = BranchId(branch)
+        self._session.post(BranchApproved(branch=id, by=PERSON, undo=undo))
+        if not undo:
+            self._actions.append(("approve", id))
+
+    def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
+        """No more children from a branch or from below it."""
+        id = BranchId(branch)
+        self._session.post(BranchPruned(branch=id, by=PERSON, reason=reason, undo=undo))
+        if not undo:
+            self._actions.append(("prune", id))
+
+    def undo(self) -> str:
+        """Take back the last approve or prune that still stands; returns what was done in words."""
+        while self._actions:
+            what, id = self._actions.pop()
+            if self._take_back(what, id):
+                return f"{id} is no longer {what}d."
+        # After a resume nothing is remembered: the latest branch that stands out.
+        for node in reversed(list(self.tree.nodes.values())):
+            for what in ("approve", "prune"):
+                if self._take_back(what, node.id):
+                    return f"{node.id} is no longer {what}d."
+        return "There is nothing to undo."
+
+    def _take_back(self, what: str, id: BranchId) -> bool:
+        node = self.tree.node(id)
+        if what == "approve" and node.approved:
+            self.approve(id, undo=True)
+        elif what == "prune" and node.pruned:
+            self.prune(id, undo=True)
+        else:
+            return False
+        return True
+
+    def edit(self, branch: str | None, source: str) -> str:
+        """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
+        return self._session.edit(BranchId(branch) if branch else None, source, by=PERSON)
+
+    def hint(self, text: str) -> None:
+        """Words for the next round's reasoner."""
+        self._session.post(HintGiven(text=text, by=PERSON))
+
+    def next_round(self, rounds: int = 1) -> None:
+        """Run this many more rounds."""
+        self._session.post(RoundsRequested(rounds=rounds, by=PERSON))
+
+    def stop(self) -> None:
+        """Plan no more; what is being judged is finished. ``next_round`` goes on."""
+        if self.tree.stopped is None:
+            self._session.post(SearchStopped(reason="by the person", by=PERSON))
+
+    # ------------------------------------------------------------------------------ views and end
+
+    def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]:
+        """Call ``listener`` with the tree now and after every change; returns what ends it."""
+        return self._session.subscribe(listener)
+
+    def at_close(self, act: Callable[[], None]) -> None:
+        """Call ``act`` once when the session is closed."""
+        self._at_end.append(act)
+
+    def at_failure(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell`` with one line when the search itself fails, on the worker thread."""
+        self._at_failure.append(tell)
+
+    def close(self) -> None:
+        """End the search and its workers; idempotent. The folder can be resumed."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._loop is not None and self._task is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._task.cancel)
+        self._thread.join()
+        for act in self._at_end:
+            act()
+        self._unsubscribe()
+        self._session.close()
+
+    def __enter__(self) -> LiveSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,102 @@
+"""Starting and resuming: problem, folder, team and device are put together here, and only here."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.agents.base import Team
+from workbench.devices.base import Device
+from workbench.errors import SessionError, UsageError, nearest
+from workbench.live.live_session import LiveSession
+from workbench.model import Problem
+from workbench.orchestrator import reopen
+from workbench.policy import Policy
+from workbench.problem.capture import Capture, from_objects
+from workbench.problem.intake import open_problem
+from workbench.session import Session, opening
+
+BRAINS = ("playbook",)
+"""Brains that can be asked for by name."""
+DEVICES = ("auto", "emulator", "cuda", "null")
+SESSIONS = Path(".workbench")
+"""Where sessions without a folder of their own go, in the working directory."""
+
+
+def capture(reference: Callable[..., Any], *inputs: Any) -> Capture:
+    """A function or module with the inputs to call it with, as ``optimize`` takes it.
+
+    Raises ``ProblemError``.
+    """
+    name = getattr(reference, "__name__", type(reference).__name__)
+    names = [f"input_{index}" for index in range(len(inputs))]
+    around = getattr(reference, "__globals__", {})
+    namespace = {**around, name: reference, **dict(zip(names, inputs, strict=True))}
+    return from_objects(namespace, name, names)
+
+
+def optimize(
+    subject: Problem | Capture,
+    policy: Policy | None = None,
+    device: str | Device = "auto",
+    brain: str | Team = "playbook",
+    folder: Path | str | None = None,
+) -> LiveSession:
+    """Start a search for fast kernels and return at once with the running session.
+
+    ``subject`` is a problem, or the capture of a cell, a file or a callable; opening a capture takes a
+    few seconds. Raises ``UsageError`` (``ProblemError`` for the reference) and ``SessionError``.
+    """
+    team = brain if isinstance(brain, Team) else open_team(brain)
+    chosen = open_device_named(device) if isinstance(device, str) else device
+    problem = subject if isinstance(subject, Problem) else open_problem(subject)
+    where = Path(folder) if folder is not None else fresh_folder(problem.name)
+    session = Session.create(where, opening(problem, policy or Policy(), chosen, team.name))
+    return LiveSession(session, team, chosen)
+
+
+def resume(folder: Path | str) -> LiveSession:
+    """Go on with a session where its journal ends. Raises ``SessionError`` or ``UsageError``."""
+    session = Session.resume(Path(folder))
+    try:
+        team = open_team(session.opened.brain)
+        device = open_device_named(session.opened.device)
+        reopen(session)
+    except BaseException:
+        session.close()
+        raise
+    return LiveSession(session, team, device)
+
+
+def open_team(brain: str) -> Team:
+    """The five agents of a brain. Raises ``UsageError`` for an unknown one."""
+    if brain not in BRAINS:
+        known = ", ".join(BRAINS)
+        raise UsageError(f"unknown brain {brain!r}; there is {known}.{nearest(brain, BRAINS)}")
+    from workbench.agents.playbook import playbook_team
+
+    return playbook_team()
+
+
+def open_device_named(name: str) -> Device:
+    """A device by name. Raises ``UsageError`` for an unknown one or one this machine lacks."""
+    if name not in DEVICES:
+        known = ", ".join(DEVICES)
+        raise UsageError(f"unknown device {name!r}; there are {known}.{nearest(name, DEVICES)}")
+    from workbench.devices.select import open_device
+
+    return open_device(name)
+
+
+def fresh_folder(name: str) -> Path:
+    """A folder under ``.workbench`` that does not exist: the problem's name and the time."""
+    safe = re.sub(r"\W+", "_", name).strip("_") or "session"
+    stem = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in range(1000):
+        folder = SESSIONS / (stem if number == 0 else f"{stem}-{number}")
+        if not folder.exists():
+            return folder
+    raise SessionError(f"{SESSIONS} is full of sessions named {stem}; remove some")

@@ -1,0 +1,244 @@
+"""The magics: read the line, wire a session, show it. Every one has a plain call beside it in ``live``.
+
+Owns options and their errors. Imports neither torch nor a view until a magic runs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+from IPython.core.error import UsageError as ShellUsageError
+from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from traitlets import Enum, Int
+from traitlets.config import Configurable
+
+from workbench.errors import UsageError, WorkbenchError, nearest
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from workbench.live import LiveSession
+    from workbench.problem.capture import Capture
+
+DEVICES = ("auto", "emulator", "cuda", "null")
+BRAINS = ("playbook",)
+REVIEWS = ("auto", "manual")
+CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
+"""Values that completion offers and that misspelt ones are compared with."""
+
+
+@magics_class
+class CudaMagics(Magics, Configurable):
+    """``%%cuda_optimize``, ``%cuda_resume`` and ``%cuda_apply``."""
+
+    rounds = Int(3, help="rounds of search before you are asked for more").tag(config=True)
+    branches = Int(24, help="most branches in the tree").tag(config=True)
+    device = Enum(DEVICES, "auto", help="where kernels are judged").tag(config=True)
+    brain = Enum(BRAINS, "playbook", help="who thinks of kernels").tag(config=True)
+    review = Enum(REVIEWS, "auto", help="manual: wait for you after every round").tag(config=True)
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell=shell, parent=shell)
+        self._sessions: dict[str, LiveSession] = {}
+
+    @magic_arguments()
+    @argument("target", nargs="?", help="line form: a function or module of the notebook")
+    @argument("--rounds", type=int, help="rounds of search before you are asked for more (3)")
+    @argument("--branches", type=int, help="most branches in the tree (24)")
+    @argument("--device", help="auto, emulator or cuda: where kernels are judged (auto)")
+    @argument("--brain", help="who thinks of kernels: playbook")
+    @argument("--review", help="auto, or manual: wait for you after every round (auto)")
+    @argument("--wait", action="store_true", help="end the cell when the search has ended")
+    @argument("--name", help="which definition of the cell is meant, when there are several")
+    @argument("--inputs", help="line form: names of the inputs in the notebook, as in --inputs a,b")
+    @argument("--folder", help="where the session is kept (.workbench/NAME-TIME)")
+    @no_var_expand
+    @line_cell_magic
+    def cuda_optimize(self, line: str, cell: str | None = None) -> None:
+        """Search for fast CUDA kernels for the operation in this cell; returns at once.
+
+        The session is ``session`` in the notebook: ``session.best``, ``session.to_frame()``,
+        ``session.to_html()``, ``session.wait()``. The cell's code runs in a worker, not in the notebook.
+        """
+        with _plain_errors():
+            options = self._options(line)
+            live = self._start(options, self._capture(options, cell))
+            self._show(live, wait=options.wait)
+
+    @magic_arguments()
+    @argument("folder", help="folder of the session")
+    @argument("--wait", action="store_true", help="end the cell when the search has ended")
+    @no_var_expand
+    @line_magic
+    def cuda_resume(self, line: str) -> None:
+        """Go on with a session where it ended."""
+        from workbench.live import resume
+
+        with _plain_errors():
+            options = _parse(self.cuda_resume, line)
+            self._show(resume(Path(options.folder).expanduser()), wait=options.wait)
+
+    @magic_arguments()
+    @argument("name", help="the operation's name in the notebook")
+    @argument("--undo", action="store_true", help="put the original back")
+    @no_var_expand
+    @line_magic
+    def cuda_apply(self, line: str) -> None:
+        """Put the best kernel behind the original name, with the original as its fallback.
+
+        The name then counts ``kernel_calls`` and ``fallback_calls``; ``last_fallback`` says why.
+        """
+        from workbench.live.apply import apply, restore
+
+        with _plain_errors():
+            options = _parse(self.cuda_apply, line)
+            if options.undo:
+                print(restore(options.name, self.shell.user_ns))
+                return
+            print(apply(self._session_named(options.name), self.shell.user_ns))
+
+    # ------------------------------------------------------------------------------ steps
+
+    def _options(self, line: str) -> Namespace:
+        options = _parse(self.cuda_optimize, line)
+        for name in ("rounds", "branches", "device", "brain", "review"):
+            if getattr(options, name) is None:
+                setattr(options, name, getattr(self, name))
+        for flag, known in CHOICES.items():
+            value = getattr(options, flag.removeprefix("--"))
+            if value not in known:
+                raise UsageError(
+                    f"{flag} is one of {', '.join(known)}, not {value!r}.{nearest(value, known)}"
+                )
+        if options.rounds < 1 or options.branches < 1:
+            raise UsageError("--rounds and --branches are at least 1")
+        return options
+
+    def _capture(self, options: Namespace, cell: str | None) -> Capture:
+        from workbench.problem.capture import from_objects, read_cell
+
+        if cell is None:
+            if not options.target:
+                raise UsageError(
+                    "name a function of the notebook, as in %cuda_optimize softmax --inputs x,\n"
+                    "or put %%cuda_optimize on top of a cell that defines one and its inputs"
+                )
+            names = [name.strip() for name in (options.inputs or "").split(",") if name.strip()]
+            return from_objects(self.shell.user_ns, options.target, names)
+        # The magic's own line is line 1, so that errors have the person's line numbers.
+        return read_cell("\n" + cell, options.name or options.target, self.shell.user_ns)
+
+    def _start(self, options: Namespace, capture: Capture) -> LiveSession:
+        from workbench.live import optimize
+        from workbench.policy import Policy
+
+        policy = Policy(rounds=options.rounds, branches=options.branches, review=options.review)
+        return optimize(capture, policy, options.device, options.brain, options.folder)
+
+    def _show(self, live: LiveSession, wait: bool) -> None:
+        from workbench.live.apply import announce
+        from workbench.views.notebook import Shown
+
+        if old := self._sessions.get(live.name):
+            old.close()
+        self._sessions[live.name] = live
+        self.shell.user_ns["session"] = live
+        announce(live, self.shell.user_ns)
+        shown = Shown(live)
+        if not wait:
+            return
+        try:
+            live.wait()
+        except KeyboardInterrupt:
+            live.stop()
+        shown.freeze()
+
+    def _session_named(self, name: str) -> LiveSession:
+        if name in self._sessions:
+            return self._sessions[name]
+        if not self._sessions:
+            raise UsageError(f"no session for {name!r}: run %%cuda_optimize on it first")
+        known = ", ".join(self._sessions)
+        raise UsageError(f"no session for {name!r}; there is {known}.{nearest(name, self._sessions)}")
+
+    def close(self) -> None:
+        """End every session."""
+        for live in self._sessions.values():
+            live.close()
+
+
+class _plain_errors:
+    """Turns the workbench's errors into the shell's own: one or two lines, no traceback."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, WorkbenchError):
+            raise ShellUsageError(str(error)) from None
+
+
+def _parse(magic: Any, line: str) -> Namespace:
+    """Options of a line; an unknown one is met with the nearest known one. Raises ``UsageError``."""
+    parser = magic.parser
+    known = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"the line cannot be read: {error}") from None
+    for word in words:
+        flag = word.partition("=")[0]
+        if flag.startswith("-") and flag not in known and not _is_number(flag):
+            raise UsageError(
+                f"unknown option {flag}.{nearest(flag, known)} The options are {' '.join(known)}"
+            )
+    try:
+        return parse_argstring(magic, line)
+    except ShellUsageError as error:
+        raise UsageError(str(error)) from None
+
+
+def _is_number(word: str) -> bool:
+    return word.lstrip("-").replace(".", "", 1).isdigit()
+
+
+# ------------------------------------------------------------------------------------ completion
+
+
+@context_matcher()
+def complete_options(context: CompletionContext) -> SimpleMatcherResult:
+    """Options of the ``cuda_`` magics, and the values of those that have a few."""
+    line = context.text_until_cursor.splitlines()[-1] if context.text_until_cursor else ""
+    found = re.match(r"\s*%{1,2}(cuda_optimize|cuda_resume|cuda_apply)\s(.*)$", line)
+    words = []
+    if found:
+        parser = getattr(CudaMagics, found[1]).parser
+        before, _, token = found[2].rpartition(" ")
+        asked = before.split()[-1] if before.split() else ""
+        flags = [f for action in parser._actions for f in action.option_strings if f.startswith("--")]
+        words = [w for w in CHOICES.get(asked, flags) if w.startswith(token)]
+    completions = [SimpleCompletion(text=word, type="option") for word in words]
+    return {"completions": completions, "suppress": bool(words)}
+
+
+def load(shell: InteractiveShell) -> None:
+    """Register magics, their ``%config`` traits and completion; prints nothing."""
+    magics = CudaMagics(shell)
+    shell.register_magics(magics)
+    shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, CudaMagics)] + [magics]
+    completer = getattr(shell, "Completer", None)
+    if completer is not None:
+        others = [m for m in completer.custom_matchers if m.__name__ != complete_options.__name__]
+        completer.custom_matchers[:] = [*others, complete_options]

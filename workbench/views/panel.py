@@ -1,0 +1,96 @@
+"""The notebook panel: one widget a session. Shows projections of the tree, passes on what the person says.
+
+Callbacks run on whatever thread the notebook server chooses: they check a message and hand it on,
+nothing else. Screen state (selection, tab, drafts) stays in the browser.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from workbench.errors import WorkbenchError
+from workbench.model import BranchId
+from workbench.tree import Node, Tree
+from workbench.views.detail import detail
+from workbench.views.messages import Select, Steering, carry_out, read_message
+from workbench.views.project import project
+from workbench.views.report import summary_text, to_fragment
+from workbench.views.throttle import Throttle
+from workbench.views.verdicts import SHAPES
+
+STATIC = Path(__file__).parent / "static"
+SCRIPTS = ("dom.js", "tree.js", "card.js", "panel.js")
+STYLES = ("theme.css", "panel.css")
+
+
+def _join(names: tuple[str, ...]) -> str:
+    return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
+class Panel(anywidget.AnyWidget):
+    """A live view of one session; ``show`` takes every new tree, from any thread."""
+
+    _esm = _join(SCRIPTS)
+    _css = _join(STYLES)
+    view = traitlets.Dict().tag(sync=True)
+    shapes = traitlets.Dict(SHAPES).tag(sync=True)
+    key = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, tree: Tree, steering: Steering, key: str = "") -> None:
+        """``key`` names the snapshot that is hidden while this panel lives."""
+        super().__init__(key=key)
+        self._tree = tree
+        self._sent: dict[BranchId, tuple[Node, bool, bool]] = {}
+        self._steering = steering
+        self._throttle: Throttle[Tree] = Throttle(self._update)
+        self.on_msg(self._receive)
+        self._update(tree)
+
+    def show(self, tree: Tree) -> None:
+        """Take note of a new tree; it is drawn within a tenth of a second."""
+        self._tree = tree
+        self._throttle.offer(tree)
+
+    def flush(self) -> None:
+        """Draw what is waiting, now."""
+        self._throttle.flush()
+
+    def _update(self, tree: Tree) -> None:
+        self.view = project(tree)
+        best = tree.best()
+        for id, node in tree.nodes.items():
+            # What a card shows hangs on these three alone.
+            shown = (node, id == best, tree.is_pruned(id))
+            if self._sent.get(id) != shown:
+                self._sent[id] = shown
+                self._send_detail(tree, id)
+
+    def _send_detail(self, tree: Tree, branch: BranchId) -> None:
+        self.send({"type": "detail", "branch": branch, "detail": detail(tree, branch)})
+
+    def _receive(self, _: object, content: Any, __: object) -> None:
+        message = read_message(content)
+        if isinstance(message, str):
+            return self.say(f"That was not understood: {message}")
+        try:
+            if isinstance(message, Select):
+                return self._send_detail(self._tree, message.branch)
+            self.say(carry_out(message, self._steering))
+        except WorkbenchError as error:
+            self.say(str(error))
+
+    def say(self, text: str) -> None:
+        """Show a line to the person; an empty one is not shown."""
+        if text:
+            self.send({"type": "said", "text": text})
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The widget, beside a page without scripts and a line of text for readers that have no widgets."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
+        static = {"text/html": to_fragment(self._tree), "text/plain": summary_text(self._tree)}
+        return {**data, **static}, metadata

@@ -1,0 +1,263 @@
+"""The session as a page without scripts that opens anywhere, and its short form for saved notebooks.
+
+Takes only the JSON of project.py and detail.py; every word in it is escaped by markup.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from workbench.tree import Tree
+from workbench.views.detail import detail
+from workbench.views.drawings import bars_svg, glyph, heatmap_svg, tree_svg
+from workbench.views.highlight import highlight
+from workbench.views.markup import Markup, grid, join, tag
+from workbench.views.numbers import technique_text
+from workbench.views.phrases import plural
+from workbench.views.project import project
+
+Json = dict[str, Any]
+STATIC = Path(__file__).parent / "static"
+
+
+def to_html(tree: Tree) -> str:
+    """A whole page: tree, table, best kernel, a section a branch, how to repeat it. No script, no network."""
+    view = project(tree)
+    details = [detail(tree, node_id) for node_id in (row["id"] for row in view["rows"])]
+    by_id = {entry["row"]["id"]: entry for entry in details}
+    best = by_id[view["best"]["id"]] if view["best"] else None
+    body = tag(
+        "main",
+        _head(view),
+        _lead(view),
+        _speed(best) if best else None,
+        tag("h2", "The tree"),
+        tree_svg(view),
+        tag("p", LEGEND, cls="fine"),
+        tag("h2", "Every branch in numbers"),
+        _table(details),
+        _best_kernel(best) if best else None,
+        tag("h2", "Every branch in full"),
+        [_section(entry) for entry in details],
+        _repeat(tree),
+        cls="wb wb-report",
+    )
+    head = join(
+        [
+            tag("meta", charset="utf-8"),
+            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+            tag("title", f"{view['problem']['name']} · CUDA kernels"),
+            style("page.css", "theme.css", "report.css"),
+        ]
+    )
+    page = tag("html", tag("head", head), tag("body", body, cls="wb-page"), lang="en")
+    return f"<!doctype html>\n{page}\n"
+
+
+def to_fragment(tree: Tree) -> str:
+    """What a saved notebook keeps: state, tree and best kernel."""
+    view = project(tree)
+    best = detail(tree, view["best"]["id"]) if view["best"] else None
+    return tag(
+        "div",
+        style("theme.css", "report.css"),
+        _head(view),
+        _lead(view),
+        tree_svg(view) if view["rows"] else None,
+        tag("details", tag("summary", f"Kernel of {best['row']['id']}"), listing(best)) if best else None,
+        cls="wb wb-report frozen",
+    )
+
+
+def summary_text(tree: Tree) -> str:
+    """One line that stays the same for the same tree."""
+    view = project(tree)
+    counts = view["counts"]
+    best = view["best"]
+    found = f"best {best['id']}, {best['title']}, {best['label']}" if best else "no correct kernel"
+    size = f"{plural(counts['branches'], 'branch')}, {counts['passed']} correct"
+    return f"{view['problem']['name']}: {size}; {found}"
+
+
+def style(*names: str) -> Markup:
+    """The named sheets, inline. They are ours: nothing in them is escaped."""
+    text = "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+    return Markup(f"<style>\n{text}</style>")
+
+
+LEGEND = (
+    "● correct  ★ best so far  ■ does not compile  ◆ launch refused  ▲ wrong numbers  "
+    "▼ undefined behaviour  ✖ crashed  ◴ ran too long  ? suspect  – no kernel of its own. "
+    "A dashed line comes from the second parent of a crossover."
+)
+
+
+def _head(view: Json) -> list[Markup]:
+    problem = view["problem"]
+    where = f"{', '.join(problem['tensors'])} at {', '.join(problem['cases'])}"
+    return [
+        tag("h1", problem["name"]),
+        tag("div", where, cls="soft mono fine"),
+        tag("div", view["subtitle"], cls="soft"),
+    ]
+
+
+def _lead(view: Json) -> Markup:
+    counts, best = view["counts"], view["best"]
+    size = f"{plural(counts['branches'], 'branch')}, {counts['passed']} correct"
+    words = f"{size}. {view['state']['words'].capitalize()}."
+    if best is None:
+        return tag("p", words, cls="lead")
+    found = [tag("b", best["title"]), f" ({best['id']}): {best['label']} over the fastest baseline. "]
+    return tag("p", found, words, cls="lead")
+
+
+def _speed(best: Json) -> list[Markup]:
+    return [tag("h2", "Speed of the best kernel"), *(_timing(time) for time in best["times"])]
+
+
+def _timing(time: Json) -> Markup:
+    words = (
+        f"{time['speedup']} over the fastest baseline, {time['roofline_percent']}% of the roofline, "
+        f"bound by {time['bound']} ({time['source']})"
+    )
+    note = tag("p", time["note"], cls="fine") if time["note"] else None
+    return tag("div", tag("h3", time["case"], " ", tag("span", words, cls="soft")), bars_svg(time), note)
+
+
+TABLE = ("", "branch", "hypothesis", "techniques", "registers", "shared", "spills", "verdict",
+         "max error", "sectors", "launches", "speed-up")  # fmt: skip
+
+
+def _table(details: list[Json]) -> Markup:
+    return grid(list(TABLE), [_table_row(entry) for entry in details], (4, 5, 6, 8, 9, 10, 11))
+
+
+def _table_row(entry: Json) -> list[object]:
+    row = entry["row"]
+    kernels = entry["compile"]["kernels"] if entry["compile"] else []
+    worst = entry["difference"]
+    counts, facts = entry["counts"], entry["facts"]
+    verdict = tag("span", row["words"], cls=f"verdict tone-{row['tone']}")
+    return [
+        glyph(row, 5),
+        tag("span", row["id"], cls="mono"),
+        row["title"],
+        tag("span", technique_text(entry), cls="soft"),
+        max((k["registers"] for k in kernels), default="–"),
+        kernels[0]["shared"] if kernels else "–",
+        f"{sum(k['spill_bytes'] for k in kernels)} B" if kernels else "–",
+        verdict,
+        worst["max_abs_text"] if worst else "–",
+        f"{counts[-1]['sectors']:,}" if counts else "–",
+        facts[0]["launches"] if facts else "–",
+        row["label"] or "–",
+    ]
+
+
+def _best_kernel(best: Json) -> list[Markup]:
+    row = best["row"]
+    return [tag("h2", f"The best kernel, with its plan: {row['id']}"), listing(best)]
+
+
+def listing(entry: Json) -> Markup:
+    """Source with line numbers and the compiler's messages under their lines."""
+    marks: dict[int, list[Json]] = {}
+    for found in entry["diagnostics"]:
+        marks.setdefault(found["line"], []).append(found)
+    lines: list[Markup] = []
+    for number, runs in enumerate(entry["lines"] or [], start=1):
+        text = [tag("span", part, cls=kind) if kind else part for kind, part in runs]
+        cls = "marked" if number in marks else None
+        lines.append(tag("div", tag("span", number, cls="no"), text, cls=cls))
+        lines += [
+            tag("div", f"{d['severity']}: {d['message']}", cls="diagnostic") for d in marks.get(number, [])
+        ]
+    return tag("div", lines, cls="code listing")
+
+
+def _section(entry: Json) -> Markup:
+    row = entry["row"]
+    name = tag("span", tag("span", row["id"], cls="id"), row["title"], cls="name")
+    verdict = tag("span", row["words"], cls=f"verdict tone-{row['tone']}")
+    summary = tag("summary", glyph(row, 6), name, verdict, tag("span", row["label"], cls="num"))
+    return tag("details", summary, tag("div", _inside(entry), cls="inside"), id=f"branch-{row['id']}")
+
+
+def _inside(entry: Json) -> list[object]:
+    said = (
+        tag("p", entry["message"], cls=f"message tone-{entry['row']['tone']}") if entry["message"] else None
+    )
+    return [
+        said,
+        tag("p", entry["explanation"]) if entry["explanation"] else None,
+        _card(entry),
+        [_timing(time) for time in entry["times"]],
+        _numbers(entry),
+        [tag("h3", "Source"), listing(entry)] if entry["lines"] else None,
+    ]
+
+
+def _card(entry: Json) -> Markup:
+    card = entry["hypothesis"]
+    found = f", found {card['found']}" if card["found"] else ""
+    fields: list[tuple[str, object]] = [
+        ("Came from", entry["origin"]),
+        ("Why it is slow", card["cause"]),
+        ("Evidence", tag("ul", [tag("li", text) for text in card["evidence"]]) if card["evidence"] else None),
+        ("What to do", card["fix"]),
+        ("Risk", card["risk"]),
+        ("Speed-up", f"predicted {card['predicted']} over its parent{found}"),
+        ("Techniques", technique_text(entry)),
+        ("Lesson", entry["lesson"]),
+        ("Note", entry["note"]),
+    ]
+    return tag("dl", [[tag("dt", name), tag("dd", text)] for name, text in fields if text])
+
+
+def _numbers(entry: Json) -> list[object]:
+    worst = entry["difference"]
+    if worst is None:
+        return []
+    where = f" Where: {worst['pattern']}." if worst["pattern"] else ""
+    error = f"largest error {worst['max_abs_text']}, {worst['max_ratio_text']} of the bound"
+    words = f"{worst['check']}: {error}.{where}"
+    rows = [
+        [c["case"], c["inputs"], c["seed"], c["max_abs"], c["ratio"], _check_verdict(c)]
+        for c in entry["checks"]
+    ]
+    return [
+        tag("h3", "Numbers against float64"),
+        tag("p", words),
+        heatmap_svg(worst["heatmap"]) if worst["heatmap"] else None,
+        grid(["shape", "inputs", "seed", "largest error", "of the bound", ""], rows, (2, 3, 4)),
+    ]
+
+
+def _check_verdict(check: Json) -> str:
+    if not check["covered"]:
+        return "not covered"
+    return "● within" if check["ok"] else "▲ wrong"
+
+
+def _repeat(tree: Tree) -> list[object]:
+    if tree.opened is None:
+        return []
+    opened, policy = tree.opened, tree.opened.policy
+    command = (
+        f"workbench optimize {opened.problem.name}.py --device {opened.device} --brain {opened.brain} "
+        f"--rounds {policy.rounds}"
+    )
+    reference = [tag("div", [tag("span", text, cls=kind) for kind, text in line] or " ")
+                 for line in highlight(opened.problem.source)]  # fmt: skip
+    hints = [tag("li", f"round {hint.round}: {hint.text}") for hint in tree.hints]
+    return [
+        tag("h2", "How to repeat it"),
+        tag("p", "Save the reference as ", tag("code", f"{opened.problem.name}.py"), " and run:"),
+        tag("div", tag("div", command), cls="code listing"),
+        tag("p", f"Workbench {opened.version}; search seed {policy.seed}; {opened.target.name}.", cls="fine"),
+        [tag("p", "Hints that were given:"), tag("ul", hints)] if hints else None,
+        tag("h3", "The reference"),
+        tag("div", reference, cls="code listing"),
+    ]

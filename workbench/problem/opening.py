@@ -6,32 +6,34 @@ Owns the order of the steps; each step is another module's. Runs in a worker chi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
     FakeTensorMode,
 )
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, Static, TensorMeta, TensorSpec, size_of
 from workbench.numerics.dtypes import NAMES, TORCH
+from workbench.numerics.selftest import selftest
 from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.form import Form
 from workbench.problem.looking import Seen, look, watched
 from workbench.problem.proofs import declared_case, label, proofs
-from workbench.problem.reference import run
+from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
+from workbench.problem.running import quiet, told
 from workbench.problem.trace import Traced, trace
-from workbench.problem.trials import examine
+from workbench.problem.trials import examine, runnable
 
 OWN_BYTES = 2**20
 """Largest total of the person's tensors that are kept as an input of their own."""
-READ_BYTES = 2**28
-"""Larger inputs are not drawn when the call that makes them says what they hold."""
 
 Tell = Callable[[str], None]
 
@@ -50,19 +52,32 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     """Open a problem in this process. Raises ``ProblemError``."""
     tell("reading the cell")
     seen = look(capture)
-    form = seen.form
-    notes = list(seen.notes)
-    tensors = {**seen.inputs, **seen.held}
     returned = watched(seen)
     tell("tracing the reference")
-    traced = trace(lambda given: run(form, given), tensors, varying=True, fixed=tuple(seen.held))
+    tensors = {**seen.inputs, **seen.held}
+    traced = trace(lambda given: run(seen.form, given), tensors, varying=True, fixed=tuple(seen.held))
     problem = _problem(capture, seen, traced, isinstance(returned, tuple | list))
-    problem = problem.model_copy(update={"cases": _cases(problem, traced, seen.shapes)})
+    problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
     tell("choosing small sizes to check on")
-    problem = problem.model_copy(update={"proofs": proofs(problem, _acceptance(problem, form, traced))})
+    small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
+    problem = problem.model_copy(update={"proofs": small, "notes": (*seen.notes, *traced.notes)})
     tell("running the reference")
-    problem = examine(problem, form)
-    return problem.model_copy(update={"notes": (*notes, *traced.notes, *problem.notes)})
+    if not runnable(problem):
+        note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
+        return problem.model_copy(update={"notes": (*problem.notes, note)})
+    problem = examine(problem, seen.form)
+    tell("testing whether wrong answers would be noticed")
+    return _self_tested(problem, seen.form)
+
+
+def _self_tested(problem: Problem, form: Form) -> Problem:
+    reference = Reference(problem, form)
+    findings = selftest(problem, reference.call, reference.oracle)
+    for finding in findings:
+        if finding.severity == "refuse":
+            raise ProblemError(f"{problem.name}: {finding.message}")
+    warnings = tuple(finding.message for finding in findings)
+    return problem.model_copy(update={"notes": (*problem.notes, *warnings)})
 
 
 # ------------------------------------------------------------------------------------ the problem
@@ -153,16 +168,17 @@ def _strides(tensor: Tensor, dims: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
     return tuple(result[axis] for axis in range(len(shape)))
 
 
-def _cases(problem: Problem, traced: Traced, shapes: Sequence[Any]) -> tuple[Case, ...]:
+def _cases(problem: Problem, seen: Seen, traced: Traced) -> tuple[Case, ...]:
     """The inputs' own sizes first, then every entry of ``shapes``."""
     base = dict(traced.sizes)
     found = {problem.cases[0].sizes: problem.cases[0]}
-    for entry in _entries(shapes):
+    for entry in _entries(seen.shapes):
         sizes = declared_case(problem.tensors, entry, base)
-        if not _in_range(sizes, traced):
+        unfit = _unfit(problem, seen.form, traced, sizes)
+        if unfit:
             raise ProblemError(
-                f"shapes: with {label(problem.tensors, sizes)} the reference does something else than "
-                f"with {problem.cases[0].label}. Give those sizes a problem of their own."
+                f"shapes: {label(problem.tensors, sizes)} cannot be part of the same problem as "
+                f"{problem.cases[0].label}: {unfit}"
             )
         case = Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()))
         found.setdefault(case.sizes, case)
@@ -196,23 +212,26 @@ def _in_range(sizes: Mapping[str, int], traced: Traced) -> bool:
     )
 
 
-def _acceptance(problem: Problem, form: Form, traced: Traced) -> Callable[[Mapping[str, int]], bool]:
-    """Says whether sizes keep to what was traced: in range, no error, outputs of the shapes expected."""
+def _unfit(problem: Problem, form: Form, traced: Traced, sizes: Mapping[str, int]) -> str:
+    """Why the traced graph does not describe the reference at these sizes; empty when it does.
 
-    def accept(sizes: Mapping[str, int]) -> bool:
-        if not _in_range(sizes, traced):
-            return False
-        case = Case(label="", sizes=tuple(sizes.items()))
-        metas = problem.metas(case)
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            try:
-                fakes = {
-                    n: torch.empty_strided(m.shape, m.strides, dtype=TORCH[m.dtype]) for n, m in metas.items()
-                }
-                results = check_outputs(run(form, fakes))
-            except Exception:
-                return False
-        expected = [tuple(size_of(dim, sizes) for dim in spec.dims) for spec in problem.outputs]
-        return [tuple(result.shape) for result in results] == expected
-
-    return accept
+    The sizes are in range, nothing fails, and the outputs have the shapes expected. Needs no data.
+    """
+    if not _in_range(sizes, traced):
+        return "the reference takes another path there"
+    metas = problem.metas(Case(label="", sizes=tuple(sizes.items())))
+    with FakeTensorMode(allow_non_fake_inputs=True), quiet():
+        try:
+            fakes = {
+                name: torch.empty_strided(meta.shape, meta.strides, dtype=TORCH[meta.dtype])
+                for name, meta in metas.items()
+            }
+            results = check_outputs(run(form, fakes))
+        except (DataDependentOutputException, DynamicOutputShapeException):
+            return ""
+        except Exception as error:
+            return told(error, "the reference")
+    expected = [tuple(size_of(dim, sizes) for dim in spec.dims) for spec in problem.outputs]
+    if [tuple(result.shape) for result in results] != expected:
+        return "its outputs have other shapes there"
+    return ""

@@ -14,9 +14,9 @@ from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, TensorSpec, size_of
 
 MOST_PROOFS = 8
-MOST_ELEMENTS = 2**20
+MOST_ELEMENTS = 2**19
 """Of all tensors of one proof together, unless parameters of a fixed size alone are more."""
-MOST_WORK = 2**22
+MOST_WORK = 2**21
 """Product of all varying sizes: about the multiplications of a matrix product."""
 
 Accept = Callable[[Mapping[str, int]], bool]
@@ -34,9 +34,8 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
         return (_case(problem, declared.size_map),) if _elements(problem, {}) <= _most(problem) else ()
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
-        for sizes in _attempts(pattern, problem):
-            small = _elements(problem, sizes) <= _most(problem) and math.prod(sizes.values()) <= MOST_WORK
-            if small and accept(sizes):
+        for sizes in _attempts(_shrunk(pattern, problem)):
+            if _fits(problem, sizes) and accept(sizes):
                 case = _case(problem, sizes)
                 found.setdefault(case.sizes, case)
                 break
@@ -184,16 +183,27 @@ def _like_declared(problem: Problem, declared: Mapping[str, int], inner: Sequenc
     sizes = dict(declared)
     for symbol in sorted(sizes, key=lambda s: (s in inner, -sizes[s])):
         least = 1024 if symbol in inner else 3
-        while sizes[symbol] > least and not _fits(problem, sizes):
+        while sizes[symbol] > least and not _fits(problem, sizes, share=2):
             sizes[symbol] = max(sizes[symbol] // 2, least)
     return sizes
 
 
-def _fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
-    return _elements(problem, sizes) <= _most(problem) // 4 and math.prod(sizes.values()) <= MOST_WORK // 4
+def _fits(problem: Problem, sizes: Mapping[str, int], share: int = 1) -> bool:
+    """Whether sizes stay below one ``share``-th of the limits."""
+    few = _elements(problem, sizes) * share <= _most(problem)
+    return few and math.prod(sizes.values()) * share <= MOST_WORK
 
 
-def _attempts(pattern: Mapping[str, int], problem: Problem) -> list[dict[str, int]]:
+def _shrunk(pattern: Mapping[str, int], problem: Problem) -> dict[str, int]:
+    """Halve the largest size until the pattern fits beside what is fixed."""
+    sizes = dict(pattern)
+    while not _fits(problem, sizes) and max(sizes.values()) > 1:
+        largest = max(sizes, key=lambda s: sizes[s])
+        sizes[largest] //= 2
+    return sizes
+
+
+def _attempts(pattern: Mapping[str, int]) -> list[dict[str, int]]:
     """The pattern, then ever larger sizes in its place: one symbol moved at a time, then all together."""
     attempts = [dict(pattern)]
     ladder = {s: [n for n in (*_NEXT, *_LATER) if n > size] for s, size in pattern.items()}

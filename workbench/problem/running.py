@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import logging
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,6 +71,17 @@ def telling(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise ProblemError(told(error, what)) from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Torch logs every failure under fake tensors at length; a size that does not fit is no event."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def told(error: BaseException, what: str) -> str:

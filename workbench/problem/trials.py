@@ -25,12 +25,17 @@ _RUN_ELEMENTS = 2**24
 """Without proofs, the declared case is run only up to this size."""
 
 
+def runnable(problem: Problem) -> tuple[Case, ...]:
+    """The cases a reference is run at: its proofs, else the declared one if it is not too large."""
+    return problem.proofs or tuple(c for c in problem.cases[:1] if _elements(problem, c) <= _RUN_ELEMENTS)
+
+
 def examine(problem: Problem, form: Form) -> Problem:
-    """Return the problem with settled samplers and notes. Raises ``ProblemError``."""
-    cases = problem.proofs or tuple(c for c in problem.cases[:1] if _elements(problem, c) <= _RUN_ELEMENTS)
-    if not cases:
-        note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
-        return problem.model_copy(update={"notes": (*problem.notes, note)})
+    """Return the problem with settled samplers and notes; ``runnable`` must not be empty.
+
+    Raises ``ProblemError``.
+    """
+    cases = runnable(problem)
     problem = _with_index_bounds(problem, form, cases)
     problem = _with_domains(problem, form, _middle(problem, cases))
     for case in cases:
@@ -121,12 +126,13 @@ def _with_domains(problem: Problem, form: Form, case: Case) -> Problem:
     for spec in problem.tensors:
         if spec.sampler.kind != "uniform":
             continue
-        free = _replaced(problem, spec, as_normal(spec.sampler))
+        reach = max(abs(spec.sampler.low), abs(spec.sampler.high))
+        any_sign = _replaced(problem, spec, Sampler(kind="normal", low=0.0, high=reach))
         larger = spec.sampler.model_copy(
             update={"low": spec.sampler.low * 64, "high": spec.sampler.high * 64}
         )
-        if _bad(free, form, case) <= base:
-            problem = free
+        if _bad(any_sign, form, case) <= base:
+            problem = _replaced(problem, spec, as_normal(spec.sampler))
         elif spec.sampler.low >= 0 and _bad(_replaced(problem, spec, larger), form, case) <= base:
             problem = _with_sampler(problem, spec, scalable=True)
     return problem

@@ -8,6 +8,7 @@ from functools import cached_property
 from pydantic import ConfigDict
 
 from workbench.model import Value
+from workbench.plan.signature import kernel_table
 
 FILE = "kernel.cu"
 """What the compiler calls the person's text."""
@@ -29,9 +30,8 @@ class Request(Value):
 
     @cached_property
     def defined(self) -> dict[str, int]:
-        """Kernels the text defines, by name, with the line of each."""
-        found = re.finditer(r"__global__[^;{}]*?\b(\w+)\s*\([^;{}]*\)\s*\{", self.source)
-        return {match[1]: self.source.count("\n", 0, match.start(1)) + 1 for match in found}
+        """Kernels the text defines, by name without namespace, with the line of each."""
+        return {base_name(found.name): found.line for found in kernel_table(self.source).signatures}
 
     def line_of(self, kernel: str) -> int:
         """Line that launches a kernel, else the line that defines it, else 1."""

@@ -30,7 +30,7 @@ class FolderLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(self._file, 100, 0).decode(errors="replace").strip()
-            self.release()
+            self.forget()
             raise SessionError(_taken(folder, holder)) from error
         self._sign()
         _HELD.add(self)
@@ -41,11 +41,21 @@ class FolderLock:
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
+    @property
+    def held(self) -> bool:
+        """True until it was let go."""
+        return self._file >= 0
+
     def release(self) -> None:
         """Let go; idempotent. The file stays: deleting it would let two processes lock two files."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self.held:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the file without letting go for others who share it."""
+        os.close(self._file)
+        self._file = -1
 
 
 def _taken(folder: Path, holder: str) -> str:
@@ -61,7 +71,8 @@ _HELD: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 def _let_go_in_child() -> None:
     """A forked child shares the lock: left open there, it would outlive the session's own process."""
     for lock in _HELD:
-        lock.release()
+        if lock.held:
+            lock.forget()
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)

@@ -21,6 +21,7 @@ from workbench.plan.operators import binary, compare, truth, unary
 from workbench.plan.parse import Program
 from workbench.plan.refusal import Refused, Where
 from workbench.plan.values import DTypeName, Tensor, describe, measure, tensor_fact, write_out
+from workbench.plan.vocabulary import CALLS as CALL_NAMES
 from workbench.plan.vocabulary import CARD, CARD_FACTS, DTYPES, TENSOR_FACTS
 
 _FEW = 8
@@ -87,7 +88,7 @@ class Evaluator:
             return self.scope[node.id]
         if node.id in self._constants:
             return self._constants[node.id]
-        if node.id in CALLS:
+        if node.id in CALL_NAMES:
             raise Refused(f"{node.id} is a call: write {node.id}(...)")
         raise Refused(f"{node.id!r} has no value yet on this path")
 

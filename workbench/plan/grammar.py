@@ -75,7 +75,9 @@ def check(function: ast.FunctionDef) -> Iterator[Complaint]:
 
 def instead(node: ast.AST) -> str:
     """What to write in place of a construct the language does not have; empty for one that it has."""
-    if isinstance(node, _ALLOWED) and not isinstance(node, ast.MatMult):
+    if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
+        node = node.op
+    elif isinstance(node, _ALLOWED):
         return ""
     kind = type(node).__name__
     return _INSTEAD.get(kind, f"{kind} is not part of the plan language")
@@ -167,8 +169,6 @@ def _check_constant(value: object) -> str | None:
 
 
 def _check_attribute(node: ast.Attribute) -> Complaint | None:
-    if not isinstance(node.ctx, ast.Load):
-        return node, "a fact cannot be changed: assign to a name of your own"
     if node.attr in TENSOR_FACTS or node.attr in CARD_FACTS:
         return None
     guess = nearest(node.attr, (*TENSOR_FACTS, *CARD_FACTS))
@@ -200,6 +200,8 @@ def _check_target(target: ast.AST, tuples: bool = True) -> Complaint | None:
             return next(filter(None, (_check_target(e) for e in elements)), None)
         case ast.Subscript():
             return target, "tuples, lists and dicts cannot be changed in place: build a new one with + or |"
+        case ast.Attribute():
+            return target, "a fact cannot be changed: assign to a name of your own"
         case ast.Starred():
             return target, _INSTEAD["Starred"]
     return target, "only a name can be assigned to"

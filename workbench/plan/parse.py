@@ -73,9 +73,11 @@ def locate(lines: tuple[str, ...], node: ast.AST, message: str) -> Diagnostic:
 
 def _tree(region: Region, lines: tuple[str, ...]) -> list[ast.stmt]:
     """Statements of the comment. Newlines before it give Python's parser the person's line numbers."""
-    if "\\" in region.body:
-        line = region.first_line + 1 + region.body[: region.body.index("\\")].count("\n")
-        raise plan_error(lines, line, 0, "a backslash is not part of the plan language")
+    for character, name in (("\\", "a backslash"), ("\0", "a null character")):
+        before, found, _ = region.body.partition(character)
+        if found:
+            line = region.first_line + len(split_lines(before))
+            raise plan_error(lines, line, 0, f"{name} is not part of the plan language")
     code = (s for s in region.body.splitlines() if s.strip() and not s.lstrip().startswith("#"))
     indented = next(code, "")[:1].isspace()
     # The opening line of the comment is free: it takes the header an indented plan needs.
@@ -86,7 +88,7 @@ def _tree(region: Region, lines: tuple[str, ...]) -> list[ast.stmt]:
         line = min(error.lineno or region.first_line, region.last_line)
         raise plan_error(lines, line, error.offset or 0, f"not valid Python: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError, OverflowError):
-        message = "the plan cannot be read: it holds a control character or is nested too deeply"
+        message = "the plan cannot be read: it is nested too deeply"
         raise plan_error(lines, region.first_line, 0, message) from None
     if indented and tree.body and isinstance(tree.body[0], ast.If):
         return [*tree.body[0].body, *tree.body[1:]]

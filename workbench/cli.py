@@ -1,0 +1,252 @@
+"""The ``workbench`` command: arguments in, exit codes out.
+
+Owns option parsing, what is printed and the exit code; the work is done by live/, referee and views/.
+Exit codes: 0 done (or passed), 1 nothing correct found (or not passed), 2 bad usage, bad problem or a
+broken machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from workbench.errors import UsageError, WorkbenchError, nearest
+from workbench.policy import Policy
+
+if TYPE_CHECKING:
+    from workbench.live import LiveSession
+    from workbench.model import Problem
+
+app = typer.Typer(
+    help="Turn PyTorch code into CUDA kernels: search, judge, export.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ProblemFile = Annotated[Path, typer.Argument(help="Python file with a reference, inputs and shapes.")]
+Name = Annotated[str | None, typer.Option(help="Which function or class, when the file has several.")]
+Device = Annotated[str, typer.Option(help="auto, emulator or cuda.")]
+Brain = Annotated[str, typer.Option(help="Who fills the roles: playbook.")]
+Rounds = Annotated[int, typer.Option(min=1, help="Rounds to run.")]
+Branches = Annotated[int, typer.Option(min=1, help="Most branches in the tree.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON.")]
+Html = Annotated[Path | None, typer.Option("--html", help="Write the report, a page without scripts.")]
+Export = Annotated[Path | None, typer.Option("--export", help="Folder for the best kernel and the journal.")]
+Folder = Annotated[Path | None, typer.Option(help="Session folder; a new one in .workbench by default.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the report, the kernel and the session.")] = Path(
+        "out"
+    ),
+    rounds: Rounds = 3,
+    device: Device = "auto",
+) -> None:
+    """Optimise the softmax of sample_ops, offline, and write OUT/demo.html."""
+    from workbench.live import optimize as start
+    from workbench.live.start import fresh_folder
+
+    problem = _open(_sample("softmax"), None)
+    folder = out / fresh_folder("demo").name
+    with start(problem, Policy(rounds=rounds), device, "playbook", folder) as session:
+        _follow(session)
+        _write_results(session, None, out / "demo.html", None)
+        best = session.best
+        if best is None:
+            raise typer.Exit(1)
+        kernel = out / "best.cu"
+        _write(kernel, best.source)
+    typer.echo(f"\nreport   {out / 'demo.html'}\nkernel   {kernel}\nsession  {folder}")
+
+
+@app.command()
+def optimize(
+    problem: ProblemFile,
+    name: Name = None,
+    device: Device = "auto",
+    brain: Brain = "playbook",
+    rounds: Rounds = 3,
+    branches: Branches = 24,
+    json_file: Json = None,
+    html: Html = None,
+    export: Export = None,
+    folder: Folder = None,
+) -> None:
+    """Search for fast kernels for the reference in PROBLEM."""
+    from workbench.live import optimize as start
+
+    policy = Policy(rounds=rounds, branches=branches)
+    with start(_open(problem, name), policy, device, brain, folder) as session:
+        _finish(session, json_file, html, export)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(help="Session folder.")],
+    rounds: Annotated[int, typer.Option(min=0, help="More rounds than were planned.")] = 0,
+    json_file: Json = None,
+    html: Html = None,
+    export: Export = None,
+) -> None:
+    """Go on with a session where its journal ends."""
+    from workbench.live import resume as reopen
+
+    with reopen(folder) as session:
+        if rounds:
+            session.next_round(rounds)
+        _finish(session, json_file, html, export)
+
+
+@app.command()
+def judge(
+    kernel: Annotated[Path, typer.Argument(help="A .cu file with its plan.")],
+    problem: ProblemFile,
+    name: Name = None,
+    device: Device = "auto",
+    json_file: Json = None,
+) -> None:
+    """Judge one kernel: exit code 0 passed, 1 not passed, 2 bad usage or bad problem."""
+    import asyncio
+
+    from workbench.live.start import open_device_named
+    from workbench.model import Kernel
+    from workbench.views.judgement import judgement
+
+    source = Kernel(source=_read(kernel))
+    machine = open_device_named(device)
+    opened = _open(problem, name)
+
+    async def evaluate() -> Any:
+        try:
+            return await machine.evaluate(opened, source, lambda stage: None)
+        finally:
+            await machine.close()
+
+    evaluation = asyncio.run(evaluate())
+    found = judgement(evaluation)
+    if json_file is not None:
+        _write(json_file, json.dumps(found, indent=1) + "\n")
+    _print_judgement(found, kernel)
+    raise typer.Exit(0 if evaluation.passed else 1)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has: Python, torch, NVRTC, compiler, GPU or why not, keys set or not."""
+    from workbench.compile.toolchain import toolchain_facts
+
+    facts = toolchain_facts()
+    width = max(len(fact.name) for fact in facts)
+    for fact in facts:
+        mark = "ok" if fact.ok else ("MISSING" if fact.needed else "-")
+        typer.echo(f"{mark:<8}{fact.name:<{width + 2}}{fact.found}")
+    if any(fact.needed and not fact.ok for fact in facts):
+        raise typer.Exit(1)
+
+
+# ------------------------------------------------------------------------------------ the work
+
+
+def _open(path: Path, name: str | None) -> Problem:
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+    from workbench.views.terminal import console
+
+    capture = read_file(path, name)
+    out = console()
+    if not out.is_terminal:
+        problem = open_problem(capture)
+    else:
+        with out.status("reading the problem") as status:
+            problem = open_problem(capture, status.update)
+    for note in problem.notes:
+        typer.echo(f"note: {note}", err=True)
+    return problem
+
+
+def _follow(session: LiveSession) -> None:
+    """Show progress until the search rests; Ctrl-C stops it after the kernels in flight."""
+    from workbench.views.terminal import console, follow, summary
+
+    out = console()
+    try:
+        follow(session, out)
+    except KeyboardInterrupt:
+        typer.echo("stopping after the kernels in flight; Ctrl-C again to leave at once", err=True)
+        session.stop()
+        session.wait()
+    session.wait()
+    out.print(summary(session.tree))
+
+
+def _finish(session: LiveSession, json_file: Path | None, html: Path | None, export: Path | None) -> None:
+    _follow(session)
+    _write_results(session, json_file, html, export)
+    typer.echo(f"\nsession  {session.folder}  (workbench resume {session.folder} goes on)")
+    if session.best is None:
+        raise typer.Exit(1)
+
+
+def _write_results(
+    session: LiveSession, json_file: Path | None, html: Path | None, export: Path | None
+) -> None:
+    from workbench.views.judgement import session_json
+
+    if json_file is not None:
+        _write(json_file, json.dumps(session_json(session.tree), indent=1) + "\n")
+    if html is not None:
+        _write(html, session.to_html())
+    if export is not None and session.best is not None:
+        session.export(export)
+
+
+def _print_judgement(found: dict[str, Any], kernel: Path) -> None:
+    for shape in found["shapes"]:
+        typer.echo(f"{shape['verdict']:<12}{shape['shape']:<20}{len(shape['checks'])} checks")
+    for diagnostic in found["diagnostics"]:
+        typer.echo(f"{kernel}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
+        if diagnostic["caret"]:
+            typer.echo(diagnostic["caret"])
+    typer.echo(f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"])
+
+
+def _sample(name: str) -> Path:
+    """A file of ``sample_ops``: beside the package in a checkout, inside it in an installation."""
+    here = Path(__file__).resolve().parent
+    folders = (here.parent / "sample_ops", here / "sample_ops")
+    found = next((folder / f"{name}.py" for folder in folders if (folder / f"{name}.py").is_file()), None)
+    if found is None:
+        raise UsageError(f"sample_ops/{name}.py is missing from this installation; install it again")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        beside = nearest(path.name, (p.name for p in path.parent.glob("*"))) if path.parent.is_dir() else ""
+        reason = getattr(error, "strerror", None) or "it is not a text file"
+        raise UsageError(f"cannot read {path}: {reason}.{beside}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
+def main() -> None:
+    """Entry point: errors meant for people go to standard error in a line or two, with exit code 2."""
+    try:
+        app()
+    except WorkbenchError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,93 @@
+"""A verdict and a session for machines: what ``--json`` writes. Finite numbers and words only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.model import Check, Evaluation
+from workbench.tree import Tree
+from workbench.views.numbers import (
+    compile_json,
+    counts_json,
+    diagnostics,
+    facts_json,
+    time_json,
+    verdict_message,
+    worst_difference,
+)
+from workbench.views.phrases import number
+
+Json = dict[str, Any]
+
+
+def judgement(evaluation: Evaluation) -> Json:
+    """One evaluation: ``verdict`` (kind of outcome), ``reason`` in a sentence, and all details."""
+    outcome = evaluation.outcome
+    return {
+        "verdict": outcome.kind,
+        "reason": verdict_message(outcome),
+        "device": evaluation.device,
+        "target": evaluation.target,
+        "kernel": evaluation.kernel,
+        "outcome": outcome.model_dump(mode="json"),
+        "diagnostics": diagnostics(outcome, evaluation),
+        "shapes": [_case(evaluation, case) for case in _cases(evaluation)],
+        "compile": compile_json(evaluation),
+        "facts": [facts_json(facts) for facts in evaluation.facts],
+        "counts": [counts_json(counts) for counts in evaluation.counts],
+        "times": [time_json(time) for time in evaluation.times],
+        "worst": worst_difference(evaluation),
+        "seconds": dict(evaluation.seconds),
+    }
+
+
+def _cases(evaluation: Evaluation) -> list[str]:
+    return list(dict.fromkeys(check.case for check in evaluation.checks))
+
+
+def _case(evaluation: Evaluation, case: str) -> Json:
+    checks = [_check(check) for check in evaluation.checks if check.case == case]
+    verdicts = {check["verdict"] for check in checks}
+    verdict = next(word for word in ("failed", "passed", "not covered") if word in verdicts)
+    return {"shape": case, "verdict": verdict, "checks": checks}
+
+
+def _check(check: Check) -> Json:
+    ratios = [found.max_ratio for found in check.differences]
+    right = bool(ratios) and all(ratio <= 1 for ratio in ratios)
+    return {
+        "inputs": check.inputs,
+        "seed": check.seed,
+        "verdict": ("passed" if right else "failed") if check.covered else "not covered",
+        "max_abs": number(max((found.max_abs for found in check.differences), default=None)),
+        "max_ratio": number(max(ratios, default=None)),
+        "note": check.note,
+    }
+
+
+def session_json(tree: Tree) -> Json:
+    """A whole search: the problem's name, the best branch and every branch's judgement."""
+    opened, best = tree.opened, tree.best()
+    branches = [
+        {
+            "id": node.id,
+            "parents": list(node.branch.parents),
+            "operator": node.operator,
+            "round": node.branch.round,
+            "hypothesis": node.branch.hypothesis.title,
+            "techniques": dict(node.vector),
+            "score": node.score,
+            "judgement": judgement(node.evaluation) if node.evaluation else None,
+            "abandoned": node.abandoned,
+        }
+        for node in tree.nodes.values()
+    ]
+    return {
+        "problem": opened.problem.name if opened else "",
+        "device": opened.device if opened else "",
+        "brain": opened.brain if opened else "",
+        "best": best,
+        "score": tree.nodes[best].score if best else 0.0,
+        "stopped": tree.stopped.reason if tree.stopped else "",
+        "branches": branches,
+    }

@@ -235,7 +235,7 @@ def test_the_gate_of_a_reviewed_session() -> None:
 
 @pytest.mark.parametrize(
     ("rounds", "allowed", "until"),
-    [(0, 3, 1), (1, 3, 2), (5, 6, 6)],
+    [(0, 3, 0), (1, 3, 2), (5, 6, 6)],
     ids=["goes on as planned", "one more", "more than planned"],
 )
 def test_a_request_lifts_a_stop(rounds: int, allowed: int, until: int) -> None:

@@ -200,15 +200,17 @@ class Tree:
         return self if known is not None else self._with(Node(branch))
 
     def _grant(self, rounds: int) -> Tree:
-        if self.stopped is None:
-            allowed = self.rounds_allowed + rounds
-            until = allowed if rounds > 0 else self.requested_until
-            return replace(self, rounds_allowed=allowed, requested_until=until)
-        until = self.round + rounds
-        allowed = max(self.rounds_allowed, until)
-        # A reasoner that failed or ran dry in the last round is asked again.
-        answered = self.answered if self.round_open else ()
-        return replace(self, stopped=None, requested_until=until, rounds_allowed=allowed, answered=answered)
+        """Open the gate for more rounds; none lifts a stop and leaves the plan as it was."""
+        start = self.rounds_allowed if self.stopped is None else self.round
+        until = start + rounds if rounds > 0 else self.requested_until
+        return replace(
+            self,
+            stopped=None,
+            requested_until=until,
+            rounds_allowed=max(self.rounds_allowed, until),
+            # A reasoner that failed or ran dry in the last round is asked again.
+            answered=self.answered if self.round_open else (),
+        )
 
     def _with(self, node: Node) -> Tree:
         nodes = {**self.nodes, node.id: node}

@@ -64,16 +64,16 @@ _VECTOR_BYTES: Mapping[str, int] = {
     "longlong": 8, "ulonglong": 8, "float": 4, "double": 8,
 }  # fmt: skip
 _VECTORS = {
-    name: CudaType(name, "vector", size)
-    for name, size in (
-        *((f"{base}{n}", n * size) for base, size in _VECTOR_BYTES.items() for n in (1, 2, 3, 4)),
-        *((name, 4) for name in ("half2", "__half2", "nv_bfloat162", "__nv_bfloat162")),
-    )
+    f"{base}{n}": CudaType(f"{base}{n}", "vector", n * size)
+    for base, size in _VECTOR_BYTES.items()
+    for n in (1, 2, 3, 4)
 }
 
 _SINGLE_WORD: Mapping[str, CudaType] = {
     **{text: kind for text, kind in _BY_TEXT.items() if " " not in text},
     **{name: _BY_TEXT[text] for name, text in _OTHER_NAMES.items()},
+    **{name: CudaType(name, "vector", 4, "f16") for name in ("half2", "__half2")},
+    **{name: CudaType(name, "vector", 4, "bf16") for name in ("nv_bfloat162", "__nv_bfloat162")},
     **_VECTORS,
 }
 _KEYWORDS = frozenset(("signed", "unsigned", "char", "short", "int", "long", "double"))
@@ -101,14 +101,15 @@ def builtin(name: tuple[str, ...]) -> CudaType | None:
 def holds(pointee: CudaType, dtype: str) -> bool:
     """True when a pointer to this type may be given a tensor of that dtype.
 
-    Its own element type; an unsigned integer of the same width (raw bits); ``char`` for any one-byte
-    dtype; a vector whose size is a multiple of the element's (a way to load, not a dtype); ``void``.
+    Its own element type, or ``half2`` and its like of it; an unsigned integer of the same width (raw
+    bits); ``char`` for any one-byte dtype; another vector whose size is a multiple of the element's (a
+    way to load, not a dtype); ``void``.
     """
     size = DTYPE_BYTES[dtype]
     match pointee.family:
         case "void":
             return True
-        case "vector":
+        case "vector" if not pointee.dtype:
             return pointee.bytes % size == 0
         case "unsigned" | "char":
             return pointee.bytes == size

@@ -90,6 +90,8 @@ def _is_argument(parts: Words) -> bool:
             return False
         if before == "-" and not part[0].isdigit():
             return False
+        if part in ("<", ",") and before in ("", "<", ","):
+            return False
         if part[0].isdigit() and before not in ("", "<", ",", "-"):
             return False
     return parts[-1] not in ("::", "<", ",", "-")

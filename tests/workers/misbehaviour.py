@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,6 @@ def facts(_: bytes) -> bytes:
     seen = {
         "environ": dict(os.environ),
         "proc": Path("/proc/self/environ").read_bytes().decode(),
-        "server": Path(f"/proc/{os.getppid()}/environ").read_bytes().decode(),
         "pid": os.getpid(),
         "server_pid": os.getppid(),
         "threads": len(list(Path("/proc/self/task").iterdir())),
@@ -119,20 +119,34 @@ def spawn(payload: bytes) -> bytes:
     return pids
 
 
-def kill_server(payload: bytes) -> bytes:
-    """Kill the server; with a file to remember it by, only the first time."""
-    seen = Path(payload.decode())
-    if seen.name and not seen.exists():
-        seen.touch()
-        os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(5)
-    return b"survived"
-
-
-def kill_server_always(_: bytes) -> bytes:
-    os.kill(os.getppid(), signal.SIGKILL)
-    time.sleep(5)
+def note_server(payload: bytes) -> bytes:
+    """Write the server's number to a file and wait to be killed; once the file is there, just answer."""
+    note = Path(payload.decode())
+    if note.exists():
+        return b"survived"
+    note.with_suffix(".new").write_text(str(os.getppid()))
+    note.with_suffix(".new").rename(note)
+    time.sleep(60)
     return b""
+
+
+def kill_server(_: bytes) -> bytes:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+    return b""
+
+
+def look_outside(payload: bytes) -> bytes:
+    return Path(f"/proc/{int(payload)}/environ").read_bytes()
+
+
+def look_outside_as_grandchild(payload: bytes) -> bytes:
+    return subprocess.run(["cat", f"/proc/{int(payload)}/environ"], check=True, capture_output=True).stdout
+
+
+def connect(payload: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", int(payload)), timeout=5) as connection:
+        return connection.recv(100)
 
 
 def torch_sum(payload: bytes) -> bytes:

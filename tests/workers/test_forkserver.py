@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 
 from workbench.errors import DeviceError
 from workbench.workers import Died, Expired, ForkServer, Limits, Raised, Returned
+from workbench.workers.confine import landlock_version
 
 QUICK = Limits(wall_s=30.0)
 
@@ -197,6 +199,36 @@ def test_no_secret_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(text)["environ"]["WORKBENCH_TEST_CACHE"] == "kept"
 
 
+@pytest.mark.skipif(landlock_version() < 1, reason="this kernel has no Landlock")
+def test_no_look_into_the_notebook(server: ForkServer) -> None:
+    result = run(server, "look_outside", str(os.getpid()).encode())
+    assert isinstance(result, Raised) and result.type == "PermissionError"
+    result = run(server, "look_outside_as_grandchild", str(os.getpid()).encode())
+    assert isinstance(result, Raised) and result.type == "CalledProcessError"
+
+
+@pytest.mark.skipif(landlock_version() < 6, reason="this kernel's Landlock cannot stop signals")
+def test_no_signal_to_the_server(server: ForkServer) -> None:
+    result = run(server, "kill_server")
+    assert isinstance(result, Raised) and result.type == "PermissionError"
+
+
+@pytest.mark.skipif(landlock_version() < 4, reason="this kernel's Landlock cannot stop connections")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_network_only_where_allowed(server: ForkServer, allowed: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        listener.settimeout(10)
+        port = str(listener.getsockname()[1]).encode()
+        answer = thread.submit(run, server, "connect", port, Limits(network=allowed))
+        if allowed:
+            connection, _ = listener.accept()
+            with connection:
+                connection.send(b"hello")
+            assert answer.result() == Returned(payload=b"hello")
+        else:
+            assert answer.result().type == "PermissionError"
+
+
 def test_many_at_once(server: ForkServer) -> None:
     def one(number: int) -> bool:
         if number % 5 == 0:
@@ -218,14 +250,32 @@ def test_descriptors_do_not_pile_up(server: ForkServer) -> None:
     assert open_descriptors() == before
 
 
+def kill_when_noted(note: Path) -> int:
+    """Kill the server whose child wrote the note."""
+    assert becomes(note.exists)
+    pid = int(note.read_text())
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
 def test_server_death_is_survived_once(server: ForkServer, tmp_path: Path) -> None:
-    note = str(tmp_path / "killed").encode()
-    assert run(server, "kill_server", note) == Returned(payload=b"survived")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(run, server, "note_server", str(tmp_path / "server").encode())
+        kill_when_noted(tmp_path / "server")
+        assert result.result(30) == Returned(payload=b"survived")
 
 
-def test_server_that_dies_twice_is_a_machine_fault(server: ForkServer) -> None:
-    with pytest.raises(DeviceError, match="server"):
-        run(server, "kill_server_always")
+def test_server_that_dies_twice_is_a_machine_fault(server: ForkServer, tmp_path: Path) -> None:
+    note = tmp_path / "server"
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(run, server, "note_server", str(note).encode())
+        assert becomes(note.exists)
+        first = int(note.read_text())
+        note.unlink()
+        os.kill(first, signal.SIGKILL)
+        assert kill_when_noted(note) != first
+        with pytest.raises(DeviceError, match="server ended"):
+            result.result(30)
     assert run(server, "echo", b"again") == Returned(payload=b"again")
 
 

@@ -1,7 +1,8 @@
 """What a forked child does: shut itself in, run one function, answer on its channel, end.
 
-Owns the limits of one process. Never returns to the server's code. What it does not cover: reading
-files that the same user may read, the network, and processes it starts beyond their own limits.
+Owns the limits of one process. Never returns to the server's code. What it does not cover: files that
+the same user may read or write, UDP, and the sum over processes it starts, each of which gets the same
+limits anew (confine.py says what older kernels leave open).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench.workers import frames
+from workbench.workers.confine import confine
 from workbench.workers.values import Limits
 
 PR_SET_PDEATHSIG = 1
@@ -75,6 +77,7 @@ def _shut_in(work: Work, channel: int, output: int) -> None:
     sys.path[:] = work.path
     faulthandler.enable()
     _limit(work.limits)
+    confine(work.limits.network)
 
 
 def _limit(limits: Limits) -> None:

@@ -50,8 +50,3 @@ class FrameReader:
             frames.append((kind, bytes(self._buffer[HEADER.size : end])))
             del self._buffer[:end]
         return frames
-
-    @property
-    def incomplete(self) -> bool:
-        """True when bytes of an unfinished frame are left."""
-        return bool(self._buffer)

@@ -18,6 +18,8 @@ class Limits(Value):
     """Private writable memory; allocations beyond it fail in the child."""
     file_bytes: int = 2**30
     """Size of one file the child writes."""
+    network: bool = False
+    """Whether the child may open TCP connections; refused where the kernel can refuse it."""
 
 
 class Returned(Value):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import (
     CompletionContext,
@@ -52,6 +53,7 @@ class CudaMagics(Magics, Configurable):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell, parent=shell)
         self._sessions: dict[str, LiveSession] = {}
+        self._names: dict[str, Any] = shell.user_ns
 
     @magic_arguments()
     @argument("target", nargs="?", help="line form: a function or module of the notebook")
@@ -72,9 +74,13 @@ class CudaMagics(Magics, Configurable):
         The session is ``session`` in the notebook: ``session.best``, ``session.to_frame()``,
         ``session.to_html()``, ``session.wait()``. The cell's code runs in a worker, not in the notebook.
         """
+        from workbench.live.apply import announce
+
         with _plain_errors():
             options = self._options(line)
             live = self._start(options, self._capture(options, cell))
+            if cell is not None:
+                announce(live, self._names)
             self._show(live, wait=options.wait)
 
     @magic_arguments()
@@ -105,9 +111,9 @@ class CudaMagics(Magics, Configurable):
         with _plain_errors():
             options = _parse(self.cuda_apply, line)
             if options.undo:
-                print(restore(options.name, self.shell.user_ns))
+                print(restore(options.name, self._names))
                 return
-            print(apply(self._session_named(options.name), self.shell.user_ns))
+            print(apply(self._session_named(options.name), self._names))
 
     # ------------------------------------------------------------------------------ steps
 
@@ -136,9 +142,9 @@ class CudaMagics(Magics, Configurable):
                     "or put %%cuda_optimize on top of a cell that defines one and its inputs"
                 )
             names = [name.strip() for name in (options.inputs or "").split(",") if name.strip()]
-            return from_objects(self.shell.user_ns, options.target, names)
+            return from_objects(self._names, options.target, names)
         # The magic's own line is line 1, so that errors have the person's line numbers.
-        return read_cell("\n" + cell, options.name or options.target, self.shell.user_ns)
+        return read_cell("\n" + cell, options.name or options.target, self._names)
 
     def _start(self, options: Namespace, capture: Capture) -> LiveSession:
         from workbench.live import optimize
@@ -148,15 +154,12 @@ class CudaMagics(Magics, Configurable):
         return optimize(capture, policy, options.device, options.brain, options.folder)
 
     def _show(self, live: LiveSession, wait: bool) -> None:
-        from workbench.live.apply import announce
-        from workbench.views.notebook import Shown
-
         if old := self._sessions.get(live.name):
-            old.close()
+            # In the background: its kernels in flight are waited for.
+            threading.Thread(target=old.close, daemon=True).start()
         self._sessions[live.name] = live
-        self.shell.user_ns["session"] = live
-        announce(live, self.shell.user_ns)
-        shown = Shown(live)
+        self._names["session"] = live
+        shown = live.show()
         if not wait:
             return
         try:
@@ -205,7 +208,8 @@ def _parse(magic: Any, line: str) -> Namespace:
                 f"unknown option {flag}.{nearest(flag, known)} The options are {' '.join(known)}"
             )
     try:
-        return parse_argstring(magic, line)
+        options: Namespace = parse_argstring(magic, line)
+        return options
     except ShellUsageError as error:
         raise UsageError(str(error)) from None
 
@@ -237,7 +241,8 @@ def load(shell: InteractiveShell) -> None:
     """Register magics, their ``%config`` traits and completion; prints nothing."""
     magics = CudaMagics(shell)
     shell.register_magics(magics)
-    shell.configurables[:] = [c for c in shell.configurables if not isinstance(c, CudaMagics)] + [magics]
+    configurables: list[Any] = shell.configurables
+    configurables[:] = [*(c for c in configurables if not isinstance(c, CudaMagics)), magics]
     completer = getattr(shell, "Completer", None)
     if completer is not None:
         others = [m for m in completer.custom_matchers if m.__name__ != complete_options.__name__]

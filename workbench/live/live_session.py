@@ -24,6 +24,8 @@ from workbench.tree import Tree
 if TYPE_CHECKING:
     import pandas
 
+    from workbench.views.notebook import Shown
+
 PERSON = "person"
 
 
@@ -251,6 +253,12 @@ class LiveSession:
             self._session.post(SearchStopped(reason="by the person", by=PERSON))
 
     # ------------------------------------------------------------------------------ views and end
+
+    def show(self) -> Shown:
+        """Show the panel in the notebook's current cell."""
+        from workbench.views.notebook import Shown
+
+        return Shown(self)
 
     def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]:
         """Call ``listener`` with the tree now and after every change; returns what ends it."""

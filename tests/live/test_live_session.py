@@ -1,0 +1,211 @@
+"""A session on its own thread: it runs, is steered while it runs, and says what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import doubles
+import pytest
+
+from workbench.devices.base import Device
+from workbench.devices.null import NullDevice
+from workbench.errors import SessionError, UsageError
+from workbench.live import LiveSession, capture, optimize, resume
+from workbench.policy import Policy
+from workbench.session import Session, read_tree
+
+LIMIT_S = 30.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "session"
+
+
+def start(folder: Path, device: Device | None = None, **policy: object) -> LiveSession:
+    chosen = Policy.model_validate({"rounds": 2, "branches": 8, **policy})
+    return optimize(doubles.problem(), chosen, device or NullDevice(), doubles.team(), folder)
+
+
+@pytest.fixture
+def held(folder: Path) -> Iterator[tuple[LiveSession, doubles.HeldDevice]]:
+    """A session whose first kernels are being judged until the gate is set."""
+    device = doubles.HeldDevice()
+    with start(folder, device, rounds=1) as live:
+        assert device.judging.wait(LIMIT_S)
+        yield live, device
+        device.gate.set()
+
+
+def test_runs_to_the_end_and_names_the_best(folder: Path) -> None:
+    with start(folder) as live:
+        assert live.wait(LIMIT_S)
+        assert live.tree.gate == "stopped"
+        assert live.best is not None
+        assert live.best.source.startswith("// null: passed")
+        assert live.best.score == max(node.score for node in live.tree.nodes.values())
+        assert live.best.score_source == "model"
+        assert live.best.id in live.to_html()
+        assert live.to_frame().index.tolist()[0] == "b1"
+
+
+def test_can_be_awaited(folder: Path) -> None:
+    async def main() -> LiveSession:
+        return await start(folder)
+
+    with asyncio.run(main()) as live:
+        assert live.tree.gate == "stopped"
+
+
+def test_wait_is_over_when_its_time_is(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, _ = held
+    assert live.wait(0.01) is False
+
+
+def test_every_action_works_while_kernels_are_judged(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, device = held
+    live.approve("b1")
+    live.prune("b2")
+    live.hint("use shared memory")
+    edit = live.edit("b1", "// null: passed 1.5\n// mine")
+    assert live.tree.nodes[edit].evaluation is None
+    device.gate.set()
+    assert live.wait(LIMIT_S)
+    assert live.tree.node(edit).passed
+    assert live.best is not None and live.best.id == edit
+    assert live.tree.node("b2").pruned
+    assert [hint.text for hint in live.tree.hints] == ["use shared memory"]
+
+
+def test_undo_takes_back_what_still_stands(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, _ = held
+    live.approve("b1")
+    live.prune("b2")
+    live.approve("b3")
+    live.approve("b3", undo=True)
+    assert live.undo() == "b2 is no longer pruned."
+    assert live.undo() == "b1 is no longer approved."
+    assert live.undo() == "There is nothing to undo."
+    assert not any(node.approved or node.pruned for node in live.tree.nodes.values())
+
+
+def test_more_rounds_after_the_end(folder: Path) -> None:
+    with start(folder, rounds=1) as live:
+        live.wait(LIMIT_S)
+        before = live.tree.round
+        live.next_round()
+        live.wait(LIMIT_S)
+        assert live.tree.round == before + 1
+
+
+def test_a_manual_review_asks_after_each_round(folder: Path) -> None:
+    with start(folder, review="manual") as live:
+        assert live.wait(LIMIT_S)
+        assert live.tree.gate == "asking"
+        live.next_round()
+        assert live.wait(LIMIT_S)
+        assert (live.tree.round, live.tree.gate) == (2, "asking")
+        live.stop()
+        assert live.wait(LIMIT_S)
+        assert live.tree.stopped is not None and live.tree.stopped.by == "person"
+
+
+def test_stop_ends_the_search_and_keeps_what_was_judged(
+    held: tuple[LiveSession, doubles.HeldDevice],
+) -> None:
+    live, device = held
+    live.stop()
+    device.gate.set()
+    assert live.wait(LIMIT_S)
+    assert live.tree.round == 1
+    assert live.tree.stopped is not None
+
+
+def test_a_broken_machine_is_told_not_hidden(folder: Path) -> None:
+    with start(folder, doubles.BrokenDevice()) as live:
+        assert live.wait(LIMIT_S)
+        assert "on fire" in live.state
+
+
+def test_a_full_disk_is_raised_where_the_person_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    device = doubles.HeldDevice()
+    live = start(folder, device)
+    live.at_failure(told.append)
+    assert device.judging.wait(LIMIT_S)
+
+    def full(*_: object, **__: object) -> None:
+        raise SessionError(f"cannot write the journal: {errno.errorcode[errno.ENOSPC]}")
+
+    monkeypatch.setattr("workbench.session.journal.Journal.append", full)
+    device.gate.set()
+    with pytest.raises(SessionError, match="ENOSPC"):
+        live.wait(LIMIT_S)
+    assert told and "ENOSPC" in told[0]
+    assert "failed" in live.state
+    monkeypatch.undo()
+    live.close()
+
+
+def test_an_unknown_branch_is_refused(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, _ = held
+    with pytest.raises(SessionError, match="b99"):
+        live.approve("b99")
+
+
+def test_a_closed_session_can_be_resumed_elsewhere(folder: Path) -> None:
+    with start(folder) as live:
+        live.wait(LIMIT_S)
+        tree = live.tree
+    assert read_tree(folder).nodes == tree.nodes
+    with Session.resume(folder) as session:
+        assert session.tree.nodes == tree.nodes
+    with pytest.raises(SessionError):
+        live.approve("b1")
+
+
+def test_resuming_needs_the_brain_that_was_there(folder: Path) -> None:
+    start(folder).close()
+    with pytest.raises(UsageError, match="scripted"):
+        resume(folder)
+    Session.resume(folder).close()  # the failed attempt has let go of the folder
+
+
+def test_export_holds_kernel_reference_journal_and_report(folder: Path, tmp_path: Path) -> None:
+    with start(folder) as live:
+        live.wait(LIMIT_S)
+        where = live.export(tmp_path / "out")
+        assert live.best is not None
+        assert (where / "double.cu").read_text() == live.best.source
+    assert sorted(path.name for path in where.iterdir()) == [
+        "double.cu",
+        "journal.jsonl",
+        "reference.py",
+        "report.html",
+    ]
+
+
+def test_nothing_to_export_before_the_first_correct_kernel(
+    held: tuple[LiveSession, doubles.HeldDevice], tmp_path: Path
+) -> None:
+    with pytest.raises(SessionError, match="no correct kernel"):
+        held[0].export(tmp_path / "out")
+
+
+def test_unknown_words_meet_the_nearest_known(folder: Path) -> None:
+    with pytest.raises(UsageError, match="'playbook'"):
+        optimize(doubles.problem(), brain="playbok", folder=folder)
+    with pytest.raises(UsageError, match="'emulator'"):
+        optimize(doubles.problem(), device="emulater", brain=doubles.team(), folder=folder)
+
+
+def test_a_callable_is_captured_with_its_inputs() -> None:
+    def twice(x: float) -> float:
+        return x * 2
+
+    made = capture(twice, 3.0)
+    assert made.name == "twice"
+    assert made.kind == "pickled"

@@ -1,0 +1,111 @@
+"""What the views are given: golden files, and JSON that any reader takes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import story
+
+from workbench.events import RoundsRequested, SearchStopped
+from workbench.policy import Policy
+from workbench.tree import Tree, fold
+from workbench.views.detail import detail
+from workbench.views.project import project
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def check_golden(name: str, value: Any) -> None:
+    """Compare with the file; ``WORKBENCH_GOLDEN=write`` writes it anew, for a person to read the diff."""
+    path = GOLDEN / f"{name}.json"
+    text = json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    if os.environ.get("WORKBENCH_GOLDEN") == "write":
+        path.write_text(text)
+    assert json.loads(text) == json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_rows_are_golden(rounds: int) -> None:
+    check_golden(f"project-{rounds}", project(story.tree(rounds)))
+
+
+@pytest.mark.parametrize("branch", ["b3", "b4", "b5", "b9"])
+def test_details_are_golden(branch: str) -> None:
+    check_golden(f"detail-{branch}", detail(story.tree(), branch))
+
+
+def test_every_detail_is_strict_json() -> None:
+    tree = story.tree()
+    for branch in tree.nodes:
+        json.loads(json.dumps(detail(tree, branch), allow_nan=False))
+
+
+def test_an_empty_tree_is_a_view_too() -> None:
+    view = project(Tree())
+    assert view["rows"] == []
+    assert view["state"]["kind"] == "opening"
+
+
+def test_parents_come_before_their_children() -> None:
+    seen: set[str] = set()
+    for row in project(story.tree())["rows"]:
+        assert not row["parents"] or row["parents"][0] in seen
+        seen.add(row["id"])
+
+
+def test_shape_words_and_tone_differ_for_every_verdict() -> None:
+    rows = project(story.tree())["rows"]
+    looks = {row["verdict"] or row["stage"]: (row["shape"], row["words"]) for row in rows if not row["best"]}
+    assert len({shape for shape, _ in looks.values()}) == len(looks)
+    assert len({words for _, words in looks.values()}) == len(looks)
+
+
+def test_a_modelled_score_says_so() -> None:
+    labels = [row["label"] for row in project(story.tree())["rows"] if row["label"]]
+    assert labels
+    assert all(label.endswith("(model)") for label in labels)
+
+
+def test_the_gate_is_told_in_words() -> None:
+    events = story.events(2)
+    manual = events[0].model_copy(update={"policy": Policy(review="manual", rounds=1)})
+    asking = fold((manual, RoundsRequested(rounds=1, by="person"), *events[1:]))
+    assert project(asking)["state"]["kind"] == "waiting"
+    stopped = story.tree().apply(SearchStopped(reason="all 3 rounds are done"))
+    assert project(stopped)["state"]["words"] == "stopped: all 3 rounds are done"
+    assert project(stopped)["progress"]["expected"] == project(stopped)["progress"]["settled"]
+
+
+def test_progress_foresees_the_rounds_to_come() -> None:
+    early = project(story.tree(1))["progress"]
+    assert early["settled"] == 4
+    assert early["expected"] == 4 + 2 * 4
+    assert early["eta_s"] == 8 * 2.0 / 2
+
+
+def test_the_diff_gives_the_child_back() -> None:
+    tree = story.tree()
+    node, parent = tree.nodes["b4"], tree.nodes["b3.1"]
+    assert node.draft and parent.draft
+    entries = detail(tree, "b4")["diff"]
+    old = {e["old"]: e["text"] for e in entries if e["tag"] in ("same", "removed")}
+    new = {e["new"]: e["text"] for e in entries if e["tag"] in ("same", "added")}
+    assert all(parent.draft.kernel.source.split("\n")[n - 1] == text for n, text in old.items())
+    assert all(node.draft.kernel.source.split("\n")[n - 1] == text for n, text in new.items())
+    assert any(e["tag"] == "added" for e in entries)
+
+
+def test_wasteful_lines_are_pointed_out() -> None:
+    counted = detail(story.tree(), "b4")["line_counts"]
+    assert counted == [
+        {
+            "line": 15,
+            "label": "8 sectors a request",
+            "words": "64 requests of a warp moved 512 sectors; 256 would do",
+            "wasteful": True,
+        }
+    ]

@@ -1,0 +1,73 @@
+"""``%cuda_apply``: the best kernel goes behind a name of the notebook, and back."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import MutableMapping
+from typing import Any
+
+from workbench.errors import UsageError, nearest
+from workbench.live.applied import EMULATED_ELEMENTS, Applied, Original, original_of
+from workbench.live.live_session import LiveSession
+
+Namespace = MutableMapping[str, Any]
+
+
+class AppliedClass:
+    """Behind the name of a module class: makes the original's instances, each with the kernel in front."""
+
+    def __init__(self, original: type, make: Any) -> None:
+        self.original = original
+        self._make = make
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Applied:
+        applied: Applied = self._make(self.original(*args, **kwargs).eval())
+        return applied
+
+    def __repr__(self) -> str:
+        return f"<{self.original.__name__}: instances run a CUDA kernel>"
+
+
+def announce(live: LiveSession, namespace: Namespace) -> None:
+    """Let a cell's function be called by its name, as if the cell had run. Nothing runs before the call."""
+    opened = live.tree.opened
+    if opened is not None and opened.problem.kind in ("function", "module_instance"):
+        namespace[live.name] = Original(opened.problem)
+
+
+def apply(live: LiveSession, namespace: Namespace) -> str:
+    """Put the best kernel behind the problem's name; returns one line that says what runs where.
+
+    Raises ``UsageError`` when there is no correct kernel yet.
+    """
+    best, opened = live.best, live.tree.opened
+    if best is None or opened is None:
+        raise UsageError(f"{live.name} has no correct kernel yet: wait for one, or see session.to_frame()")
+    problem = opened.problem
+    known = namespace.get(live.name)
+    original = known.original if isinstance(known, Applied | AppliedClass) else known
+    if original is None:
+        original = original_of(problem)
+
+    def make(target: Any) -> Applied:
+        return Applied(target, problem, best.source, opened.target)
+
+    applied = AppliedClass(original, make) if inspect.isclass(original) else make(original)
+    namespace[live.name] = applied
+    return (
+        f"{live.name} now runs {best.id} ({best.title}) on the emulator, for calls of at most "
+        f"{EMULATED_ELEMENTS:,} elements; larger ones fall back to the original: there is no GPU here."
+    )
+
+
+def restore(name: str, namespace: Namespace) -> str:
+    """Put the original back; returns one line. Raises ``UsageError`` when nothing was applied."""
+    known = namespace.get(name)
+    if not isinstance(known, Applied | AppliedClass):
+        raise UsageError(f"no kernel is applied to {name!r}.{nearest(name, _applied(namespace))}")
+    namespace[name] = known.original
+    return f"{name} is the original again."
+
+
+def _applied(namespace: Namespace) -> list[str]:
+    return [name for name, value in namespace.items() if isinstance(value, Applied | AppliedClass)]

@@ -18,7 +18,7 @@ from workbench.errors import ProblemError, nearest
 from workbench.model import Value
 from workbench.problem.candidates import Kind, choose
 from workbench.problem.payload import Payload, pack, split
-from workbench.problem.statements import CELL, Statement, free_names, needed, read_statements
+from workbench.problem.statements import ALWAYS, CELL, Statement, free_names, needed, read_statements
 
 
 class Capture(Value):
@@ -158,7 +158,7 @@ def _payload(
     for name, line in free_names(statements).items():
         if name in namespace:
             objects[name] = namespace[name]
-        elif name not in objects:
+        elif name not in objects and name not in ALWAYS:
             raise ProblemError(
                 f"line {line}: {name!r} is not defined in the cell or in the notebook."
                 f"{nearest(name, namespace)}"
@@ -228,6 +228,8 @@ def _unwrapped(target: Any) -> Any:
 def _definition(target: Any) -> str:
     """Source text of a function or class, or of an instance's class, at its own line numbers; or ''."""
     thing = target if inspect.isclass(target) or inspect.isfunction(target) else type(target)
+    if str(thing.__module__).partition(".")[0] in ("torch", "builtins"):
+        return ""
     code = getattr(thing, "__code__", None) or getattr(getattr(thing, "forward", None), "__code__", None)
     if code is None:
         return ""
@@ -252,7 +254,15 @@ def _how(target: Any, source: str) -> tuple[Kind, str]:
         return "module_class", source
     if not callable(target):
         raise ProblemError(f"{type(target).__name__} is not a function or an nn.Module")
-    return "pickled", source or f"# {target!r}"
+    return "pickled", source or "\n".join(f"# {line}" for line in _shown(target).splitlines())
+
+
+def _shown(target: Any) -> str:
+    """Text for people when there is no definition that could run."""
+    try:
+        return inspect.getsource(target)
+    except (OSError, TypeError):
+        return repr(target)
 
 
 __all__ = ["CELL", "Capture", "from_objects", "read_cell", "read_file"]

@@ -16,7 +16,7 @@ from typing import Any
 import workbench
 
 _OURS = str(Path(workbench.__file__).parent)
-_LIBRARIES = ("/lib/python3", "/site-packages/", "<frozen")
+_LIBRARIES = ("/lib/python3", "/site-packages/", "<frozen", "<eval_with_key>", "<string>")
 
 
 def is_persons(file: str) -> bool:

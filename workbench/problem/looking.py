@@ -23,7 +23,7 @@ from workbench.problem.capture import Capture
 from workbench.problem.form import Form, bind
 from workbench.problem.reference import LARGEST_REAL, build, run
 from workbench.problem.refusals import Watch, check_held, check_inputs, check_outputs
-from workbench.problem.running import evaluate, run_source, telling, told, without_gpu
+from workbench.problem.running import evaluate, quiet, run_source, telling, told, without_gpu
 from workbench.problem.samplers import Origins, assumed, learn
 
 READ_BYTES = 2**28
@@ -47,10 +47,10 @@ def look(capture: Capture) -> Seen:
     """Run the cell with fake tensors, then for real unless it is too large for that to be wise."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
-        with mode, Origins() as origins:
+        with mode, quiet(), Origins() as origins:
             fake, shapes = _run(capture, "meta")
-    except ProblemError as unfit:
-        return _look_for_real(capture, unfit)
+    except ProblemError:
+        return _look_for_real(capture, {})
     check_inputs(fake.arguments)
     check_held(fake.held)
     inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
@@ -59,7 +59,7 @@ def look(capture: Capture) -> Seen:
     total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
     small = total <= (READ_BYTES if all(known.values()) else LARGEST_REAL)
     if small:
-        return _look_for_real(capture, None)
+        return _look_for_real(capture, known)
     guessed = {name: known.get(name) or assumed(t) for name, t in {**inputs, **held}.items()}
     notes = [
         f"{name} is too large to look at: values are drawn as {sampler.kind}"
@@ -71,14 +71,14 @@ def look(capture: Capture) -> Seen:
     return Seen(fake, on_cpu, held, guessed, shapes, total, tuple(notes))
 
 
-def _look_for_real(capture: Capture, unfit: ProblemError | None) -> Seen:
-    """Run the cell with data. ``unfit`` is why it could not run without; its own errors win."""
+def _look_for_real(capture: Capture, known: Mapping[str, Sampler | None]) -> Seen:
+    """Run the cell with data; samplers that are not ``known`` are read off the tensors."""
     form, shapes = _run(capture, "cpu")
     check_inputs(form.arguments)
     check_held(form.held)
     inputs = {a.name: a.value.detach() for a in form.arguments if a.is_tensor}
     held = {name: held.value.detach() for name, held in form.held.items()}
-    samplers = {name: learn(tensor) for name, tensor in {**inputs, **held}.items()}
+    samplers = {name: known.get(name) or learn(tensor) for name, tensor in {**inputs, **held}.items()}
     total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
     return Seen(form, inputs, held, samplers, shapes, total, ())
 
@@ -102,7 +102,7 @@ def watched(seen: Seen) -> Any:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     metas = {name: (t.shape, t.stride(), t.dtype) for name, t in {**seen.inputs, **seen.held}.items()}
     try:
-        with mode:
+        with mode, quiet():
             fakes = {n: torch.empty_strided(s, p, dtype=d) for n, (s, p, d) in metas.items()}
             return _run_watched(seen.form, fakes)
     except ProblemError:
@@ -118,7 +118,7 @@ def watched(seen: Seen) -> Any:
 
 
 def _run_watched(form: Form, tensors: Mapping[str, Tensor]) -> Any:
-    with Watch(tensors):
+    with Watch(tensors, {name: held.role for name, held in form.held.items()}):
         returned = run(form, tensors)
     check_outputs(returned)
     return returned

@@ -28,7 +28,7 @@ from workbench.problem.looking import Seen, look, watched
 from workbench.problem.proofs import declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
-from workbench.problem.running import quiet, told
+from workbench.problem.running import quiet, told, without_gpu
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine, runnable
 
@@ -54,8 +54,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     seen = look(capture)
     returned = watched(seen)
     tell("tracing the reference")
-    tensors = {**seen.inputs, **seen.held}
-    traced = trace(lambda given: run(seen.form, given), tensors, varying=True, fixed=tuple(seen.held))
+    traced = _traced(seen)
     problem = _problem(capture, seen, traced, isinstance(returned, tuple | list))
     problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
     tell("choosing small sizes to check on")
@@ -68,6 +67,16 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     problem = examine(problem, seen.form)
     tell("testing whether wrong answers would be noticed")
     return _self_tested(problem, seen.form)
+
+
+def _traced(seen: Seen) -> Traced:
+    def call(tensors: dict[str, Tensor]) -> Any:
+        with without_gpu():
+            return seen.form(tensors)
+
+    # Gradients are switched off outside: inside, the export would lose the person's lines.
+    with torch.no_grad():
+        return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held))
 
 
 def _self_tested(problem: Problem, form: Form) -> Problem:
@@ -188,7 +197,7 @@ def _cases(problem: Problem, seen: Seen, traced: Traced) -> tuple[Case, ...]:
 def _entries(shapes: Any) -> list[tuple[tuple[int, ...], ...]]:
     """Normalise: an entry is the first input's shape, or a tuple of shapes."""
     entries = []
-    for entry in shapes if isinstance(shapes, list | tuple) else (None,):
+    for entry in shapes if isinstance(shapes, list | tuple) else (shapes,):
         given = (
             (entry,) if isinstance(entry, list | tuple) and all(isinstance(n, int) for n in entry) else entry
         )

@@ -81,14 +81,16 @@ def _can_travel(value: Any) -> bool:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Tensors go by value and without their device, which a worker may lack."""
+
     def reducer_override(self, obj: Any) -> Any:
         torch = sys.modules.get("torch")
-        if torch is not None and type(obj) is torch.Tensor:
+        if torch is not None and type(obj) is torch.Tensor and obj.layout is torch.strided:
             tensor = obj.detach()
-            if tensor.element_size() * tensor.numel() > LARGEST_TENSOR or tensor.device.type == "meta":
-                return _recipe(tensor)
-            if tensor.device.type != "cpu":
-                return restore, (str(tensor.dtype), tuple(tensor.shape), tensor.cpu().reshape(-1).tolist())
+            layout = (str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))
+            if tensor.element_size() * tensor.numel() <= LARGEST_TENSOR and tensor.device.type != "meta":
+                return restore, (*layout, tensor.cpu().reshape(-1).tolist())
+            return stand_in, (*layout, *_recipe(tensor))
         return super().reducer_override(obj)
 
 
@@ -98,33 +100,46 @@ def _dumps(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def restore(dtype: str, shape: tuple[int, ...], values: list[Any]) -> Any:
-    """A small tensor of another device, on the CPU."""
-    import torch
+def _recipe(tensor: Any) -> tuple[str, float, float]:
+    from workbench.problem.samplers import assumed, learn  # torch is loaded: the person has a tensor
 
-    return torch.tensor(values, dtype=getattr(torch, dtype.removeprefix("torch."))).reshape(shape)
-
-
-def _recipe(tensor: Any) -> Any:
-    layout = (str(tensor.dtype), tuple(tensor.shape), tuple(tensor.stride()))
-    if tensor.device.type == "meta" or tensor.is_complex():
-        return stand_in, (*layout, 0.0, 1.0)
-    if tensor.dtype.is_floating_point:
-        deviation, mean = sys.modules["torch"].std_mean(tensor.reshape(-1)[:LARGEST_TENSOR].float())
-        return stand_in, (*layout, float(mean), float(deviation))
-    flat = tensor.reshape(-1)
-    return stand_in, (*layout, int(flat.min()), int(flat.max()) + 1)
+    if tensor.dtype.is_complex:
+        return "normal", 0.0, 1.0
+    sampler = assumed(tensor) if tensor.device.type == "meta" else learn(tensor.reshape(-1).cpu())
+    return sampler.kind, sampler.low, sampler.high
 
 
-def stand_in(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], low: float, high: float) -> Any:
-    """A tensor like one that was too large to send: normal(mean, deviation), or integers in a range."""
+def restore(dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], values: list[Any]) -> Any:
+    """A small tensor, on the CPU."""
     import torch
 
     kind = getattr(torch, dtype.removeprefix("torch."))
+    return _laid_out(shape, strides, kind).copy_(torch.tensor(values, dtype=kind).reshape(shape))
+
+
+def stand_in(
+    dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], sampler: str, low: float, high: float
+) -> Any:
+    """A tensor like one that was too large to send, drawn from a sampler's kind and range."""
+    import torch
+
+    result = _laid_out(shape, strides, getattr(torch, dtype.removeprefix("torch.")))
+    match sampler:
+        case "bools":
+            return result.bernoulli_(0.5)
+        case "integers":
+            return result.random_(int(low), int(high))
+        case "uniform":
+            return result.uniform_(low, high)
+        case _:
+            return result.normal_(low, high)
+
+
+def _laid_out(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+    """An uninitialised tensor; elements that shared an address get one each."""
+    import torch
+
     overlaps = any(stride == 0 and size > 1 for size, stride in zip(shape, strides, strict=True))
-    result = torch.empty(shape, dtype=kind) if overlaps else torch.empty_strided(shape, strides, dtype=kind)
-    if kind == torch.bool:
-        return result.bernoulli_(0.5)
-    if not kind.is_floating_point and not kind.is_complex:
-        return result.random_(int(low), int(high))
-    return result.normal_(low, high)
+    if overlaps:
+        return torch.empty(shape, dtype=dtype)
+    return torch.empty_strided(shape, strides, dtype=dtype)

@@ -70,7 +70,7 @@ def check_outputs(value: Any) -> tuple[Tensor, ...]:
 
 def _described(value: Any) -> str:
     if isinstance(value, tuple | list):
-        kinds = ", ".join(type(item).__name__ for item in value)
+        kinds = ", ".join("Tensor" if isinstance(i, Tensor) else type(i).__name__ for i in value)
         return f"a {type(value).__name__} of ({kinds})"
     article = "an" if type(value).__name__[0] in "aeiou" else "a"
     return f"{article} {type(value).__name__}"
@@ -79,9 +79,12 @@ def _described(value: Any) -> str:
 class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Refuses, at the person's line, operations that write a given tensor or draw random numbers."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, tensors: Mapping[str, Tensor], roles: Mapping[str, str] | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._owners = {_storage(tensor): name for name, tensor in tensors.items()}
+        roles = roles or {}
+        self._owners = {
+            _storage(tensor): f"{roles.get(name, 'input')} {name!r}" for name, tensor in tensors.items()
+        }
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -104,7 +107,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             owner = self._owners.get(_storage(value)) if isinstance(value, Tensor) else None
             if owner is not None:
                 raise ProblemError(
-                    f"{_here()}the reference writes its input {owner!r} in place ({_name(func)}). "
+                    f"{_here()}the reference writes its {owner} in place ({_name(func)}). "
                     "Use the form that returns a new tensor, or clone first."
                 )
 

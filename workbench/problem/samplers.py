@@ -54,6 +54,12 @@ def _of_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample
         case "normal_":
             mean, deviation = (*args[1:], *(0.0, 1.0)[len(args) - 1 :])[:2]
             return Sampler(kind="normal", low=kwargs.get("mean", mean), high=kwargs.get("std", deviation))
+        case "uniform_":
+            low, high = (*args[1:], *(0.0, 1.0)[len(args) - 1 :])[:2]
+            low, high = kwargs.get("from", low), kwargs.get("to", high)
+            return Sampler(kind="uniform", low=low, high=high, scalable=False)
+        case "random_" if len(args) == 3:
+            return Sampler(kind="integers", low=args[1], high=args[2], scalable=False)
         case "rand" | "rand_like":
             return Sampler(kind="uniform", scalable=False)
         case "randint" if kwargs.get("dtype", torch.int64) in (torch.int64, torch.int32, torch.int16):
@@ -66,7 +72,7 @@ def _of_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample
 
 
 def learn(tensor: Tensor) -> Sampler:
-    """Read the range and spread off real values."""
+    """Read the range and spread off real values; of a large tensor, off its first millions."""
     flat = tensor.detach().reshape(-1)[:_READ]
     if tensor.dtype == torch.bool:
         return Sampler(kind="bools", scalable=False)
@@ -82,8 +88,10 @@ def learn(tensor: Tensor) -> Sampler:
     if least >= 0:
         return Sampler(kind="uniform", low=_round(least), high=_round(most), scalable=False)
     deviation = float(finite.std())
-    centred = abs(mean) < 0.1 * deviation
-    unit = abs(deviation - 1) < 0.1
+    # What a standard normal sample of this size may show by chance, three sigma, counts as standard.
+    chance = max(0.1, 3 / math.sqrt(finite.numel()))
+    centred = abs(mean) < chance * deviation
+    unit = abs(deviation - 1) < chance
     return Sampler(
         kind="normal", low=0.0 if centred else _round(mean), high=1.0 if unit else _round(deviation)
     )

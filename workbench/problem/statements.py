@@ -85,8 +85,11 @@ def needed(statements: tuple[Statement, ...], roots: Iterable[str]) -> tuple[Sta
 
 
 def free_names(statements: tuple[Statement, ...]) -> dict[str, int]:
-    """Names used but bound nowhere in ``statements``, with the line of the first use."""
-    bound = {name for s in statements for name in s.binds} | set(ALWAYS) | set(dir(builtins))
+    """Names used but bound nowhere in ``statements``, with the line of the first use.
+
+    Includes those of ``ALWAYS``, which a notebook may have given another meaning.
+    """
+    bound = {name for s in statements for name in s.binds} | set(dir(builtins))
     bound |= {"__name__", "__file__", "__doc__"}
     found: dict[str, int] = {}
     for statement in statements:

@@ -13,7 +13,7 @@ Kind = Literal["comment", "text", "char", "directive", "number", "word", "sign"]
 
 _PATTERN = re.compile(
     r"""
-      (?P<comment> /\*.*?(?:\*/|\Z) | //(?:\\\r?\n|[^\n])* )
+      (?P<comment> /\*.*?(?:\*/|\Z) | //(?:\\\r?\n|[^\n])* | \\\r?\n )
     | (?P<text> (?:u8|[uUL])?R"(?P<fence>[^ ()\\\t\v\f\n"]{0,16})\(.*?(?:\)(?P=fence)"|\Z)
               | (?:u8|[uUL])?"(?:\\.|[^"\\\n])*"? )
     | (?P<directive> ^[ \t]*\#
@@ -36,7 +36,7 @@ class Token(NamedTuple):
 
 
 def tokens(source: str) -> Iterator[Token]:
-    """Every token in order. Any text is accepted; an unterminated comment or string runs to its end."""
+    """Every token in order; a line continuation counts as a comment. Any text is accepted; an unterminated comment or string runs to its end."""
     for match in _PATTERN.finditer(source):
         yield Token(match.lastgroup, match.group(), match.start())  # type: ignore[arg-type]
 

@@ -38,9 +38,9 @@ _DONE = ("reads", "writes", "updates")
 _IN_SHARED, _IN_DYNAMIC_SHARED = -2, -3
 _KINDS: tuple[Literal["load", "store", "atomic"], ...] = ("load", "store", "atomic")
 _WAITS = {
-    "deadlock_waits_at_barrier": "at __syncthreads",
-    "deadlock_waits_in_warp_operation": "in a warp operation",
-    "deadlock_polls": "for a value that nobody will write",
+    "deadlock_at_barrier": "at __syncthreads",
+    "deadlock_in_warp_operation": "in a warp operation",
+    "deadlock_polling": "for a value that nobody will write",
 }
 
 
@@ -198,7 +198,8 @@ class Findings:
         for fault in faults:
             line = self._line.get(fault["pc"])
             where = f" (line {line})" if line else ""
-            groups.append(f"{fault['count']} threads wait {_WAITS[fault['kind']]}{where}")
+            threads = "1 thread waits" if fault["message"] == "1" else f"{fault['message']} threads wait"
+            groups.append(f"{threads} {_WAITS[fault['kind']]}{where}")
         block = "({}, {}, {})".format(*faults[0]["block"])
         message = f"deadlock in block {block}: {', '.join(groups)} ({self.scene.step.kernel})"
         line = next((self._line.get(f["pc"]) for f in faults if self._line.get(f["pc"])), None)

@@ -8,13 +8,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
-#include <array>
 #include <cassert>
 #include <limits>
-#include <string>
 #include <type_traits>
 #include <utility>
+#include <bits/stl_algobase.h>  // std::min, max, swap; <algorithm> would be twenty times as much
 #include <vector_types.h>
 #include <vector_functions.h>
 #include <cuda_fp16.h>

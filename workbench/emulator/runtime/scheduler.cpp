@@ -116,20 +116,25 @@ void release_barrier(Worker& worker) {
 
 const char* name_of(Run run) {
   switch (run) {
-    case Run::AtBarrier: return "waits_at_barrier";
-    case Run::AtWarpOperation: return "waits_in_warp_operation";
-    default: return "polls";
+    case Run::AtBarrier: return "deadlock_at_barrier";
+    case Run::AtWarpOperation: return "deadlock_in_warp_operation";
+    default: return "deadlock_polling";
   }
 }
 
-// One fault for each place at which threads wait; `count` is the number of threads there.
+// One fault for each place at which threads wait; its message is the number of threads there.
 void report_deadlock(Worker& worker) {
+  std::map<std::pair<const char*, const void*>, std::pair<const Thread*, int>> places;
   for (int i = 0; i < worker.thread_count; i++) {
     const Thread& thread = worker.threads[i];
     if (thread.run == Run::Done || thread.run == Run::Unstarted) continue;
-    Fault fault{.kind = std::string("deadlock_") + name_of(thread.run)};
-    fault.pc = module_offset(worker, thread.wait_pc);
-    report(worker, &thread, fault);
+    auto [place, added] = places.try_emplace({name_of(thread.run), thread.wait_pc}, &thread, 0);
+    place->second.second++;
+  }
+  for (const auto& [place, waiting] : places) {
+    Fault fault{.kind = place.first, .pc = module_offset(worker, place.second)};
+    fault.message = std::to_string(waiting.second);
+    report(worker, waiting.first, fault);
   }
   stop_after_this_block(worker);
 }

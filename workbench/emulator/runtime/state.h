@@ -23,7 +23,7 @@ constexpr uint32_t kLogCapacity = 4096;
 constexpr uint64_t kNever = ~0ull;
 // A thread that polls lets the others run. After this many turns in which no thread of its block got
 // anywhere the block counts as stuck; when every started block is stuck, nothing will ever change.
-constexpr uint64_t kHopeless = 1 << 20;
+constexpr uint64_t kHopeless = 1 << 14;
 
 // Kind of an access: one of the first three, or-ed with the space once that is known.
 enum : uint8_t { kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20 };

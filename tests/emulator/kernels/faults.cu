@@ -1,0 +1,82 @@
+// Planted mistakes; the tests look for the line numbers of the marked lines.
+__global__ void off_by_one(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i <= n) y[i] = x[i < n ? i : n - 1];  // writes y[n]
+}
+__global__ void reads_before_start(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i - 1];  // reads x[-1]
+}
+__global__ void forgets_last(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n - 1) y[i] = x[i];
+}
+__global__ void misaligned(const float* x, float* y) {
+  float4 v = reinterpret_cast<const float4*>(x + 1)[threadIdx.x];  // 4 bytes off
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}
+__global__ void past_shared_array(float* y) {
+  __shared__ float tile[32];
+  tile[threadIdx.x + 1] = threadIdx.x;  // writes tile[32]
+  __syncthreads();
+  y[threadIdx.x] = tile[threadIdx.x];
+}
+__global__ void past_dynamic_shared(float* y) {
+  extern __shared__ float pool[];
+  pool[threadIdx.x] = threadIdx.x;  // more threads than room
+  __syncthreads();
+  y[threadIdx.x] = pool[threadIdx.x];
+}
+__global__ void reads_own_output(float* y) {
+  y[threadIdx.x] = y[threadIdx.x + 1] + 1.f;  // never written before
+}
+__global__ void reads_shared_early(float* y) {
+  __shared__ float tile[32];
+  if (threadIdx.x < 16) tile[threadIdx.x] = 1.f;
+  __syncthreads();
+  y[threadIdx.x] = tile[threadIdx.x];  // half of it was never written
+}
+__global__ void writes_input(float* x, float* y) {
+  y[threadIdx.x] = x[threadIdx.x];
+  if (threadIdx.x == 5) x[5] = 0.f;  // an input
+}
+__global__ void divergent_barrier(float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = threadIdx.x;
+  if (threadIdx.x < 32) {
+    __syncthreads();  // one half waits here
+  } else {
+    s[threadIdx.x] *= 2;
+    __syncthreads();  // the other half here
+  }
+  y[threadIdx.x] = s[63 - threadIdx.x];
+}
+__global__ void missing_lanes(float* y) {
+  if (threadIdx.x < 16) __syncwarp();  // the mask names all 32
+  y[threadIdx.x] = 1;
+  if (threadIdx.x >= 16) __syncthreads();
+}
+__global__ void waits_for_itself(int* flag, float* y) {
+  if (threadIdx.x == 0) while (atomicAdd(flag, 0) == 0) {}  // set only after the barrier
+  __syncthreads();
+  if (threadIdx.x == 1) atomicExch(flag, 1);
+  y[threadIdx.x] = 1;
+}
+__global__ void waits_for_later_block(int* flag, float* y) {
+  if (blockIdx.x == 0) while (atomicAdd(flag, 0) == 0) {}
+  if (blockIdx.x == gridDim.x - 1) atomicExch(flag, 1);
+  y[blockIdx.x] = 1;
+}
+__global__ void shuffle_outside_mask(float* y) {
+  float v = threadIdx.x;
+  if (threadIdx.x < 20) v = __shfl_down_sync(0x000fffff, v, 4);  // lanes 16 to 19 read from 20 to 23
+  y[threadIdx.x] = v;
+}
+__global__ void asserts(const float* x, float* y) {
+  assert(x[threadIdx.x] < 1.f);  // does not hold for all
+  y[threadIdx.x] = x[threadIdx.x];
+}
+__global__ void racy_histogram(const int* x, int* h, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) h[x[i]] += 1;  // no atomic
+}

@@ -1,0 +1,169 @@
+"""Planted mistakes must be found, at the right line, element and thread."""
+
+from typing import Any
+
+import pytest
+import torch
+from launching import Out, Shape, line_of, run
+
+from workbench.errors import EmulatorUnsupported
+from workbench.model import Hazard
+
+
+def only_hazard(kernel: str, shape: Shape, args: dict[str, Any], **options: Any) -> Hazard:
+    execution = run(f"faults.cu:{kernel}", shape, args, **options)
+    (hazard,) = execution.report.hazards
+    assert hazard.case == "test"
+    return hazard
+
+
+def found_at(hazard: Hazard, kind: str, marker: str) -> str:
+    assert (hazard.hazard, hazard.line) == (kind, line_of("faults.cu", marker)), hazard.message
+    return hazard.message
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_write_past_the_end(workers: int) -> None:
+    args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
+    hazard = only_hazard("off_by_one", Shape(4, 256), args, workers=workers)
+    message = found_at(hazard, "out_of_bounds", "writes y[n]")
+    assert "thread (232, 0, 0) of block (3, 0, 0) writes output[1000], 1 elements past its end" in message
+
+
+def test_stray_write_is_seen_in_plain_mode_too() -> None:
+    args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
+    hazard = only_hazard("off_by_one", Shape(4, 256), args, mode="plain")
+    assert (hazard.hazard, hazard.line) == ("out_of_bounds", None)
+    assert "1 elements past the end of output" in hazard.message
+
+
+def test_read_before_the_start() -> None:
+    args = {"x": torch.ones(8), "y": Out((8,)), "n": 8}
+    message = found_at(only_hazard("reads_before_start", Shape(1, 32), args), "out_of_bounds", "reads x[-1]")
+    assert "thread (0, 0, 0) of block (0, 0, 0) reads x[-1], 1 elements before its start" in message
+
+
+def test_the_lowest_block_is_the_one_reported() -> None:
+    args = {"x": torch.ones(4), "y": Out((4,)), "n": 4096}
+    for workers in (1, 2, 4):
+        hazard = only_hazard("off_by_one", Shape(16, 256), args, workers=workers)
+        assert "thread (4, 0, 0) of block (0, 0, 0)" in hazard.message
+
+
+def test_misaligned_vector_load() -> None:
+    args = {"x": torch.ones(64), "y": Out((8,))}
+    message = found_at(only_hazard("misaligned", Shape(1, 8), args), "misaligned", "4 bytes off")
+    assert "reads 16 bytes at an address that is not a multiple of 16: x[1]" in message
+
+
+def test_shared_arrays_have_bounds() -> None:
+    hazard = only_hazard("past_shared_array", Shape(1, 32), {"y": Out((32,))})
+    message = found_at(hazard, "out_of_bounds", "writes tile[32]")
+    assert "byte 128 of shared tile, which has 128 bytes" in message
+    hazard = only_hazard("past_dynamic_shared", Shape(1, 64, 128), {"y": Out((64,))})
+    message = found_at(hazard, "out_of_bounds", "more threads than room")
+    assert "thread (32, 0, 0)" in message
+    assert "byte 128 of 128 bytes of dynamic shared memory" in message
+
+
+def test_output_read_before_it_was_written() -> None:
+    args = {"y": Out((64,))}
+    message = found_at(
+        only_hazard("reads_own_output", Shape(1, 32), args), "uninitialised", "never written before"
+    )
+    assert "reads output[1] before anything wrote it" in message
+
+
+def test_output_left_unwritten() -> None:
+    args = {"x": torch.ones(2, 500), "y": Out((2, 500)), "n": 1000}
+    report = run("faults.cu:forgets_last", Shape(4, 256), args).report
+    assert report.hazards == ()
+    assert [(u.output, u.elements, u.first) for u in report.unwritten] == [(0, 1, (1, 499))]
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_written_input(mode: Any) -> None:
+    hazard = only_hazard("writes_input", Shape(1, 32), {"x": torch.ones(32), "y": Out((32,))}, mode=mode)
+    assert hazard.hazard == "input_written"
+    assert "x[5]" in hazard.message
+    assert hazard.line == (line_of("faults.cu", "// an input") if mode == "checked" else None)
+
+
+def test_divergent_barrier() -> None:
+    hazard = only_hazard("divergent_barrier", Shape(1, 64), {"y": Out((64,))})
+    message = found_at(hazard, "barrier", "the other half here")
+    assert f"others at the one in line {line_of('faults.cu', 'one half waits here')}" in message
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_lanes_that_never_come(mode: Any) -> None:
+    hazard = only_hazard("missing_lanes", Shape(1, 32), {"y": Out((32,))}, mode=mode)
+    message = found_at(hazard, "warp_sync", "the mask names all 32")
+    assert "mask 0xffffffff, but only lanes 0x0000ffff arrived" in message
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_deadlock_ends_the_run(mode: Any) -> None:
+    args = {"flag": Out((1,), "i32", zero=True), "y": Out((64,))}
+    execution = run("faults.cu:waits_for_itself", Shape(2, 64), args, mode, workers=2)
+    (hazard,) = execution.report.hazards
+    assert hazard.hazard == "barrier"
+    assert "63 threads wait at __syncthreads" in hazard.message
+    assert "1 thread waits for a value that nobody will write" in hazard.message
+    assert f"(line {line_of('faults.cu', 'set only after the barrier')})" in hazard.message
+    assert execution.report.stopped
+    assert execution.outputs == ()
+
+
+def test_grid_barrier_is_not_a_fault_of_the_kernel() -> None:
+    args = {"flag": Out((1,), "i32", zero=True), "y": Out((64,))}
+    with pytest.raises(
+        EmulatorUnsupported, match="cannot run this yet: a block that waits for a later block"
+    ):
+        run("faults.cu:waits_for_later_block", Shape(64, 1), args, workers=1)
+
+
+def test_shuffle_from_outside_the_mask_gives_nan() -> None:
+    (y,) = run("faults.cu:shuffle_outside_mask", Shape(1, 32), {"y": Out((32,))}).outputs
+    assert y.isnan().nonzero().flatten().tolist() == [16, 17, 18, 19]
+    hazard = only_hazard("shuffle_outside_mask", Shape(1, 32), {"y": Out((32,))}, races=True)
+    assert "thread (16, 0, 0) of block (0, 0, 0) reads from lane 20" in found_at(
+        hazard, "warp_sync", "lanes 16 to 19"
+    )
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_failed_assert(mode: Any) -> None:
+    x = torch.zeros(32)
+    x[9] = 2
+    report = run("faults.cu:asserts", Shape(1, 32), {"x": x, "y": Out((32,))}, mode).report
+    assert report.stopped
+    line = line_of("faults.cu", "does not hold for all")
+    assert report.trap == (
+        f"line {line}: assert(x[threadIdx.x] < 1.f) failed in thread (9, 0, 0) of block (0, 0, 0) (asserts)"
+    )
+
+
+def test_races_are_reported_when_asked_for() -> None:
+    args = {"x": torch.ones(256), "out": Out((1,), zero=True), "n": 256}
+    shape = Shape(1, 256, 1024)
+    assert run("reduce.cu:reduce<false>", shape, args).report.hazards == ()
+    assert run("reduce.cu:reduce<true>", shape, args, races=True).report.hazards == ()
+    hazards = run("reduce.cu:reduce<false>", shape, args, races=True).report.hazards
+    assert {h.hazard for h in hazards} == {"race"}
+    assert {h.line for h in hazards} <= {
+        line_of("reduce.cu", "s[t] += s[t + k]"),
+        line_of("reduce.cu", "atomicAdd"),
+    }
+    args = {"x": torch.zeros(512, dtype=torch.int32), "h": Out((4,), "i32", zero=True), "n": 512}
+    hazards = run("faults.cu:racy_histogram", Shape(2, 256), args, races=True).report.hazards
+    assert {(h.hazard, h.line) for h in hazards} == {("race", line_of("faults.cu", "no atomic"))}
+
+
+def test_shared_memory_read_early() -> None:
+    args = {"y": Out((32,))}
+    (y,) = run("faults.cu:reads_shared_early", Shape(1, 32), args).outputs
+    assert y[16:].isnan().all()
+    hazard = only_hazard("reads_shared_early", Shape(1, 32), args, races=True)
+    message = found_at(hazard, "uninitialised", "half of it was never written")
+    assert "byte 64 of shared tile" in message

@@ -305,22 +305,25 @@ def test_close_ends_calls_in_flight(tmp_path: Path) -> None:
     assert all(gone(pid) for pid in (tmp_path / "pids").read_text().split())
 
 
-def test_killed_notebook_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["alone", "copied"])
+def test_killed_notebook_leaves_nothing(tmp_path: Path, kind: str) -> None:
     note = tmp_path / "pids"
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r});"
-        "from workbench.workers import ForkServer, Limits;"
-        f"server = ForkServer(()); server.call('misbehaviour:facts', b'', Limits());"
-        "print(server._server._process.pid, server._server._scratch, flush=True);"
-        f"server.call('misbehaviour:spawn', {str(note).encode()!r}, Limits())"
-    )
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as notebook:
+    script = Path(__file__).with_name("notebook.py")
+    with subprocess.Popen(
+        [sys.executable, str(script), str(note), kind],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as notebook:
         assert notebook.stdout is not None
-        server_pid, scratch = notebook.stdout.readline().split()
-        while not note.exists():
-            time.sleep(0.02)
+        server_pid, scratch, copy = notebook.stdout.readline().split()
+        assert becomes(note.exists)
         notebook.send_signal(signal.SIGKILL)
-    assert gone(server_pid)
+    try:
+        assert gone(server_pid)
+    finally:
+        if int(copy):
+            os.kill(int(copy), signal.SIGKILL)
     assert all(gone(pid) for pid in note.read_text().split())
     assert becomes(lambda: not Path(scratch).exists())
 

@@ -144,6 +144,14 @@ def look_outside_as_grandchild(payload: bytes) -> bytes:
     return subprocess.run(["cat", f"/proc/{int(payload)}/environ"], check=True, capture_output=True).stdout
 
 
+def move_to_parent(_: bytes) -> bytes:
+    """Rename a file out of its folder, as every cache that writes aside first does."""
+    folder = Path("folder")
+    folder.mkdir()
+    (folder / "file").write_bytes(b"moved")
+    return (folder / "file").rename("file").read_bytes()
+
+
 def connect(payload: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", int(payload)), timeout=5) as connection:
         return connection.recv(100)

@@ -207,6 +207,10 @@ def test_no_look_into_the_notebook(server: ForkServer) -> None:
     assert isinstance(result, Raised) and result.type == "CalledProcessError"
 
 
+def test_files_move_between_folders(server: ForkServer) -> None:
+    assert run(server, "move_to_parent") == Returned(payload=b"moved")
+
+
 @pytest.mark.skipif(landlock_version() < 6, reason="this kernel's Landlock cannot stop signals")
 def test_no_signal_to_the_server(server: ForkServer) -> None:
     result = run(server, "kill_server")

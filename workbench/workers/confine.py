@@ -10,16 +10,20 @@ files, UDP. Source: Linux, Documentation/userspace-api/landlock.rst.
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 from functools import cache
 
-CREATE_RULESET, RESTRICT_SELF = 444, 446
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 """System call numbers, the same on every architecture."""
 CREATE_RULESET_VERSION = 1
 PR_SET_NO_NEW_PRIVS = 38
 
 MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
 """A domain must forbid something to exist: making device nodes, which no worker does."""
+REFER = 1 << 13
+"""Moving a file to another folder: every domain forbids it unless a rule allows it (Landlock 2 on)."""
+PATH_BENEATH = 1
 BIND_TCP, CONNECT_TCP = 1, 2
 SCOPE_ABSTRACT_UNIX_SOCKET, SCOPE_SIGNAL = 1, 2
 
@@ -44,7 +48,8 @@ def confine(network: bool) -> None:
     version = landlock_version()
     if version == 0:
         return
-    attributes = struct.pack("=Q", MAKE_CHAR | MAKE_BLOCK)
+    refer = REFER if version >= 2 else 0
+    attributes = struct.pack("=Q", MAKE_CHAR | MAKE_BLOCK | refer)
     if version >= 4:
         attributes += struct.pack("=Q", 0 if network else BIND_TCP | CONNECT_TCP)
     if version >= 6:
@@ -54,12 +59,23 @@ def confine(network: bool) -> None:
     # Without new privileges, so that no set-user-id program leads out of the domain.
     refused = (
         ruleset < 0
+        or (refer and not _allowed_everywhere(libc, ruleset, refer))
         or libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
         or libc.syscall(RESTRICT_SELF, ruleset, 0) != 0
     )
     if refused:
         raise OSError(ctypes.get_errno(), "the kernel refused to confine a worker")
     libc.close(ruleset)
+
+
+def _allowed_everywhere(libc: ctypes.CDLL, ruleset: int, access: int) -> bool:
+    """Add a rule that allows ``access`` below the root folder; False when the kernel refuses."""
+    root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        rule = struct.pack("=Qi", access, root)
+        return bool(libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0) == 0)
+    finally:
+        os.close(root)
 
 
 def _drop_capabilities(unwanted: int) -> None:

@@ -1,0 +1,160 @@
+"""Modelled times of what a kernel is held against: eager PyTorch and torch.compile.
+
+Owns what those two are assumed to launch. Eager: one kernel for each operation the reference calls,
+as seen by eager.py. Compile: pointwise operations and reductions fused, matrix products and the like
+on their own. Both are models, deliberately not slower than what was measured where they are unsure.
+"""
+
+from __future__ import annotations
+
+import math
+
+from workbench.model import Case, Problem, Target, Value
+from workbench.referee.launchtime import Shape, Traffic, launch_time
+from workbench.referee.work import EXTERNAL, FREE, REDUCTIONS, Sized, sized
+
+LIBRARY_EFFICIENCY = 0.88
+"""cuBLAS FP32 reaches 53 of 60 TFLOP/s at 4096 cubed."""
+PERSISTENT = 1024
+"""Row length up to which both eager and Inductor keep the row in registers."""
+SHARED_ROW_BYTES = 48 * 1024
+"""Row up to which eager's softmax keeps it in shared memory."""
+POINTWISE_THREADS = 256
+INDUCTOR_THREADS = 512
+
+
+class EagerOp(Value):
+    """One operation the eager reference dispatches at one case."""
+
+    op: str
+    read_bytes: int
+    written_bytes: int
+    elements: int
+    """Elements of the largest tensor it reads or writes."""
+    row: int = 0
+    """Length of the rows a normalising operation works on; 0 for all other operations."""
+    flops: float = 0.0
+
+
+_ROW_OPS = {"_softmax": (1024, 3), "_log_softmax": (1024, 3), "native_layer_norm": (128, 2)}
+"""Threads a row and reads of the row, for operations that give each row one block."""
+_TWO_PASS = frozenset(
+    [
+        "native_group_norm",
+        "native_batch_norm",
+        "_native_batch_norm_legit",
+        "cudnn_batch_norm",
+        "instance_norm",
+    ]
+)
+
+
+def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
+    """Model eager PyTorch: one pass and one launch an operation."""
+    return sum(_eager_op_us(target, op) + target.launch_us for op in operations)
+
+
+def _eager_op_us(target: Target, op: EagerOp) -> float:
+    unique = float(op.read_bytes + op.written_bytes)
+    name = op.op.split(".")[1]
+    if op.flops or name in EXTERNAL:
+        return library_us(target, unique, op.flops)
+    if name in _ROW_OPS and op.row:
+        threads, reads = _ROW_OPS[name]
+        rows = max(op.elements // op.row, 1)
+        row_bytes = op.read_bytes / rows
+        kept = op.row <= PERSISTENT or (name != "native_layer_norm" and row_bytes <= SHARED_ROW_BYTES)
+        again = 0.0 if kept else (reads - 1) * float(op.read_bytes)
+        warps_a_block = 4 if op.row <= PERSISTENT else 1
+        shape = Shape(blocks=-(-rows // warps_a_block), threads=128 if op.row <= PERSISTENT else threads)
+        return launch_time(target, shape, Traffic(unique, unique + again, 16.0, 4.0)).us
+    again = float(op.read_bytes) if name in _TWO_PASS else 0.0
+    return launch_time(target, _wide(op.elements), Traffic(unique, unique + again, 16.0)).us
+
+
+def _wide(elements: int) -> Shape:
+    """A grid-filling launch of four elements a thread."""
+    return Shape(blocks=max(-(-elements // (4 * POINTWISE_THREADS)), 1), threads=POINTWISE_THREADS)
+
+
+def library_us(target: Target, bytes_moved: float, operations: float) -> float:
+    """Time of a library call at its own roofline, without the launch."""
+    memory = bytes_moved / target.dram_bytes_per_s
+    compute = operations / (LIBRARY_EFFICIENCY * target.fp32_flops_per_s)
+    return max(memory, compute) * 1e6 + target.dram_latency_ns * 1e-3
+
+
+# ------------------------------------------------------------------------------------ torch.compile
+
+
+def compile_us(target: Target, problem: Problem, case: Case) -> float:
+    """Model torch.compile: every connected group of fusible nodes is one kernel, split where it must."""
+    nodes = sized(problem, case)
+    time_us = 0.0
+    for one in nodes:
+        if one.name in EXTERNAL:
+            moved = sum(n for _, _, n in one.inputs) + one.written
+            time_us += library_us(target, float(moved), one.flops) + target.launch_us
+    for group in _groups(nodes):
+        time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
+    return time_us or target.launch_us
+
+
+def _groups(nodes: tuple[Sized, ...]) -> list[list[Sized]]:
+    """Connected components of the graph without external nodes and without the tensor arguments."""
+    fusible = {one.node.name: one for one in nodes if one.name not in EXTERNAL}
+    parent = {name: name for name in fusible}
+
+    def root(name: str) -> str:
+        while parent[name] != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    for name, one in fusible.items():
+        for source, _, _ in one.inputs:
+            if source in fusible:
+                parent[root(name)] = root(source)
+    groups: dict[str, list[Sized]] = {}
+    for name, one in fusible.items():
+        groups.setdefault(root(name), []).append(one)
+    return [group for group in groups.values() if any(one.name not in FREE for one in group)]
+
+
+def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], returned: set[str]) -> float:
+    inside = {one.node.name for one in group}
+    read = {name: n for one in group for name, _, n in one.inputs if name not in inside}
+    used_outside = {name for one in nodes if one.node.name not in inside for name, _, _ in one.inputs}
+    written = sum(one.written for one in group if one.node.name in returned | used_outside)
+    elements = max(
+        max(math.prod(shape) for _, shape, _ in one.inputs) if one.inputs else math.prod(one.output)
+        for one in group
+    )
+    reductions = [one for one in group if one.name in REDUCTIONS]
+    unique = float(sum(read.values()) + written)
+    if not reductions:
+        return launch_time(target, _wide(elements), Traffic(unique, unique, 16.0)).us + target.launch_us
+    rows = max(max(math.prod(one.output) for one in reductions), 1)
+    row = elements // rows
+    again = (
+        0.0 if row <= PERSISTENT else (_passes(group, elements) - 1) * float(max(read.values(), default=0))
+    )
+    split = rows < 2 * target.sm_count and row > 8 * PERSISTENT
+    shape = _wide(elements) if split else Shape(blocks=rows, threads=INDUCTOR_THREADS)
+    launches = 2 if split else 1
+    time = launch_time(target, shape, Traffic(unique, unique + again, 16.0, 2.0))
+    return time.us + launches * target.launch_us
+
+
+def _passes(group: list[Sized], elements: int) -> int:
+    """Times a row that does not fit in registers is read: dependent reductions, and the final store.
+
+    A maximum and the sum of exponentials that needs it share a pass (online softmax).
+    """
+    depth: dict[str, int] = {}
+    for one in group:
+        below = max((depth.get(name, 0) for name, _, _ in one.inputs), default=0)
+        counts = one.name in REDUCTIONS and one.name not in ("amax", "amin", "max", "min")
+        depth[one.node.name] = below + counts
+    stores_rows = any(math.prod(one.output) == elements for one in group if one.name not in FREE)
+    return max(max(depth.values(), default=1), 1) + stores_rows

@@ -1,0 +1,90 @@
+"""Which operations the eager reference dispatches at a declared case, seen without any data.
+
+Owns the watching; what an operation costs is the baselines' business. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from workbench.model import Case, Problem
+from workbench.numerics.dtypes import TORCH
+from workbench.problem.reference import Reference, run
+from workbench.referee.baselines import EagerOp
+from workbench.referee.work import FREE, flops
+
+_ROW_DIM = {"_softmax": 1, "_log_softmax": 1}
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records every operation that makes new memory."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seen: list[EagerOp] = []
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = str(func)
+        base = name.split(".")[1] if "." in name else name
+        made = list(_tensors(result))
+        if made and base not in FREE and not base.startswith(("sym_", "empty", "_local")):
+            self.seen.append(_recorded(name, base, args, list(_tensors((args, kwargs))), made))
+        return result
+
+
+def _recorded(name: str, base: str, args: tuple[Any, ...], read: list[Tensor], made: list[Tensor]) -> EagerOp:
+    distinct = {id(t): t for t in read}.values()
+    shapes = [tuple(t.shape) for t in read]
+    return EagerOp(
+        op=name,
+        read_bytes=sum(t.numel() * t.element_size() for t in distinct),
+        written_bytes=sum(t.numel() * t.element_size() for t in made),
+        elements=max(t.numel() for t in (*read, *made)),
+        row=_row(base, args),
+        flops=flops(base, shapes, tuple(made[0].shape)) if shapes else 0.0,
+    )
+
+
+def _row(base: str, args: tuple[Any, ...]) -> int:
+    if base in _ROW_DIM and len(args) > 1 and args[0].dim():
+        return int(args[0].shape[args[1]])
+    if base == "native_layer_norm":
+        return math.prod(args[1])
+    return 0
+
+
+def _tensors(value: Any) -> Iterable[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _tensors(item)
+
+
+def eager_operations(reference: Reference, problem: Problem, case: Case) -> tuple[EagerOp, ...]:
+    """Run the reference without data at one case; empty where it cannot be run so."""
+    watch = _Watch()
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            tensors = {
+                name: torch.empty_strided(meta.shape, meta.strides, dtype=TORCH[meta.dtype])
+                for name, meta in problem.metas(case).items()
+            }
+            with watch:
+                run(reference.form, tensors)
+    except Exception:  # the person's code, with tensors it was not written for: no baseline then
+        return ()
+    return tuple(watch.seen)

@@ -1,0 +1,60 @@
+"""What a check's outputs must be: the inputs, the float64 oracle, the bounds. Runs in a worker child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workbench.errors import ProblemError
+from workbench.model import Problem
+from workbench.numerics.bounds import OutputBound, bounds
+from workbench.numerics.inputs import draw
+from workbench.numerics.kinds import KINDS
+from workbench.problem.reference import Reference
+from workbench.referee import matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Expectation:
+    """Everything one check needs to know before the kernel runs."""
+
+    tensors: Mapping[str, Tensor]
+    bounds: tuple[OutputBound, ...]
+    note: str
+
+
+def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck) -> Expectation | None:
+    """Draw the inputs and compute what must come out; None when there are no inputs of that kind.
+
+    Without a float64 oracle the reference's own result takes its place, and the note says so.
+    """
+    tensors = _tensors(problem, reference, planned)
+    if tensors is None:
+        return None
+    native = reference.call(tensors)
+    notes = []
+    try:
+        oracle = reference.oracle(tensors)
+    except ProblemError:
+        oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
+        notes.append("no float64 oracle: compared with the reference's own precision")
+    limits = bounds(problem, planned.trial.case.size_map, tensors, oracle, lambda: native)
+    if not all(limit.decisive for limit in limits):
+        notes.append("rounding alone may be as large as the output here")
+    notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]
+    return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)))
+
+
+def _tensors(
+    problem: Problem, reference: Reference, planned: matrix.PlannedCheck
+) -> Mapping[str, Tensor] | None:
+    if planned.inputs == matrix.YOURS:
+        own = reference.own_tensors()
+        if own is None:
+            return None
+        return {name: own[name] for name, _ in planned.trial.plan.arguments}
+    kind = next(kind for kind in KINDS if kind == planned.inputs)
+    return draw(problem, planned.trial.case, kind, planned.seed)

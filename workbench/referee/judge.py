@@ -1,0 +1,272 @@
+"""From a kernel to its evaluation: plan, compile, run, compare, model the time.
+
+The parent side: asks workers and draws conclusions; imports no torch and runs nothing of the kernel.
+Whatever the kernel or its process does is an ``Outcome``; only a broken machine raises.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from workbench.compile import compile_kernel
+from workbench.errors import DeviceError, PlanError
+from workbench.model import (
+    Case,
+    CaseTime,
+    Check,
+    CompileFailed,
+    CompileReport,
+    Counts,
+    Crashed,
+    Evaluation,
+    Kernel,
+    LaunchFailed,
+    Mismatch,
+    Outcome,
+    Passed,
+    PlanFacts,
+    Problem,
+    Stage,
+    Suspect,
+    Target,
+    TimedOut,
+)
+from workbench.plan.facts import facts
+from workbench.plan.parse import parse
+from workbench.plan.steps import Plan
+from workbench.referee import roofline
+from workbench.referee.baselines import EagerOp
+from workbench.referee.options import JudgeOptions
+from workbench.referee.planning import plan_cases, unlike_outputs
+from workbench.referee.protocol import (
+    MESSAGE,
+    CheckDone,
+    CheckStarted,
+    Planned,
+    Trial,
+    TrialReport,
+    TrialRequest,
+)
+from workbench.referee.traffic import Observation
+from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_ready
+
+OnStage = Callable[[Stage], None]
+
+_EAGER: dict[str, dict[str, tuple[EagerOp, ...]]] = {}
+"""Operations of eager references by problem digest and case: the same for every candidate."""
+
+
+def judge(
+    problem: Problem, kernel: Kernel, target: Target, options: JudgeOptions, on_stage: OnStage
+) -> Evaluation:
+    """Judge one kernel on the emulator. Blocking; safe to call from many threads.
+
+    Times are a roofline model for ``target``. Raises ``DeviceError`` when the machine fails.
+    """
+    return _Judgement(problem, kernel, target, options, on_stage).evaluation()
+
+
+@dataclass
+class _Judgement:
+    problem: Problem
+    kernel: Kernel
+    target: Target
+    options: JudgeOptions
+    on_stage: OnStage
+    plans: dict[Case, Plan] = field(default_factory=dict)
+    not_covered: list[Planned] = field(default_factory=list)
+    compiled: CompileReport | None = None
+    started: CheckStarted | None = None
+    done: list[CheckDone] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def evaluation(self) -> Evaluation:
+        """Go through the stages; the first that fails decides."""
+        outcome = self._planned() or self._compiled() or self._ran()
+        passed = isinstance(outcome, Passed)
+        return Evaluation(
+            kernel=self.kernel.digest,
+            device="emulator",
+            target=self.target.name,
+            outcome=outcome,
+            compiled=self.compiled,
+            facts=self._facts(),
+            checks=(*(done.check for done in self.done), *self._uncovered_checks()),
+            counts=self._counts(),
+            times=self._times() if passed else (),
+            seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
+        )
+
+    # -------------------------------------------------------------------------------- plan
+
+    def _planned(self) -> Outcome | None:
+        self.on_stage("compiling")
+        cases = (*self.problem.cases, *self.problem.proofs)
+        with self._clock("plan"):
+            try:
+                program = parse(self.kernel.source)
+            except PlanError as error:
+                return CompileFailed(stage="plan", diagnostics=error.diagnostics)
+            planned = plan_cases(program, self.problem, cases, self.target)
+        for one in planned:
+            if not one.covered:
+                self.not_covered.append(one)
+            elif one.plan is None:
+                return LaunchFailed(case=one.case.label, diagnostics=one.diagnostics)
+            elif told := unlike_outputs(self.problem, one.case, one.plan):
+                return Mismatch(case=one.case.label, message=told)
+            else:
+                self.plans[one.case] = one.plan
+        if not any(case in self.plans for case in self.problem.cases):
+            first = self.not_covered[0]
+            return LaunchFailed(case=first.case.label, diagnostics=first.diagnostics)
+        return None
+
+    def _facts(self) -> tuple[PlanFacts, ...]:
+        return tuple(facts(self.plans[c], c.label) for c in self.problem.cases if c in self.plans)
+
+    def _uncovered_checks(self) -> tuple[Check, ...]:
+        return tuple(
+            Check(case=one.case.label, inputs="", seed=0, covered=False, note=one.diagnostics[0].message)
+            for one in self.not_covered
+        )
+
+    # -------------------------------------------------------------------------------- compile
+
+    def _compiled(self) -> Outcome | None:
+        instances = [i for c in self.problem.cases if c in self.plans for i in self.plans[c].instances]
+        with self._clock("compile"):
+            report = compile_kernel(self.kernel.source, dict.fromkeys(instances), self.target.arch)
+        if isinstance(report, CompileFailed):
+            return report
+        self.compiled = report
+        return None
+
+    # -------------------------------------------------------------------------------- run
+
+    def _ran(self) -> Outcome:
+        self.on_stage("running")
+        trials, own = self._trials()
+        if not trials:
+            return Suspect(
+                message="nothing was checked: the kernel covers no size small enough to run on the emulator"
+            )
+        request = TrialRequest(
+            problem=self.problem,
+            source=self.kernel.source,
+            trials=trials,
+            options=self.options,
+            own_tensors=own,
+            eager=self.problem.digest not in _EAGER,
+        )
+        limits = Limits(
+            wall_s=self.options.wall_s,
+            cpu_s=max(int(2 * self.options.wall_s), 1),
+            memory_bytes=self.options.memory_bytes,
+        )
+        with self._clock("run"):
+            result = torch_ready().call(
+                "workbench.referee.trial:run", request.model_dump_json().encode(), limits, self._heard
+            )
+        match result:
+            case Returned(payload=payload):
+                return self._answered(payload)
+            case Expired(limit_s=limit_s):
+                return TimedOut(case=self._at(), limit_s=limit_s, message=self._during())
+            case Died(message=message, stderr_tail=tail):
+                return Crashed(case=self._at(), message=_joined(message, tail, self._during()))
+            case Raised():
+                return self._raised(result)
+
+    def _trials(self) -> tuple[tuple[Trial, ...], bool]:
+        """Cases to run, and whether the first is also run on the person's own tensors."""
+        cases = [case for case in self.problem.proofs if case in self.plans]
+        if not cases:
+            cases = [c for c in self.problem.cases if c in self.plans and self._elements(c) <= self._most]
+        first = self.problem.cases[0]
+        own = self.problem.own_inputs and first in self.plans
+        if own:
+            cases = [first, *(case for case in cases if case != first)]
+        return tuple(Trial(case=case, plan=self.plans[case]) for case in cases), own
+
+    @property
+    def _most(self) -> int:
+        return self.options.most_elements
+
+    def _elements(self, case: Case) -> int:
+        return sum(meta.numel for meta in self.problem.metas(case).values())
+
+    def _heard(self, message: bytes) -> None:
+        try:
+            said = MESSAGE.validate_json(message)
+        except ValidationError:
+            return  # garbled: the kernel may have written over its process; the answer will show
+        if isinstance(said, CheckStarted):
+            self.started = said
+        else:
+            self.done.append(said)
+
+    def _answered(self, payload: bytes) -> Outcome:
+        try:
+            report = TrialReport.model_validate_json(payload)
+        except ValidationError:
+            return Crashed(case=self._at(), message="the process gave an answer that makes no sense")
+        self.seconds |= dict(report.seconds)
+        if report.eager:
+            _EAGER[self.problem.digest] = {one.case: one.operations for one in report.eager}
+        if isinstance(report.outcome, Passed):
+            labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
+            return report.outcome.model_copy(update={"not_covered": labels})
+        return report.outcome
+
+    def _raised(self, raised: Raised) -> Outcome:
+        """A Python exception in the worker: the machine's fault unless the kernel's code had run."""
+        no_memory = raised.type == "MemoryError" or "allocate memory" in raised.message
+        if raised.type == "DeviceError" or (self.started is None and not no_memory):
+            raise DeviceError(f"{raised.type}: {raised.message}")
+        why = "it ran out of memory" if no_memory else f"{raised.type}: {raised.message}"
+        return Crashed(case=self._at(), message=_joined(why, "", self._during()))
+
+    def _at(self) -> str:
+        return self.started.case if self.started else self.problem.cases[0].label
+
+    def _during(self) -> str:
+        if self.started is None:
+            return "before the first check"
+        return f"during the check on {self.started.inputs} inputs, seed {self.started.seed}"
+
+    # -------------------------------------------------------------------------------- results
+
+    def _counts(self) -> tuple[Counts, ...]:
+        return tuple(done.report.counts for done in self.done if done.report.counts is not None)
+
+    def _times(self) -> tuple[CaseTime, ...]:
+        by_label = {case.label: plan for case, plan in self.plans.items()}
+        seen = [
+            Observation(by_label[done.check.case], done.report.launches, done.report.counts.sites)
+            for done in self.done
+            if done.report.counts is not None
+        ]
+        assert self.compiled is not None
+        declared = {case.label: self.plans[case] for case in self.problem.cases if case in self.plans}
+        eager = _EAGER.get(self.problem.digest, {})
+        return roofline.case_times(self.target, self.problem, declared, self.compiled, seen, eager)
+
+    @contextmanager
+    def _clock(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = time.perf_counter() - started
+
+
+def _joined(message: str, tail: str, during: str) -> str:
+    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
+    said = f" ({last[:200]})" if last and last not in message else ""
+    return f"{message}{said}, {during}"

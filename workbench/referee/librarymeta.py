@@ -1,0 +1,38 @@
+"""What a library call returns, asked of torch's own metadata kernels. Runs in a worker child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from workbench.model import TensorMeta
+from workbench.numerics.dtypes import TORCH, name_of
+from workbench.numerics.running import DTYPES, operator
+
+
+def library_meta(op: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[TensorMeta, ...]:
+    """Metadata of the results of ``aten.op[.overload]``. Raises what torch raises for bad arguments."""
+    try:
+        function = operator(op)
+    except AttributeError:
+        raise ValueError(f"torch has no operation {op}") from None
+    with FakeTensorMode():
+        results = function(*[_fake(a) for a in args], **{k: _fake(v) for k, v in kwargs.items()})
+    listed = [results] if isinstance(results, torch.Tensor) else list(results)
+    return tuple(_meta(result) for result in listed)
+
+
+def _fake(value: object) -> object:
+    if isinstance(value, TensorMeta):
+        return torch.empty_strided(value.shape, value.strides, dtype=TORCH[value.dtype])
+    if isinstance(value, (list, tuple)):
+        return [_fake(v) for v in value]
+    return DTYPES.get(value, value) if isinstance(value, str) else value
+
+
+def _meta(result: object) -> TensorMeta:
+    if not isinstance(result, torch.Tensor):
+        raise ValueError(f"it returns {type(result).__name__}, and a plan knows tensors only")
+    return TensorMeta(dtype=name_of(result.dtype), shape=tuple(result.shape), strides=tuple(result.stride()))

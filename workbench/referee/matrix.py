@@ -1,0 +1,71 @@
+"""Which checks a kernel has to pass, in which order. Pure.
+
+Every case is tried once on ordinary values with every access looked at; one typical case meets all
+other kinds of input. Every check has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.emulator.values import Mode
+from workbench.referee.options import JudgeOptions
+from workbench.referee.protocol import Trial
+
+YOURS = "yours"
+TYPICAL_ELEMENTS = 2**17
+"""The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
+
+
+@dataclass(frozen=True)
+class PlannedCheck:
+    """One check to come."""
+
+    trial: Trial
+    inputs: str
+    """An ``InputKind`` or ``yours``."""
+    seed: int
+    mode: Mode
+    races: bool = False
+    repeat: bool = False
+    """Run twice, with the threads in opposite order, and compare bit by bit."""
+
+
+def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool) -> tuple[PlannedCheck, ...]:
+    """List the checks: the typical case first, so that most wrong kernels fail at once."""
+    if not trials:
+        return ()
+    typical = typical_trial(trials)
+    others = sorted((t for t in trials if t is not typical), key=elements)
+    planned = []
+    for trial in (typical, *others):
+        races = options.races and elements(trial) <= options.traced_elements
+        planned.append(PlannedCheck(trial, "normal", 0, "checked", races=races))
+    planned.append(PlannedCheck(typical, "normal", 0, "plain", repeat=True))
+    planned += [PlannedCheck(typical, kind, 0, "plain") for kind in options.kinds if kind != "normal"]
+    if own_tensors:
+        planned.append(PlannedCheck(trials[0], YOURS, 0, "plain"))
+    first = 1000 * options.seed + 1
+    return tuple(
+        PlannedCheck(p.trial, p.inputs, first + turn, p.mode, p.races, p.repeat)
+        for turn, p in enumerate(planned)
+    )
+
+
+def typical_trial(trials: Sequence[Trial]) -> Trial:
+    """The largest case that is still quick; of several rows where there is one."""
+    quick = [t for t in trials if elements(t) <= TYPICAL_ELEMENTS] or [min(trials, key=elements)]
+    return max(quick, key=lambda t: (_rows(t) > 1, elements(t)))
+
+
+def elements(trial: Trial) -> int:
+    """Elements of all arguments together."""
+    return sum(meta.numel for _, meta in trial.plan.arguments)
+
+
+def _rows(trial: Trial) -> int:
+    """Rows of the first argument, as an input of special values sees them."""
+    shape = trial.plan.arguments[0][1].shape if trial.plan.arguments else ()
+    return math.prod(shape[:-1]) if shape else 1

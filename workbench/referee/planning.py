@@ -1,0 +1,78 @@
+"""Interprets a candidate's plan at every case; in a worker when it calls the library.
+
+Owns the choice of process. The interpretation itself is the plan package's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import ValidationError
+
+from workbench.errors import DeviceError, NotCovered, PlanError
+from workbench.model import Case, Problem, Target, TensorMeta, size_of
+from workbench.plan.interpret import LibraryMeta, interpret, refuse_library
+from workbench.plan.parse import Program, parse
+from workbench.plan.steps import Plan
+from workbench.referee.protocol import PlanAnswer, Planned, PlanRequest
+from workbench.workers import Limits, Returned, torch_ready
+
+LIMITS = Limits(wall_s=60.0, cpu_s=60)
+
+
+def plan_cases(
+    program: Program, problem: Problem, cases: Sequence[Case], target: Target
+) -> tuple[Planned, ...]:
+    """Interpret the plan at every case. Raises ``DeviceError`` when the worker cannot say."""
+    if not program.uses_library:
+        return tuple(_planned(program, case, problem.metas(case), target, refuse_library) for case in cases)
+    request = PlanRequest(
+        source=program.source,
+        cases=tuple((case, tuple(problem.metas(case).items())) for case in cases),
+        target=target,
+    )
+    payload = request.model_dump_json().encode()
+    result = torch_ready().call("workbench.referee.planning:interpret_in_child", payload, LIMITS)
+    if isinstance(result, Returned):
+        try:
+            return PlanAnswer.model_validate_json(result.payload).planned
+        except ValidationError:
+            pass
+    raise DeviceError(f"the plan's library calls could not be interpreted: {result}")
+
+
+def interpret_in_child(payload: bytes) -> bytes:
+    """Worker function: a ``PlanRequest`` in, a ``PlanAnswer`` out."""
+    from workbench.referee.librarymeta import library_meta
+
+    request = PlanRequest.model_validate_json(payload)
+    program = parse(request.source)
+    planned = tuple(
+        _planned(program, case, dict(metas), request.target, library_meta) for case, metas in request.cases
+    )
+    return PlanAnswer(planned=planned).model_dump_json().encode()
+
+
+def _planned(
+    program: Program, case: Case, metas: Mapping[str, TensorMeta], target: Target, library: LibraryMeta
+) -> Planned:
+    try:
+        return Planned(case=case, plan=interpret(program, metas, target, library))
+    except NotCovered as turned_away:
+        return Planned(case=case, covered=False, diagnostics=turned_away.diagnostics)
+    except PlanError as error:
+        return Planned(case=case, diagnostics=error.diagnostics)
+
+
+def unlike_outputs(problem: Problem, case: Case, plan: Plan) -> str:
+    """Say how the plan's outputs differ from the reference's in number, type or shape; empty if not."""
+    sizes = case.size_map
+    if len(plan.outputs) != len(problem.outputs):
+        return f"the plan returns {len(plan.outputs)} tensors, the reference {len(problem.outputs)}"
+    for number, (name, spec) in enumerate(zip(plan.outputs, problem.outputs, strict=True)):
+        meta, shape = plan.meta_of(name), tuple(size_of(d, sizes) for d in spec.dims)
+        if meta.dtype != spec.dtype:
+            return f"output {number} is {meta.dtype}, the reference returns {spec.dtype}"
+        if meta.shape != shape:
+            return f"output {number} has shape {meta.shape}, the reference returns {shape}"
+    return ""

@@ -1,0 +1,100 @@
+"""What the judge and the process that runs a kernel say to each other; JSON, never pickles.
+
+Owns the messages. The child's words are data from an untrusted process: they are validated, and a
+malformed answer becomes a verdict rather than an exception.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from workbench.emulator.values import RunReport
+from workbench.model import Case, Check, Diagnostic, Outcome, Problem, Target, TensorMeta, Value
+from workbench.plan.steps import Plan
+from workbench.referee.baselines import EagerOp
+from workbench.referee.options import JudgeOptions
+
+
+class Trial(Value):
+    """A case the kernel claims to handle, with its plan."""
+
+    case: Case
+    plan: Plan
+
+
+class TrialRequest(Value):
+    """Parent to child: check this kernel at these cases."""
+
+    problem: Problem
+    source: str
+    trials: tuple[Trial, ...]
+    options: JudgeOptions
+    own_tensors: bool = False
+    """True when the first trial is also run on the person's own tensors."""
+    eager: bool = False
+    """True when the operations of the eager reference are wanted as well."""
+
+
+class CheckStarted(Value):
+    """Child to parent, so that a crash or a hang has a name."""
+
+    kind: Literal["started"] = "started"
+    case: str
+    inputs: str
+    seed: int
+
+
+class CheckDone(Value):
+    """Child to parent: one check's numbers and what the run did."""
+
+    kind: Literal["done"] = "done"
+    check: Check
+    report: RunReport
+
+
+Message = Annotated[CheckStarted | CheckDone, Field(discriminator="kind")]
+MESSAGE: TypeAdapter[CheckStarted | CheckDone] = TypeAdapter(Message)
+
+
+class EagerCase(Value):
+    """What the eager reference dispatches at one declared case."""
+
+    case: str
+    operations: tuple[EagerOp, ...]
+
+
+class TrialReport(Value):
+    """Child to parent, last: the verdict on the run."""
+
+    outcome: Outcome
+    eager: tuple[EagerCase, ...] = ()
+    seconds: tuple[tuple[str, float], ...] = ()
+
+
+# ------------------------------------------------------------------------------------ plans
+
+
+class PlanRequest(Value):
+    """Parent to child: interpret a plan that calls the library, which only torch knows the results of."""
+
+    source: str
+    cases: tuple[tuple[Case, tuple[tuple[str, TensorMeta], ...]], ...]
+    target: Target
+
+
+class Planned(Value):
+    """One case's plan, or why there is none."""
+
+    case: Case
+    plan: Plan | None = None
+    covered: bool = True
+    """False when a ``require`` turned the case away."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class PlanAnswer(Value):
+    """Child to parent: every case in the order asked."""
+
+    planned: tuple[Planned, ...]

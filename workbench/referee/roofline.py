@@ -1,0 +1,185 @@
+"""The model of time of a whole plan at its declared cases, with its baselines and its floor.
+
+Owns ``CaseTime`` values of source ``model``. Pure: plans, resources and counts in, times out.
+See docs/notes/2026-11-21-model-of-time.md for what it is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, Target
+from workbench.plan.facts import facts
+from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
+from workbench.referee.baselines import EagerOp, compile_us, eager_us, library_us
+from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
+from workbench.referee.traffic import Observation, traffic_of
+from workbench.referee.work import FREE, base_name, flops, least_flops
+
+EAGER, COMPILE = "eager (model)", "compile (model)"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Time of one step of the plan, launch included."""
+
+    us: float
+    launch_us: float
+    bound: Bound
+    told: str
+
+
+def case_times(
+    target: Target,
+    problem: Problem,
+    plans: Mapping[str, Plan],
+    compiled: CompileReport,
+    seen: Sequence[Observation],
+    eager: Mapping[str, tuple[EagerOp, ...]],
+) -> tuple[CaseTime, ...]:
+    """Model every declared case that has a plan; ``plans`` and ``eager`` are keyed by its label."""
+    return tuple(
+        case_time(target, problem, case, plans[case.label], compiled, seen, eager.get(case.label, ()))
+        for case in problem.cases
+        if case.label in plans
+    )
+
+
+def case_time(
+    target: Target,
+    problem: Problem,
+    case: Case,
+    plan: Plan,
+    compiled: CompileReport,
+    seen: Sequence[Observation],
+    eager: tuple[EagerOp, ...] = (),
+) -> CaseTime:
+    """Model one declared case."""
+    known = facts(plan, case.label)
+    needed = least_flops(problem, case)
+    parts = list(_parts(target, plan, compiled, seen, needed)) or [_Part(0.0, 0.0, "launch", "nothing")]
+    total = sum(part.us for part in parts)
+    floor = floor_us(target, known.bytes_min, needed)
+    baselines = [(COMPILE, compile_us(target, problem, case))]
+    if eager:
+        baselines.insert(0, (EAGER, eager_us(target, eager)))
+    return CaseTime(
+        case=case.label,
+        source="model",
+        time_us=max(total, target.launch_us),
+        baselines=tuple(baselines),
+        floor_us=min(floor, max(total, target.launch_us)),
+        bound=_bound(parts),
+        note="; ".join(dict.fromkeys(part.told for part in parts)),
+    )
+
+
+def floor_us(target: Target, bytes_min: int, operations: float) -> float:
+    """Speed of light: least bytes at copy bandwidth or least operations at peak, and one launch."""
+    memory, compute = bytes_min / target.dram_bytes_per_s, operations / target.fp32_flops_per_s
+    return max(memory, compute) * 1e6 + target.launch_us
+
+
+def _bound(parts: Sequence[_Part]) -> Bound:
+    if sum(p.launch_us for p in parts) > 0.5 * sum(p.us for p in parts):
+        return "launch"
+    return max(parts, key=lambda part: part.us).bound
+
+
+# ------------------------------------------------------------------------------------ steps
+
+
+def _parts(
+    target: Target, plan: Plan, compiled: CompileReport, seen: Sequence[Observation], needed: float
+) -> Iterator[_Part]:
+    library_flops = sum(_library_flops(plan, step) for step in plan.steps if isinstance(step, Library))
+    left = max(needed - library_flops, 0.0)
+    shares = _shares(plan, seen)
+    for step in plan.steps:
+        match step:
+            case Allocate(zero=True, meta=meta):
+                us = meta.nbytes / target.dram_bytes_per_s * 1e6 + target.launch_us
+                yield _Part(us, target.launch_us, "memory", f"clears {_bytes(meta.nbytes)}")
+            case Library() if base_name(step.op) not in FREE:
+                us = library_us(target, _library_bytes(plan, step), _library_flops(plan, step))
+                yield _Part(us + target.launch_us, target.launch_us, "library", f"library {step.op}")
+            case Launch():
+                share = shares.get(step, 0.0)
+                yield _launch_part(target, plan, step, _resources(compiled, step), seen, left * share)
+            case _:
+                pass
+
+
+def _shares(plan: Plan, seen: Sequence[Observation]) -> dict[Launch, float]:
+    """Each launch's share of the arithmetic no library call does: by requested bytes."""
+    requested = {launch: traffic_of(plan, launch, seen)[0].requested for launch in plan.launches}
+    total = sum(requested.values())
+    return {launch: n / total for launch, n in requested.items()} if total else {}
+
+
+def _launch_part(
+    target: Target,
+    plan: Plan,
+    launch: Launch,
+    resources: Resources | None,
+    seen: Sequence[Observation],
+    operations: float,
+) -> _Part:
+    traffic, counted = traffic_of(plan, launch, seen)
+    traffic = Traffic(traffic.unique, traffic.requested, traffic.width, traffic.barriers, operations)
+    registers = resources.registers if resources else 32
+    static = resources.shared_bytes if resources else 0
+    shape = Shape(
+        blocks=math.prod(launch.grid),
+        threads=math.prod(launch.block),
+        registers=registers,
+        shared_bytes=static + launch.shared_bytes,
+    )
+    time = launch_time(target, shape, traffic)
+    told = _told(launch, shape, traffic, time, counted)
+    return _Part(time.us + target.launch_us, target.launch_us, time.bound, told)
+
+
+def _told(launch: Launch, shape: Shape, traffic: Traffic, time: LaunchTime, counted: bool) -> str:
+    again = traffic.requested / max(traffic.unique, 1.0)
+    reads = f", asks for each {again:.2g} times" if again > 1.05 else ""
+    source = "" if counted else " (accesses assumed ideal: this kernel ran at no counted size)"
+    return (
+        f"{launch.kernel}: {shape.blocks} blocks of {shape.threads}, {time.resident} an SM, "
+        f"{traffic.width:.3g} bytes a request, {_bytes(traffic.unique)}{reads}{source}"
+    )
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} bytes"
+
+
+def _resources(compiled: CompileReport, launch: Launch) -> Resources | None:
+    for one in compiled.kernels:
+        if one.kernel == launch.kernel and one.consts == launch.consts:
+            return one
+    return None
+
+
+def _buffers(args: Sequence[LibraryArg]) -> Iterator[str]:
+    for arg in args:
+        if isinstance(arg, BufferArg):
+            yield arg.buffer
+        elif isinstance(arg, tuple):
+            yield from _buffers(arg)
+
+
+def _library_bytes(plan: Plan, step: Library) -> float:
+    values = (*step.args, *(value for _, value in step.kwargs))
+    read = sum(plan.meta_of(name).nbytes for name in dict.fromkeys(_buffers(values)))
+    return float(read + sum(meta.nbytes for meta in step.metas))
+
+
+def _library_flops(plan: Plan, step: Library) -> float:
+    inputs = [plan.meta_of(name).shape for name in _buffers(step.args)]
+    return flops(base_name(step.op), inputs, step.metas[0].shape) if inputs else 0.0

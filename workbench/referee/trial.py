@@ -1,0 +1,247 @@
+"""Runs a candidate on the emulator, check after check, and says what came of it.
+
+The child side of the judge: everything here happens in a disposable process with limits. Stops at the
+first failing check, which it reports in full. Owns the order of the questions asked of one run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from workbench.emulator.buffers import bits
+from workbench.emulator.build import build
+from workbench.emulator.execute import Execution, execute
+from workbench.emulator.values import Consts, Mode, Module, Options
+from workbench.errors import EmulatorBuildError, EmulatorLaunchError, EmulatorUnsupported
+from workbench.model import (
+    Check,
+    CompileFailed,
+    Crashed,
+    Difference,
+    LaunchFailed,
+    Mismatch,
+    Outcome,
+    Passed,
+    Suspect,
+)
+from workbench.numerics.bounds import OutputBound
+from workbench.numerics.compare import compare
+from workbench.problem.reference import Reference
+from workbench.referee import matrix
+from workbench.referee.eager import eager_operations
+from workbench.referee.expectation import Expectation, expect
+from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
+
+BUILDERS = 2
+"""g++ processes at once."""
+
+Send = Callable[[bytes], None]
+T = TypeVar("T")
+
+
+def run(payload: bytes, send: Send) -> bytes:
+    """Worker function: a ``TrialRequest`` in, messages on the way, a ``TrialReport`` out."""
+    torch.set_num_threads(1)
+    request = TrialRequest.model_validate_json(payload)
+    with ThreadPoolExecutor(BUILDERS) as builders:
+        trials = _Trials(request, send, _Builds(request, builders))
+        outcome = trials.outcome()
+    eager = trials.eager() if request.eager and isinstance(outcome, Passed) else ()
+    report = TrialReport(outcome=outcome, eager=eager, seconds=tuple(trials.seconds.items()))
+    return report.model_dump_json().encode()
+
+
+class _Builds:
+    """Modules under construction: one shared library for each set of consts and mode, built once."""
+
+    def __init__(self, request: TrialRequest, builders: ThreadPoolExecutor) -> None:
+        self._source = request.source
+        self._builders = builders
+        self._kernels: dict[Consts, dict[str, None]] = {}
+        for trial in request.trials:
+            for kernel, consts in trial.plan.instances:
+                self._kernels.setdefault(consts, {})[kernel] = None
+        self._begun: dict[tuple[Consts, Mode], Future[Module]] = {}
+
+    def begin(self, planned: matrix.PlannedCheck) -> None:
+        """Start building what a check needs, unless that is under way."""
+        for _, consts in planned.trial.plan.instances:
+            key = (consts, planned.mode)
+            if key not in self._begun:
+                instances = [(kernel, consts) for kernel in self._kernels[consts]]
+                self._begun[key] = self._builders.submit(build, self._source, instances, planned.mode)
+
+    def module(self, planned: matrix.PlannedCheck) -> Module:
+        """Wait for what a check needs. Raises what the build raised."""
+        self.begin(planned)
+        wanted = dict.fromkeys(consts for _, consts in planned.trial.plan.instances)
+        parts = [self._begun[consts, planned.mode].result() for consts in wanted]
+        return Module(
+            mode=planned.mode,
+            binaries=tuple(binary for part in parts for binary in part.binaries),
+            seconds=sum(part.seconds for part in parts),
+            cached=all(part.cached for part in parts),
+        )
+
+    def cancel(self) -> None:
+        """Drop what has not begun: a check failed."""
+        for future in self._begun.values():
+            future.cancel()
+
+
+@dataclass
+class _Trials:
+    request: TrialRequest
+    send: Send
+    builds: _Builds
+    seconds: dict[str, float] = field(default_factory=lambda: {"build": 0.0, "oracle": 0.0, "emulate": 0.0})
+    deterministic: bool = True
+
+    def __post_init__(self) -> None:
+        self.reference = Reference(self.request.problem)
+
+    def outcome(self) -> Outcome:
+        """Run checks until one fails."""
+        request = self.request
+        checks = matrix.checks_of(request.trials, request.options, request.own_tensors)
+        for planned in checks:
+            self.builds.begin(planned)
+        for planned in checks:
+            failed = self._checked(planned)
+            if failed is not None:
+                self.builds.cancel()
+                return failed
+        return Passed(deterministic=self.deterministic)
+
+    def eager(self) -> tuple[EagerCase, ...]:
+        """Operations of the reference at every declared case."""
+        problem = self.request.problem
+        return tuple(
+            EagerCase(case=c.label, operations=eager_operations(self.reference, problem, c))
+            for c in problem.cases
+        )
+
+    def _checked(self, planned: matrix.PlannedCheck) -> Outcome | None:
+        case = planned.trial.case.label
+        self._tell(CheckStarted(case=case, inputs=planned.inputs, seed=planned.seed))
+        try:
+            module = self._timed("build", lambda: self.builds.module(planned))
+            expected = self._timed("oracle", lambda: expect(self.request.problem, self.reference, planned))
+            if expected is None:
+                return None
+            execution = self._execute(planned, module, expected)
+            return self._judged(planned, module, expected, execution)
+        except EmulatorBuildError as error:
+            return CompileFailed(stage="emulator", diagnostics=error.diagnostics)
+        except EmulatorLaunchError as error:
+            return LaunchFailed(case=case, diagnostics=error.diagnostics)
+        except EmulatorUnsupported as error:
+            return Suspect(message=f"nothing was checked: {error}")
+
+    def _execute(
+        self, planned: matrix.PlannedCheck, module: Module, expected: Expectation, reverse: bool = False
+    ) -> Execution:
+        options = Options(case=planned.trial.case.label, races=planned.races, reverse=reverse)
+        return self._timed("emulate", lambda: execute(planned.trial.plan, module, expected.tensors, options))
+
+    def _judged(
+        self, planned: matrix.PlannedCheck, module: Module, expected: Expectation, execution: Execution
+    ) -> Outcome | None:
+        """Judge one run; with ``repeat`` a second one too, whose order of threads is the opposite."""
+        differences = _differences(execution, expected.bounds)
+        self._report(planned, expected, execution, differences)
+        failed = verdict(planned, execution, differences)
+        if failed is not None or not planned.repeat:
+            return failed
+        again = self._execute(planned, module, expected, reverse=True)
+        if _same_bits(execution.outputs, again.outputs):
+            return None
+        self.deterministic = False
+        differences = _differences(again, expected.bounds)
+        self._report(planned, expected, again, differences, "threads in reverse order")
+        return verdict(planned, again, differences)
+
+    def _report(
+        self,
+        planned: matrix.PlannedCheck,
+        expected: Expectation,
+        execution: Execution,
+        differences: tuple[Difference, ...],
+        note: str = "",
+    ) -> None:
+        check = Check(
+            case=planned.trial.case.label,
+            inputs=planned.inputs,
+            seed=planned.seed,
+            differences=differences,
+            note="; ".join(filter(None, (note, expected.note))),
+        )
+        self._tell(CheckDone(check=check, report=execution.report))
+
+    def _tell(self, message: CheckStarted | CheckDone) -> None:
+        self.send(message.model_dump_json().encode())
+
+    def _timed(self, stage: str, work: Callable[[], T]) -> T:
+        started = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds[stage] += time.perf_counter() - started
+
+
+# ------------------------------------------------------------------------------------ one run
+
+
+def verdict(
+    planned: matrix.PlannedCheck, execution: Execution, differences: Iterable[Difference]
+) -> Outcome | None:
+    """What one run proves against the kernel; None when nothing.
+
+    Undefined behaviour comes before wrong numbers: it is the cause, they are the effect.
+    """
+    case, report = planned.trial.case.label, execution.report
+    if report.hazards:
+        return report.hazards[0]
+    if report.trap is not None:
+        return Crashed(case=case, message=report.trap)
+    if report.stopped:
+        return Crashed(case=case, message="the kernel stopped before its end")
+    for missing in report.unwritten:
+        which = f"output {missing.output}" if len(execution.outputs) > 1 else "the output"
+        message = f"{missing.elements} elements of {which} are never written, the first at {missing.first}"
+        return Mismatch(case=case, message=message)
+    wrong = [d for d in differences if d.max_ratio > 1]
+    if wrong:
+        return Mismatch(case=case, message=_told(planned, max(wrong, key=lambda d: d.max_ratio)))
+    return None
+
+
+def _differences(execution: Execution, limits: tuple[OutputBound, ...]) -> tuple[Difference, ...]:
+    return tuple(
+        compare(got, limit, number)
+        for number, (got, limit) in enumerate(zip(execution.outputs, limits, strict=False))
+    )
+
+
+def _told(planned: matrix.PlannedCheck, difference: Difference) -> str:
+    worst = difference.worst[0]
+    where = f"output {difference.output}: " if difference.output else ""
+    share = f"{difference.wrong_fraction:.0%}" if difference.wrong_fraction >= 0.01 else "under 1%"
+    times = "" if difference.max_ratio > 1e30 else f", {difference.max_ratio:.3g} times the error allowed"
+    return (
+        f"{where}{share} of the elements are wrong on {planned.inputs} inputs ({difference.pattern}); "
+        f"at {worst.index} expected {worst.expected:.6g}, got {worst.got:.6g}{times}"
+    )
+
+
+def _same_bits(left: tuple[Tensor, ...], right: tuple[Tensor, ...]) -> bool:
+    return len(left) == len(right) and all(
+        torch.equal(bits(a), bits(b)) for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,128 @@
+"""Bytes and floating-point operations of ATen operations, from shapes alone. No torch.
+
+Owns the list of operations that are library calls of their own (matrix products, convolutions,
+sorting, ...), and the least work a problem's graph demands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model import DTYPE_BYTES, Arg, Case, OpNode, OutputSpec, Problem, Ref, size_of
+
+Shape = tuple[int, ...]
+
+_FREE = """
+view _unsafe_view reshape permute transpose t expand select slice unsqueeze squeeze alias detach clone
+split split_with_sizes unbind chunk narrow diagonal as_strided full full_like zeros zeros_like ones
+ones_like arange scalar_tensor empty lift_fresh_copy convert_element_type
+"""
+_REDUCTIONS = "sum mean amax amin max min argmax argmin prod any all var std var_mean std_mean logsumexp"
+_EXTERNAL = """
+mm bmm addmm baddbmm matmul mv dot linear convolution conv2d conv1d conv3d sort topk kthvalue cumsum
+cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
+upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
+_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
+"""
+FREE = frozenset(_FREE.split())
+REDUCTIONS = frozenset(_REDUCTIONS.split())
+EXTERNAL = frozenset(_EXTERNAL.split())
+_LINEAR = FREE | frozenset(("mul", "div", "neg", "add", "sub"))
+
+
+def base_name(op: str) -> str:
+    """``aten.sum.dim_IntList`` -> ``sum``."""
+    return op.split(".")[1] if "." in op else op
+
+
+def flops(name: str, inputs: Sequence[Shape], output: Shape) -> float:
+    """Operations of a matrix product or convolution (a multiply-add is two); 0 for anything else."""
+    results = math.prod(output)
+    match name:
+        case "mm" | "bmm" | "matmul" | "mv" | "dot" | "linear":
+            return 2.0 * results * inputs[0][-1]
+        case "addmm" | "baddbmm":
+            return 2.0 * results * inputs[1][-1]
+        case "convolution" | "conv1d" | "conv2d" | "conv3d":
+            return 2.0 * results * math.prod(inputs[1][1:])
+        case _:
+            return 0.0
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A graph node with its sizes at one case."""
+
+    node: OpNode
+    name: str
+    inputs: tuple[tuple[str, Shape, int], ...]
+    """Referred result, its shape and bytes."""
+    output: Shape
+    written: int
+    """Bytes of all results."""
+
+    @property
+    def flops(self) -> float:
+        """Operations of this node."""
+        return flops(self.name, [shape for _, shape, _ in self.inputs], self.output)
+
+
+def sized(problem: Problem, case: Case) -> tuple[Sized, ...]:
+    """Every node of the graph with the sizes of one case."""
+    sizes = case.size_map
+    known: dict[str, tuple[tuple[Shape, int], ...]] = {
+        name: ((meta.shape, meta.nbytes),) for name, meta in problem.metas(case).items()
+    }
+    result = []
+    for node in problem.graph.nodes:
+        outs = tuple(_out(spec, sizes) for spec in node.outs)
+        inputs = tuple((ref.ref, *known[ref.ref][ref.item or 0]) for ref in references(node))
+        known[node.name] = outs
+        written = sum(n for _, n in outs)
+        result.append(Sized(node, base_name(node.op), inputs, outs[0][0], written))
+    return tuple(result)
+
+
+def _out(spec: OutputSpec, sizes: Mapping[str, int]) -> tuple[Shape, int]:
+    shape = tuple(size_of(d, sizes) for d in spec.dims)
+    return shape, math.prod(shape) * DTYPE_BYTES[spec.dtype]
+
+
+def references(node: OpNode) -> tuple[Ref, ...]:
+    """Every result or tensor a node reads, each once."""
+    found: dict[Ref, None] = {}
+
+    def collect(arg: Arg) -> None:
+        if isinstance(arg, Ref):
+            found[arg] = None
+        elif isinstance(arg, tuple):
+            for item in arg:
+                collect(item)
+
+    for arg in (*node.args, *(value for _, value in node.kwargs)):
+        collect(arg)
+    return tuple(found)
+
+
+def least_flops(problem: Problem, case: Case) -> float:
+    """Operations no honest kernel can avoid: products that are only summed up may be rewritten away."""
+    nodes = sized(problem, case)
+    readers: dict[str, list[Sized]] = {}
+    for one in nodes:
+        for name, _, _ in one.inputs:
+            readers.setdefault(name, []).append(one)
+    returned = {ref.ref for ref in problem.graph.outputs}
+    return sum(one.flops for one in nodes if one.flops and not _only_summed(one.node.name, readers, returned))
+
+
+def _only_summed(name: str, readers: Mapping[str, list[Sized]], returned: set[str]) -> bool:
+    if name in returned or not readers.get(name):
+        return False
+    for reader in readers[name]:
+        if reader.name in ("sum", "mean"):
+            continue
+        if reader.name not in _LINEAR or not _only_summed(reader.node.name, readers, returned):
+            return False
+    return True

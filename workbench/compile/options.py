@@ -15,6 +15,12 @@ SHIM = Path(__file__).parent / "shim"
 PRELUDE = "workbench_prelude.h"
 STD = "c++17"
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl", "cuda-core")
+HEADERS = {
+    "nvidia-cuda-runtime": "cuda_runtime.h",
+    "nvidia-cuda-crt": "crt/mma.h",
+    "nvidia-cuda-cccl": "cub/cub.cuh",
+}
+"""A header of each wheel that tells where its include folder is."""
 
 
 @cache
@@ -33,13 +39,17 @@ def nvrtc_version() -> str:
 
 @cache
 def include_folders() -> tuple[str, ...]:
-    """Shim first, then the CUDA headers and CCCL of the wheels. Raises ``DeviceError``."""
+    """Shim first, then the headers of each wheel, which may be installed apart. Raises ``DeviceError``."""
     package_versions()
-    for file in metadata.files("nvidia-cuda-runtime") or ():
-        if file.name == "cuda_runtime.h":
-            include = Path(str(file.locate())).parent
-            return (str(SHIM), str(include), str(include / "cccl"))
-    raise DeviceError("nvidia-cuda-runtime has no cuda_runtime.h; reinstall it")
+    folders = [_folder_of(package, header) for package, header in HEADERS.items()]
+    return (str(SHIM), *dict.fromkeys(folders))
+
+
+def _folder_of(package: str, header: str) -> str:
+    for file in metadata.files(package) or ():
+        if file.as_posix().endswith(f"/{header}"):
+            return str(file.locate()).removesuffix(f"/{header}")
+    raise DeviceError(f"package {package} has no {header}; reinstall it")
 
 
 @cache

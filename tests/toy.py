@@ -100,13 +100,13 @@ class ToyDevice:
         self.parallel = parallel
         self.most_at_once = 0
         self.judged: list[str] = []
-        self._busy = 0
+        self.busy = 0
         self._delay_s = delay_s
         self._broken = broken
 
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
-        self._busy += 1
-        self.most_at_once = max(self.most_at_once, self._busy)
+        self.busy += 1
+        self.most_at_once = max(self.most_at_once, self.busy)
         try:
             on_stage("compiling")
             await asyncio.sleep(self._delay_s(kernel))
@@ -116,7 +116,7 @@ class ToyDevice:
             self.judged.append(kernel.source)
             return evaluation(kernel.source)
         finally:
-            self._busy -= 1
+            self.busy -= 1
 
     async def close(self) -> None:
         pass

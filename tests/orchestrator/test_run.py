@@ -12,6 +12,7 @@ from toy import ToyDevice, chance, opened
 from workbench.agents.base import Team
 from workbench.agents.scripted import Faults, Script, scripted_team, with_faults
 from workbench.devices.base import OnStage
+from workbench.devices.null import NullDevice
 from workbench.errors import SessionError
 from workbench.events import BranchApproved, Event, HintGiven, RoundsRequested, SearchStopped
 from workbench.model import BranchId, Evaluation, Kernel, Problem
@@ -63,11 +64,11 @@ def play(
     folder: Path, story: Callable[[Session, asyncio.Task[None]], Coroutine[None, None, None]], **how: object
 ) -> Tree:
     """A session in which a person acts while the search runs."""
-    linger = bool(how.pop("linger", False))
+    given = {name: how.pop(name) for name in ("linger", "clock") if name in how}
     team, device = how.pop("team", scripted_team(FINE)), how.pop("device", ToyDevice())
 
     async def both(session: Session) -> None:
-        task = asyncio.create_task(run(session, team, device, linger=linger))  # type: ignore[arg-type]
+        task = asyncio.create_task(run(session, team, device, **given))  # type: ignore[arg-type]
         await story(session, task)
         await asyncio.wait_for(task, timeout=30)
 
@@ -130,6 +131,14 @@ def test_equal_kernels_are_judged_once(tmp_path: Path) -> None:
     toy = ToyDevice()
     search(tmp_path, scripted_team(Script(kernels=("// us 50",) * 6)), toy)
     assert toy.judged == ["// us 50"]
+
+
+def test_a_session_on_the_null_device(tmp_path: Path) -> None:
+    script = Script(kernels=tuple(f"// null: passed {90 - 5 * i}" for i in range(12)))
+    with Session.create(tmp_path, opened()) as session:
+        asyncio.run(run(session, scripted_team(script), NullDevice()))
+        assert session.tree.best() == "b11"
+        assert read_tree(tmp_path) == session.tree
 
 
 # ------------------------------------------------------------------------------ failing agents
@@ -216,6 +225,21 @@ def test_a_failing_device_stops_the_search_and_loses_nothing(tmp_path: Path) -> 
         assert session.tree.ended == expected.ended
 
 
+def test_a_mended_device_is_tried_again_within_the_same_run(tmp_path: Path) -> None:
+    broken = {"// us 86"}
+
+    async def story(session: Session, task: asyncio.Task[None]) -> None:
+        await until(session, lambda tree: tree.gate == "stopped")
+        broken.clear()
+        from_a_thread(session, RoundsRequested(rounds=0, by="person"))
+        await until(session, lambda tree: len(tree.ended) == 3)
+        task.cancel()
+
+    device = ToyDevice(broken=lambda kernel: kernel.source in broken)
+    with pytest.raises(asyncio.CancelledError):
+        play(tmp_path, story, linger=True, device=device)
+
+
 class _Raising(ToyDevice):
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
         raise ZeroDivisionError("a fault of ours")
@@ -268,6 +292,7 @@ def test_cancelling_leaves_a_journal_that_goes_on(tmp_path: Path, after: int) ->
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert slow.busy == 0  # nothing is left in flight
 
     with Session.create(tmp_path / "cut", opened()) as session:
         asyncio.run(cut(session))
@@ -337,6 +362,19 @@ def test_the_time_budget_stops_the_search(tmp_path: Path) -> None:
         assert len(session.tree.nodes) == 11
 
 
+def test_a_request_after_the_time_is_up_gets_as_much_time_again(tmp_path: Path) -> None:
+    async def story(session: Session, task: asyncio.Task[None]) -> None:
+        await until(session, lambda tree: tree.gate == "stopped")
+        settled = sum(n.settled for n in session.tree.nodes.values())
+        from_a_thread(session, RoundsRequested(rounds=0, by="person"))
+        await until(session, lambda tree: sum(n.settled for n in tree.nodes.values()) > settled)
+        await until(session, lambda tree: tree.gate == "stopped")
+        task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        play(tmp_path, story, linger=True, clock=Clock(), seconds=20)
+
+
 # ------------------------------------------------------------------------------ the person
 
 
@@ -388,6 +426,35 @@ def test_an_edit_is_judged_while_the_search_waits_and_after_it_stopped(tmp_path:
     )
     assert tree.best() == "e1"
     assert {n.branch.parents[0] for n in tree.nodes.values() if n.branch.round == 2} >= {"e1"}
+
+
+class _Overtaken(ToyDevice):
+    """Finishes the first of two equal kernels only when the second is under way, and that one last."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.calls = 0
+        self.second = asyncio.Event()
+
+    async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
+        if kernel.source == "// us 90":
+            self.calls += 1
+            if self.calls == 1:
+                await self.second.wait()
+            else:
+                self.second.set()
+                await until(self.session, lambda tree: tree.nodes[BranchId("e1")].settled)
+        return await super().evaluate(problem, kernel, on_stage)
+
+
+def test_a_kernel_under_way_is_not_abandoned_when_an_equal_edit_overtakes_it(tmp_path: Path) -> None:
+    with Session.create(tmp_path, opened(parallel=8)) as session:
+        session.edit(None, "// us 90")
+        asyncio.run(run(session, scripted_team(FINE), _Overtaken(session)))
+        first, edit = (session.tree.nodes[BranchId(id)] for id in ("b1", "e1"))
+        assert (first.verdict, edit.verdict) == ("passed", "passed")
+        assert not first.abandoned and not edit.abandoned
 
 
 def test_a_stop_lets_work_in_flight_finish_and_starts_nothing(tmp_path: Path) -> None:

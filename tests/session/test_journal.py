@@ -57,6 +57,16 @@ def test_a_line_torn_anywhere_is_left_out(
     assert path.read_bytes() == whole
 
 
+def test_opening_cuts_off_a_long_torn_line(path: Path) -> None:
+    write(path, *EVENTS)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b'{"kind":"hint_given","text":"' + b"x" * 1000)
+    journal = Journal(path, size)
+    journal.append(EVENTS[:1])
+    journal.close()
+    assert read_journal(path) == ((*EVENTS, EVENTS[0]), path.stat().st_size)
+
+
 def test_a_last_line_of_zeros_as_after_a_power_cut_is_left_out(path: Path) -> None:
     write(path, *EVENTS)
     size = path.stat().st_size

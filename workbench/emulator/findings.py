@@ -30,10 +30,10 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "uninitialised_shared": "uninitialised",
     "missing_lanes": "warp_sync",
     "mask_without_caller": "warp_sync",
-    "mask_names_exited_lane": "warp_sync",
-    "shuffle_from_inactive_lane": "warp_sync",
     "input_written": "input_written",
 }
+# What explains the others comes first.
+_SEVERITY = ("out_of_bounds", "misaligned", "barrier", "warp_sync", "race", "uninitialised", "input_written")
 _DONE = ("reads", "writes", "updates")
 _IN_SHARED, _IN_DYNAMIC_SHARED = -2, -3
 _KINDS: tuple[Literal["load", "store", "atomic"], ...] = ("load", "store", "atomic")
@@ -77,7 +77,8 @@ class Findings:
         deadlock = [fault for fault in faults if fault["kind"] in _WAITS]
         if deadlock:
             found.append(self._deadlock(deadlock))
-        return tuple(dict.fromkeys(hazard for hazard in found if hazard is not None))
+        told = dict.fromkeys(hazard for hazard in found if hazard is not None)
+        return tuple(sorted(told, key=lambda hazard: (_SEVERITY.index(hazard.hazard), hazard.line or 0)))
 
     def trap(self) -> str | None:
         """Message of an assert or trap."""
@@ -150,10 +151,6 @@ class Findings:
             return f"{who} waits for lanes that never come: {fault['message']}"
         if kind == "mask_without_caller":
             return f"{who} is not in the mask it passes: {fault['message']}"
-        if kind == "mask_names_exited_lane":
-            return f"{who} names lanes that have already returned: {fault['message']}"
-        if kind == "shuffle_from_inactive_lane":
-            return f"{who} reads from lane {fault['other_thread']}, which takes no part"
         verb = _DONE[fault["action"]]
         place = self._place(fault)
         if kind == "misaligned":

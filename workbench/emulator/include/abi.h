@@ -35,6 +35,7 @@ int emu_barrier(int predicate);  // returns the number of threads whose predicat
 uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width);
 void** emu_warp_exchange(unsigned mask, void* pointer);  // every lane gives a pointer and sees all 32
 unsigned emu_active_mask();
+void emu_device_fence();
 void emu_yield();  // lets the other threads run: for loops that wait for a value
 void emu_trap(const char* message);
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);

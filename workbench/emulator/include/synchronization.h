@@ -6,8 +6,8 @@ EMU_INLINE void __syncthreads() { emu_fenced_barrier(0); }
 EMU_INLINE int __syncthreads_count(int predicate) { return emu_fenced_barrier(predicate != 0); }
 EMU_INLINE int __syncthreads_or(int predicate) { return emu_fenced_barrier(predicate != 0) > 0; }
 EMU_INLINE int __syncthreads_and(int predicate) { return emu_fenced_barrier(predicate == 0) == 0; }
-EMU_INLINE void __threadfence() { EMU_FENCE; __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-EMU_INLINE void __threadfence_block() { __threadfence(); }
+EMU_INLINE void __threadfence() { EMU_FENCE; emu_device_fence(); EMU_FENCE; }
+EMU_INLINE void __threadfence_block() { EMU_FENCE; }  // the threads of a block share one OS thread
 EMU_INLINE void __threadfence_system() { __threadfence(); }
 
 EMU_INLINE uint64_t emu_fenced_warp(int operation, unsigned mask, uint64_t value, int argument = 0, int width = 32) {

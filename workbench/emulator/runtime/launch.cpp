@@ -191,6 +191,11 @@ unsigned emu_active_mask() {
   return static_cast<unsigned>(thread.value);
 }
 
+void emu_device_fence() {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  current_worker->launch->fenced.store(true, std::memory_order_relaxed);
+}
+
 void emu_yield() {
   current_worker->running->wait_pc = __builtin_return_address(0);
   emu::yield(*current_worker, *current_worker->running);

@@ -2,6 +2,10 @@
 // atomic, and neither a barrier lies between them nor, inside one warp, a warp operation. The shadow
 // keeps the last write and the last reads; keys hold an epoch that never repeats, so nothing is cleared
 // between blocks.
+//
+// Two lanes that write one cell with one request do not race: the hardware keeps one of the values, and a
+// run in the opposite order shows whether it matters which. Across blocks, a launch that calls
+// __threadfence is trusted to know what it does (see faults.cpp): its atomics order what fences publish.
 #include "races.h"
 
 #include "faults.h"
@@ -50,7 +54,7 @@ void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, 
 void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
   const Event& event = *lane.event;
   if ((worker.launch->config.checks & EMU_RACES) && worker.shadow_restarted_in != worker.block_serial) {
-    if (conflict_in_shared(cell.write, key))
+    if (conflict_in_shared(cell.write, key) && cell.write_request != worker.request)
       report(worker, lane.thread, race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
     uint64_t read = conflict_in_shared(cell.read, key) ? cell.read : cell.earlier_read;
     if (conflict_in_shared(read, key))
@@ -58,6 +62,7 @@ void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell,
   }
   cell.write = key;
   cell.write_pc = event.pc;
+  cell.write_request = worker.request;
   cell.written_in_block = worker.block_serial;
 }
 
@@ -105,12 +110,14 @@ void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64
 void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint64_t key) {
   bool reads = (lane.event->kind & kActionMask) == kRead;
   uint64_t write = __atomic_load_n(&cell.write, __ATOMIC_RELAXED), read = __atomic_load_n(&cell.read, __ATOMIC_RELAXED);
-  if (conflict_in_global(write, key))
+  bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
+  if (conflict_in_global(write, key) && !one_request)
     note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write, cell.write_pc);
   if (!reads && conflict_in_global(read, key))
     note_global(worker, lane, "race_write_after_read", read, cell.read_pc);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
   (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
+  if (!reads) cell.write_request = worker.request;
 }
 
 void check_global(Worker& worker, const LaneEvent& lane) {

@@ -103,6 +103,7 @@ void count_request(Worker& worker, const LaneEvent* lanes, int count) {
 
 void handle_request(Worker& worker, const LaneEvent* lanes, int count) {
   worker.tally.events += count;
+  worker.request++;
   uint32_t checks = worker.launch->config.checks;
   if (checks & EMU_STATISTICS) count_request(worker, lanes, count);
   if (checks & (EMU_RACES | EMU_SHARED_INITIAL)) check_order(worker, lanes, count);

@@ -94,6 +94,7 @@ struct Fault {
 struct SharedCell {
   uint64_t write = 0, read = 0, earlier_read = 0;
   uint32_t write_pc = 0, read_pc = 0;
+  uint32_t write_request = 0;
   uint32_t written_in_block = 0;
 };
 
@@ -101,6 +102,7 @@ struct SharedCell {
 struct GlobalCell {
   uint64_t write, read;
   uint32_t write_pc, read_pc;
+  uint32_t write_request;
 };
 
 struct Tally {
@@ -122,6 +124,7 @@ struct Launch {
   // This block and those above it are given up. Those below still run, so that the fault that is
   // reported is the one of the lowest block, however many workers there are.
   std::atomic<uint64_t> first_given_up{kNever};
+  std::atomic<bool> fenced{false};  // some thread called __threadfence
   std::mutex merging;
   std::map<FaultKey, Fault> faults;
   std::map<uint32_t, Site> sites;
@@ -151,6 +154,7 @@ struct Worker {
   emu_range shared_span{};        // from the first static array to the end of the dynamic one
   uint64_t dynamic_low = kNever;
 
+  uint32_t request = 0;           // number of the warp request that is being replayed
   bool tracing = false;           // this block's accesses are logged
   std::vector<Event> log_memory;  // kLogCapacity events for each lane; warps use it one after the other
   std::vector<uint32_t> site_of_pc;

@@ -50,16 +50,11 @@ int source_lane(const Thread& thread) {
   }
 }
 
-uint64_t shuffled(Worker& worker, const Thread& thread, const uint64_t* given, uint32_t mask) {
+// A lane that takes no part gives an undefined value, which is harmless as long as nobody uses it: all
+// ones, a NaN, shows whether somebody does.
+uint64_t shuffled(const Thread& thread, const uint64_t* given, uint32_t mask) {
   int source = source_lane(thread);
-  if (LIKELY(mask >> source & 1)) return given[source];
-  // The result is undefined, which is harmless as long as nobody uses it: a NaN shows whether somebody does.
-  if (worker.launch->config.checks & EMU_RACES) {
-    Fault fault{.kind = "shuffle_from_inactive_lane", .pc = module_offset(worker, thread.wait_pc)};
-    fault.other_thread = source;
-    report(worker, &thread, fault);
-  }
-  return kNever;
+  return LIKELY(mask >> source & 1) ? given[source] : ~0ull;
 }
 
 uint64_t matching(const uint64_t* given, int lane, uint32_t mask) {
@@ -83,7 +78,7 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Thread& thread = lanes[lane];
-    if (operation < EMU_BALLOT) thread.value = shuffled(worker, thread, given, mask);
+    if (operation < EMU_BALLOT) thread.value = shuffled(thread, given, mask);
     else if (operation == EMU_MATCH_ANY) thread.value = matching(given, lane, mask);
     else if (operation == EMU_EXCHANGE) warp.pointers[lane] = reinterpret_cast<void*>(given[lane]);
     else thread.value = common;
@@ -105,10 +100,18 @@ bool all_arrived(const Worker& worker, const Thread& thread, uint32_t mask, uint
   return true;
 }
 
-void note_mask(Worker& worker, const Thread& thread, const char* kind) {
-  Fault fault{.kind = kind, .pc = module_offset(worker, thread.wait_pc)};
+void note_mask_without_caller(Worker& worker, const Thread& thread) {
+  Fault fault{.kind = "mask_without_caller", .pc = module_offset(worker, thread.wait_pc)};
   char text[64];
   snprintf(text, sizeof text, "mask 0x%08x", thread.mask);
+  fault.message = text;
+  report(worker, &thread, fault);
+}
+
+void note_missing_lanes(Worker& worker, const Thread& thread, uint32_t there) {
+  Fault fault{.kind = "missing_lanes", .pc = module_offset(worker, thread.wait_pc)};
+  char text[96];
+  snprintf(text, sizeof text, "mask 0x%08x, but only lanes 0x%08x arrived", thread.mask, there);
   fault.message = text;
   report(worker, &thread, fault);
 }
@@ -123,10 +126,10 @@ uint64_t warp_operation(Worker& worker, Thread& thread, int operation, unsigned 
   thread.mask = mask;
   thread.value = value;
   if (UNLIKELY(!(mask >> thread.lane & 1))) {
-    note_mask(worker, thread, "mask_without_caller");
+    note_mask_without_caller(worker, thread);
     return value;
   }
-  if (UNLIKELY(mask & existing & ~warp.alive)) note_mask(worker, thread, "mask_names_exited_lane");
+  // Lanes that have returned are not waited for: PTX asks for the non-exited threads of the mask only.
   uint32_t living = existing & warp.alive;
   mask &= living;
   warp.arrived |= lane_bit(thread.lane);
@@ -166,11 +169,7 @@ bool force_incomplete_operation(Worker& worker) {
       if (lanes[lane].wait_pc == first->wait_pc && lanes[lane].operation == first->operation) there |= lane_bit(lane);
     }
     if (!first) continue;
-    Fault fault{.kind = "missing_lanes", .pc = module_offset(worker, first->wait_pc)};
-    char text[96];
-    snprintf(text, sizeof text, "mask 0x%08x, but only lanes 0x%08x arrived", first->mask, there);
-    fault.message = text;
-    report(worker, first, fault);
+    if (first->mask & worker.warps[warp].alive & ~there) note_missing_lanes(worker, *first, there);
     complete(worker, warp, there, first->operation, nullptr);
     worker.current_warp = warp;
     forced = true;

@@ -1,0 +1,51 @@
+// Right, although they look like races or like misuse of a mask. Each sums x into y[0].
+__device__ float block_sum(float v) {
+  __shared__ float warps[2];
+  for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(~0u, v, d);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = v;
+  __syncthreads();
+  return warps[0] + warps[1];
+}
+// The block that finishes last adds up what the others published behind a fence.
+__global__ void last_block_sums(const float* x, float* partial, int* done, float* y, int n) {
+  __shared__ bool last;
+  int i = blockIdx.x * 64 + threadIdx.x;
+  float sum = block_sum(i < n ? x[i] : 0.f);
+  if (threadIdx.x == 0) {
+    partial[blockIdx.x] = sum;
+    __threadfence();
+    last = atomicAdd(done, 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0) {
+    float total = 0.f;
+    for (int b = 0; b < gridDim.x; b++) total += partial[b];
+    y[0] = total;
+  }
+}
+// All lanes of a warp store the same value with one instruction.
+__global__ void lanes_write_one_value(const float* x, float* partial, int* done, float* y, int n) {
+  __shared__ float total;
+  float sum = 0.f;
+  for (int i = threadIdx.x; i < n; i += 64) sum += x[i];
+  sum = block_sum(sum);
+  if (threadIdx.x < 32) total = sum;
+  if (threadIdx.x < 8) partial[blockIdx.x] = sum;
+  __syncthreads();
+  if (blockIdx.x == 0 && threadIdx.x == 33) y[0] = total;
+}
+// Threads that have returned are waited for neither by a barrier nor by a full mask.
+__global__ void exits_early(const float* x, float* partial, int* done, float* y, int n) {
+  __shared__ float sums[40];
+  if (threadIdx.x >= 40 || blockIdx.x) return;
+  float sum = 0.f;
+  for (int i = threadIdx.x; i < n; i += 40) sum += x[i];
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x < 8) partial[threadIdx.x] = __shfl_sync(~0u, sums[threadIdx.x], 0);
+  if (threadIdx.x == 0) {
+    float total = 0.f;
+    for (int i = 0; i < 40; i++) total += sums[i];
+    y[0] = total;
+  }
+}

@@ -43,9 +43,7 @@ PROBLEM = Problem(
     entry="softmax",
     kind="function",
     tensors=(
-        TensorSpec(
-            name="x", role="input", dtype="f32", dims=ROWS_COLUMNS, sampler=Sampler(kind="normal")
-        ),
+        TensorSpec(name="x", role="input", dtype="f32", dims=ROWS_COLUMNS, sampler=Sampler(kind="normal")),
     ),
     signature=("x",),
     symbols=ROWS_COLUMNS,
@@ -77,7 +75,8 @@ __device__ float block_max(float value, float* scratch) {
     scratch[threadIdx.x] = value;
     __syncthreads();
     for (int half = BLOCK / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) scratch[threadIdx.x] = fmaxf(scratch[threadIdx.x], scratch[threadIdx.x + half]);
+        float other = threadIdx.x < half ? scratch[threadIdx.x + half] : -INFINITY;
+        if (threadIdx.x < half) scratch[threadIdx.x] = fmaxf(scratch[threadIdx.x], other);
         __syncthreads();
     }
     value = scratch[0];

@@ -1,0 +1,297 @@
+"""One small problem, one right kernel, and every wrong way to write it."""
+
+from __future__ import annotations
+
+import pytest
+from softmax_problem import PROBLEM, RIGHT, STORE, case, changed, storing
+
+from workbench.model import (
+    H100,
+    CompileFailed,
+    Crashed,
+    Evaluation,
+    Hazard,
+    Kernel,
+    LaunchFailed,
+    Mismatch,
+    Passed,
+    Problem,
+    Stage,
+    Suspect,
+    TimedOut,
+)
+from workbench.referee.judge import judge
+from workbench.referee.options import JudgeOptions
+
+QUICK = JudgeOptions(wall_s=120)
+
+
+def judged(kernel: Kernel, options: JudgeOptions = QUICK, problem: Problem = PROBLEM) -> Evaluation:
+    return judge(problem, kernel, H100, options, lambda stage: None)
+
+
+@pytest.fixture(scope="module")
+def right() -> Evaluation:
+    stages: list[Stage] = []
+    evaluation = judge(PROBLEM, Kernel(source=RIGHT), H100, QUICK, stages.append)
+    assert stages == ["compiling", "running"]
+    return evaluation
+
+
+def test_the_right_kernel_passes(right: Evaluation) -> None:
+    assert right.outcome == Passed()
+    assert right.kernel == Kernel(source=RIGHT).digest
+    assert right.compiled is not None
+    assert right.compiled.kernels[0].registers > 0
+    assert right.worst_ratio is not None
+    assert right.worst_ratio < 1
+
+
+def test_every_proof_and_kind_is_checked_on_its_own_seed(right: Evaluation) -> None:
+    assert {c.case for c in right.checks} == {p.label for p in PROBLEM.proofs}
+    assert {c.inputs for c in right.checks} == set(QUICK.kinds)
+    assert len({c.seed for c in right.checks}) == len(right.checks) >= 5
+
+
+def test_facts_counts_and_times_are_those_of_the_declared_cases(right: Evaluation) -> None:
+    labels = [c.label for c in PROBLEM.cases]
+    assert [f.case for f in right.facts] == labels
+    assert right.facts[0].bytes_min == 2 * 4096 * 32768 * 4
+    assert {c.case for c in right.counts} == {p.label for p in PROBLEM.proofs}
+    assert [t.case for t in right.times] == labels
+    for time in right.times:
+        assert time.source == "model"
+        assert {name for name, _ in time.baselines} == {"eager (model)", "compile (model)"}
+        assert 0 < time.roofline_share <= 1
+
+
+def test_the_same_kernel_gets_the_same_verdict(right: Evaluation) -> None:
+    again = judged(Kernel(source=RIGHT))
+    unlike = {"seconds", "compiled"}
+    assert again.model_dump(exclude=unlike) == right.model_dump(exclude=unlike)
+
+
+WRONG_NUMBERS = {
+    "missing tail": (
+        storing("for (int i = threadIdx.x; i < cols / 2 * 2; i += BLOCK) out[i] = expf(row[i] - top) / sum;"),
+        "never written",
+    ),
+    "last row skipped": (
+        storing(f"if (blockIdx.x == gridDim.x - 1 && gridDim.x > 1) return;\n    {STORE}"),
+        "never written",
+    ),
+    "zeros": (
+        storing("for (int i = threadIdx.x; i < cols; i += BLOCK) out[i] = 0.0f;"),
+        "zeros",
+    ),
+    "nothing written": (storing("if (cols < 0) out[0] = top + sum;"), "never written"),
+    "shifted": (
+        storing(
+            "for (int i = threadIdx.x; i < cols; i += BLOCK) out[i] = expf(row[(i + 1) % cols] - top) / sum;"
+        ),
+        "shifted by one element",
+    ),
+    "not normalised": (storing(STORE.replace(" / sum", " / (2.0f * sum)")), "0.5 times the right value"),
+    "first row everywhere": (
+        changed("x + (size_t)blockIdx.x * cols", "x"),
+        "the first row, repeated",
+    ),
+    "half precision": (
+        changed(
+            "template <int BLOCK>\n__device__ float block_max",
+            "#include <cuda_fp16.h>\ntemplate <int BLOCK>\n__device__ float block_max",
+            RIGHT.replace(STORE, STORE.replace("row[i] - top", "__half2float(__float2half(row[i] - top))")),
+        ),
+        "times the error allowed",
+    ),
+    "no maximum": (
+        changed("top = block_max<BLOCK>(top, scratch);", "top = 0.0f;"),
+        "wrong on",
+    ),
+    "right for small values only": (
+        storing(
+            STORE.replace(
+                "expf(row[i] - top) / sum", "(fabsf(row[i]) > 20.0f ? 0.0f : expf(row[i] - top) / sum)"
+            )
+        ),
+        "wrong on",
+    ),
+    "NaN ignored": (
+        storing(STORE.replace("expf(row[i] - top) / sum", "(sum == sum ? expf(row[i] - top) / sum : 0.0f)")),
+        "special values inputs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_NUMBERS)
+def test_wrong_numbers_are_a_mismatch_that_says_where(name: str) -> None:
+    kernel, words = WRONG_NUMBERS[name]
+    evaluation = judged(kernel)
+    assert isinstance(evaluation.outcome, Mismatch), evaluation.outcome
+    assert words in evaluation.outcome.message, evaluation.outcome.message
+    assert evaluation.times == ()
+    assert evaluation.score == 0
+    assert evaluation.checks[-1].case == evaluation.outcome.case
+
+
+def test_a_transposed_result_is_recognised() -> None:
+    square = PROBLEM.model_copy(update={"proofs": (case(33, 33),)})
+    kernel = storing(
+        "for (int i = threadIdx.x; i < cols; i += BLOCK) y[(size_t)i * gridDim.x + blockIdx.x] = "
+        "expf(row[i] - top) / sum;"
+    )
+    evaluation = judged(kernel, problem=square)
+    assert isinstance(evaluation.outcome, Mismatch)
+    assert "transposed" in evaluation.outcome.message
+
+
+HAZARDS = {
+    "out_of_bounds": (
+        storing("for (int i = threadIdx.x; i <= cols; i += BLOCK) out[i] = expf(row[i] - top) / sum;")
+    ),
+    "input_written": storing(STORE + "\n    if (threadIdx.x == 0) ((float*)row)[0] = 1.0f;"),
+    "uninitialised": storing(STORE.replace("out[i] =", "out[i] = (out[i] == 12345.0f ? 1.0f : 0.0f) +")),
+    "race": changed(
+        "        __syncthreads();\n    }\n    value = scratch[0];", "    }\n    value = scratch[0];"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HAZARDS)
+def test_undefined_behaviour_is_a_hazard_at_its_line(name: str) -> None:
+    evaluation = judged(HAZARDS[name])
+    assert isinstance(evaluation.outcome, Hazard), evaluation.outcome
+    assert evaluation.outcome.hazard == name
+    assert evaluation.outcome.line is not None
+
+
+def test_an_endless_loop_costs_its_time_limit() -> None:
+    judged(Kernel(source=RIGHT))  # the emulator's own parts are built by now
+    kernel = storing("while (true) { out[0] = sum; sum += 1.0f; }")
+    outcome = judged(kernel, JudgeOptions(wall_s=8)).outcome
+    assert isinstance(outcome, TimedOut), outcome
+    assert outcome.limit_s == 8
+    assert "normal inputs" in outcome.message
+
+
+def test_a_crash_is_an_outcome_with_the_check_it_died_in() -> None:
+    outcome = judged(storing("*(volatile float*)16 = sum;" + STORE)).outcome
+    assert isinstance(outcome, Crashed | Hazard), outcome
+    trapped = judged(storing("__trap();" + STORE)).outcome
+    assert isinstance(trapped, Crashed), trapped
+
+
+def test_what_does_not_compile_is_told_by_line() -> None:
+    outcome = judged(storing("int y = nonsense;" + STORE)).outcome
+    assert isinstance(outcome, CompileFailed)
+    assert outcome.stage == "nvrtc"
+    line = RIGHT[: RIGHT.index(STORE)].count("\n") + 1
+    assert outcome.diagnostics[0].line == line
+
+
+def test_a_malformed_plan_is_a_compile_failure_of_the_plan() -> None:
+    outcome = judged(changed("rows, cols = x.shape", "import os")).outcome
+    assert isinstance(outcome, CompileFailed)
+    assert outcome.stage == "plan"
+    assert outcome.diagnostics[0].line == 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("args=[x, y, cols]", "args=[x, y]"),
+        ("args=[x, y, cols]", "args=[cols, y, x]"),
+        ('launch("softmax_rows<128>"', 'launch("softmax_row<128>"'),
+        ("block=128", "block=2048"),
+    ],
+)
+def test_a_launch_a_gpu_would_refuse(old: str, new: str) -> None:
+    outcome = judged(changed(old, new)).outcome
+    assert isinstance(outcome, LaunchFailed), outcome
+    assert outcome.diagnostics[0].line == 6
+
+
+def test_wrong_shape_or_type_of_the_output() -> None:
+    outcome = judged(changed("y = empty_like(x)", "y = empty((rows, cols + 1), f32)")).outcome
+    assert isinstance(outcome, Mismatch)
+    assert "shape" in outcome.message
+    half = changed("y = empty_like(x)", "y = empty_like(x, f16)")
+    outcome = judged(changed("float* __restrict__ y", "void* __restrict__ y", half.source)).outcome
+    assert isinstance(outcome, Mismatch | LaunchFailed)
+
+
+def test_what_require_turns_away_is_coverage_not_failure() -> None:
+    evaluation = judged(
+        changed("    y = empty_like", '    require(cols % 2 == 0, "even rows only")\n    y = empty_like')
+    )
+    assert isinstance(evaluation.outcome, Passed)
+    odd = {p.label for p in PROBLEM.proofs if p.size_map["s1"] % 2}
+    assert set(evaluation.outcome.not_covered) == odd
+    refused = [c for c in evaluation.checks if not c.covered]
+    assert {c.case for c in refused} == odd
+    assert "even rows only" in refused[0].note
+
+
+def test_a_kernel_that_covers_nothing_says_why() -> None:
+    outcome = judged(
+        changed("    y = empty_like", '    require(cols < 0, "no rows at all")\n    y = empty_like')
+    ).outcome
+    assert isinstance(outcome, LaunchFailed)
+    assert "no rows at all" in outcome.diagnostics[0].message
+
+
+def test_a_kernel_for_the_declared_size_alone_is_unproven() -> None:
+    outcome = judged(
+        changed("    y = empty_like", '    require(cols >= 32768, "long rows")\n    y = empty_like')
+    ).outcome
+    assert isinstance(outcome, Suspect)
+    assert "nothing was checked" in outcome.message
+
+
+def test_a_kernel_that_ends_its_process_is_an_outcome() -> None:
+    source = RIGHT.replace(STORE, STORE + "\n    stop();").replace(
+        "*/\n",
+        '*/\n#ifdef __CUDACC_RTC__\n__device__ void stop() {}\n#else\nextern "C" void _exit(int);\n'
+        "__device__ void stop() { _exit(0); }\n#endif\n",
+        1,
+    )
+    outcome = judged(Kernel(source=source)).outcome
+    assert isinstance(outcome, Crashed), outcome
+
+
+def test_a_library_plan_is_interpreted_in_a_worker_and_counted() -> None:
+    source = '/* plan\ndef plan(x):\n    return library("aten._softmax", x, 1, False)\n*/\n'
+    evaluation = judged(Kernel(source=source))
+    assert isinstance(evaluation.outcome, Passed), evaluation.outcome
+    assert evaluation.facts[0].library_share == 1.0
+    assert evaluation.times[0].bound == "library"
+    unknown = judged(Kernel(source=source.replace("_softmax", "_softmaxx"))).outcome
+    assert isinstance(unknown, LaunchFailed)
+    assert "_softmaxx" in unknown.diagnostics[0].message
+
+
+def test_order_dependent_sums_are_labelled_and_pass() -> None:
+    source = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    s = zeros((rows,), f32)
+    y = empty_like(x)
+    launch("sums", grid=rows, block=64, args=[x, s, cols])
+    launch("divide", grid=rows, block=64, args=[x, s, y, cols])
+    return y
+*/
+__global__ void sums(const float* x, float* s, int cols) {
+    const float* row = x + blockIdx.x * (size_t)cols;
+    for (int i = threadIdx.x; i < cols; i += 64) atomicAdd(&s[blockIdx.x], expf(row[i]));
+}
+__global__ void divide(const float* x, const float* s, float* y, int cols) {
+    for (int i = threadIdx.x; i < cols; i += 64) {
+        size_t at = blockIdx.x * (size_t)cols + i;
+        y[at] = expf(x[at]) / s[blockIdx.x];
+    }
+}
+"""
+    narrow = JudgeOptions(wall_s=120, kinds=("normal", "scale 1e-3"))
+    evaluation = judged(Kernel(source=source), narrow)
+    assert evaluation.outcome == Passed(deterministic=False)
+    assert any("reverse order" in c.note for c in evaluation.checks)

@@ -8,6 +8,8 @@ random: ``policy.seed`` only shuffles operators over parents.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations, islice
 from random import Random
 
 from workbench.model import BranchId, Hypothesis, Operator, Vector
@@ -23,7 +25,7 @@ def plan_round(tree: Tree, policy: Policy) -> tuple[Propose, ...]:
     if not parents:
         return (Propose(number, "seed", (), min(policy.seeds, left)),)
     slots = min(policy.hypotheses * max(policy.parents, len(parents)), left)
-    pairs = _crossable(tree, parents)
+    pairs = list(islice(_crossable(tree, parents), slots))
     operators = _operators(tree, policy, slots, crossings=len(pairs))
     asks: Counter[tuple[Operator, tuple[BranchId, ...]]] = Counter()
     for slot, operator in enumerate(operators):
@@ -87,17 +89,14 @@ def _operators(tree: Tree, policy: Policy, slots: int, crossings: int) -> list[O
     return chosen
 
 
-def _crossable(tree: Tree, parents: list[BranchId]) -> list[tuple[BranchId, ...]]:
+def _crossable(tree: Tree, parents: list[BranchId]) -> Iterator[tuple[BranchId, BranchId]]:
     """Pairs of correct kernels with different technique vectors, not crossed before, best first."""
     correct = [id for id in parents if tree.nodes[id].passed]
     correct += [id for id in tree.frontier() if id not in correct]
     crossed = {frozenset(n.branch.parents) for n in tree.nodes.values() if n.operator == "crossover"}
-    return [
-        (first, second)
-        for place, first in enumerate(correct)
-        for second in correct[place + 1 :]
-        if tree.nodes[first].vector != tree.nodes[second].vector and {first, second} not in crossed
-    ]
+    for first, second in combinations(correct, 2):
+        if tree.nodes[first].vector != tree.nodes[second].vector and {first, second} not in crossed:
+            yield first, second
 
 
 def budget_left(tree: Tree, policy: Policy) -> int:

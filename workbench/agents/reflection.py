@@ -63,7 +63,7 @@ def _why(outcome: Outcome) -> str:
     """Outcome in a few words."""
     match outcome:
         case Passed():
-            return "correct, but there is no time to compare"
+            return "correct, but there is no time to compare with"
         case CompileFailed(diagnostics=diagnostics) | LaunchFailed(diagnostics=diagnostics):
             return f"does not {'compile' if isinstance(outcome, CompileFailed) else 'launch'}" + (
                 f" (line {diagnostics[0].line}: {diagnostics[0].message})" if diagnostics else ""

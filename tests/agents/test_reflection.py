@@ -1,0 +1,55 @@
+import pytest
+from toy import judged, opened, proposed, written
+
+from workbench.agents.reflection import reflect
+from workbench.events import Event
+from workbench.model import BranchId, Operator
+from workbench.tree import Tree, fold
+
+# Every card of these tests predicts 1.25x; the baseline takes 100 us.
+
+
+def node(id: str, *parents: str, source: str, operator: Operator | None = None) -> list[Event]:
+    return [proposed(id, *parents, operator=operator), written(id, source), judged(id, source)]
+
+
+def tree() -> Tree:
+    return fold(
+        [
+            opened(),
+            *node("b1", source="// us 50"),
+            *node("b2", source="// us 40"),
+            *node("b3", "b1", source="// us 40"),
+            *node("b4", "b1", source="// us 48"),
+            *node("b5", "b1", source="// us 20"),
+            *node("b6", "b1", "b2", source="// us 20"),
+            *node("b7", "b1", source="oops"),
+            *node("b7.1", "b7", source="// us 40", operator="repair"),
+            *node("b8", "b7", source="// us 20"),
+            *node("b9", source="// wrong"),
+            *node("b10", source="// suspect"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("id", "factor", "words"),
+    [
+        ("b1", 2.0, "more than expected, 1.25x predicted, 2.00x found over the fastest baseline"),
+        ("b3", 1.25, "as expected, 1.25x predicted, 1.25x found over b1 (by the model); now memory-bound"),
+        ("b4", 50 / 48, "less than expected, 1.25x predicted, 1.04x found over b1"),
+        ("b5", 2.5, "more than expected"),
+        ("b6", 2.0, "2.00x found over b2"),  # of two parents the better one is to be beaten
+        ("b7", None, "does not compile (line 1: no time given)"),
+        ("b7.1", 1.25, "1.25x found over b1"),  # a repair is measured against what it was to improve
+        ("b8", None, "correct, but there is no time to compare"),
+        ("b9", None, "mismatch (all of it is wrong)"),
+        ("b10", None, "suspect (too good)"),
+    ],
+)
+def test_a_lesson_sets_prediction_and_finding_side_by_side(id: str, factor: float | None, words: str) -> None:
+    lesson = reflect(tree(), BranchId(id))
+    assert (lesson.branch, lesson.expected_factor) == (id, 1.25)
+    assert lesson.actual_factor == (None if factor is None else pytest.approx(factor))
+    assert words in lesson.lesson
+    assert lesson.lesson.startswith("card: ")

@@ -46,11 +46,11 @@ WRONG_LAUNCHES = {
     "launch('copy', 1, 1, args=[x, y, 3, 4])": ("(x, y, n), 4 given", "[x, y, 3, 4]"),
     "launch('copy', 1, 1, args=x)": ("args must be a list, not a tensor", "x)"),
     "launch('copy', 1, 1, [x, y, x])": (
-        "argument 3, n: the kernel takes a int by value; pass a number",
+        "argument 3, n: the kernel takes int by value; pass a number",
         "x])",
     ),
     "launch('copy', 1, 1, [x, 3, 4])": (
-        "argument 2, y: the kernel takes a float*; pass a tensor, not 3",
+        "argument 2, y: the kernel takes float*; pass a tensor, not 3",
         "3, 4])",
     ),
     "launch('copy', 1, 1, [x, y, 3.5])": ("argument 3, n: the kernel takes int, not 3.5: use //", "3.5])"),
@@ -325,7 +325,7 @@ def test_numbers_that_fit(parameter: str, given: str, expected: ScalarArg) -> No
         ("__half f", "65505", "too large for __half"),
         ("float4 v", "3", "cannot pass a float4 by value"),
         ("int n", "nan", "the kernel takes int, not nan"),
-        ("const float* p", "3", "takes a float*; pass a tensor, not 3"),
+        ("const float* p", "3", "takes float*; pass a tensor, not 3"),
     ],
 )
 def test_numbers_that_do_not_fit(parameter: str, given: str, words: str) -> None:

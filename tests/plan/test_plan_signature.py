@@ -219,3 +219,25 @@ def test_a_long_file_is_scanned_in_linear_time() -> None:
     text = "/* a */ x = y; " * 2_000 + "__global__ void k(" + "int a, " * 500 + "int b) {}"
     assert kernel_names(text) == ("k",)
     assert len(list(tokens(text))) == 2_000 * 5 + 4 + 500 * 3 + 5
+
+
+def test_what_grows_without_end_is_left_to_the_compiler() -> None:
+    """Each of these would take years if it were followed."""
+    empty = "#define A0\n" + "".join(f"#define A{i} " + f"A{i - 1} " * 50 + "\n" for i in range(1, 16))
+    loop = "#define P Q\n#define Q P\n"
+    heads = ", ".join(["typename T0"] + [f"typename T{i} = V<T{i - 1}, T{i - 1}>" for i in range(1, 60)])
+    text = (
+        f"{empty}{loop}__global__ void a(A15 int n) {{}} __global__ void p(const P* x) {{}}"
+        f"template <{heads}> __global__ void t(const T59* x) {{}}"
+    )
+    x = Tensor("x", meta(4), "x", 0, 4, "x", True)
+    for name in ("a", "p", "t<float>"):
+        assert len(bind(kernel_table(text), kernel_name(name), (), [x])) == 1
+
+
+@pytest.mark.parametrize(
+    "piece", ["__global__ (", "__global__ void k(", "template <", "struct {", "typedef int x", "using"]
+)
+def test_hostile_repetition(piece: str) -> None:
+    """Read in a time that grows with the text; a quadratic scan would run into the timeout of the test."""
+    assert isinstance(kernel_names(piece * (300_000 // len(piece))), tuple)

@@ -19,6 +19,9 @@ from workbench.plan.signature import KernelTable, Signature
 from workbench.plan.steps import BufferArg, ScalarArg
 from workbench.plan.values import DTypeName, Tensor, describe
 
+_SUGGESTED = 200
+"""Characters of a name that is offered as the nearest one."""
+
 Consts = tuple[tuple[str, str], ...]
 
 
@@ -66,7 +69,7 @@ def candidates(table: KernelTable, kernel: KernelName) -> tuple[Signature, ...]:
         return related
     if table.open:
         return ()
-    names = list(dict.fromkeys(s.name for s in table.signatures))
+    names = [n for n in dict.fromkeys(s.name for s in table.signatures) if len(n) < _SUGGESTED]
     if not names:
         raise Refused("there is no __global__ function in this file", ("kernel",))
     hint = f" Did you mean {related[0].name!r}?" if related else nearest(kernel.name, names)
@@ -110,13 +113,13 @@ def _fit_one(value: object, parameter: Parameter, i: int) -> BoundArgument:
     where = ("args", i)
     if isinstance(value, Tensor):
         if parameter.pointer is False:
-            message = f"{label}: the kernel takes a {parameter.text} by value; pass a number, not a tensor"
+            message = f"{label}: the kernel takes {parameter.text} by value; pass a number, not a tensor"
             raise Refused(message, where)
         return _fit_tensor(value, parameter, label, i)
     if not isinstance(value, int | float):
         raise Refused(f"{label} must be a tensor or a number, not {describe(value)}", where)
     if parameter.pointer:
-        message = f"{label}: the kernel takes a {parameter.text}*; pass a tensor, not {describe(value)}"
+        message = f"{label}: the kernel takes {parameter.text}*; pass a tensor, not {describe(value)}"
         raise Refused(message, where)
     if parameter.kind is None:
         return BoundArgument(ScalarArg(value=value, ctype=parameter.text or _guess(value)))

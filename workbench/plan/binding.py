@@ -24,6 +24,8 @@ _TYPE_KEYWORDS = frozenset(
 )
 _PREFIXES = (("std", "::"), ("cuda", "::", "std", "::"), ("::",))
 _MOST_DEEP = 16
+_MOST_TOKENS = 10_000
+"""Of a parameter list; macros and defaults that name each other can grow without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,7 @@ def parameters_of(
     signature: Signature, kernel: KernelName, table: KernelTable, consts: tuple[tuple[str, str], ...]
 ) -> tuple[Parameter, ...] | None:
     """The parameters at one launch; None when not even their number is certain."""
-    given = {name: words(text) for name, text in consts}
-    macros: Environment = {
-        **table.macros,
-        **{n: t if n not in table.macros else None for n, t in given.items()},
-    }
-    tokens = _expand(signature.parameters, macros, _MOST_DEEP)
+    tokens = _expand(signature.parameters, _macros(table, consts))
     if tokens is None or "..." in tokens:
         return None
     if tokens in ((), ("void",)):
@@ -67,20 +64,28 @@ def parameters_of(
     return tuple(_parameter(part, names) for part in split_list(tokens))
 
 
-def _expand(tokens: Words, macros: Environment, depth: int) -> Words | None:
-    """Tokens with object-like macros replaced; None when one cannot be."""
+def _macros(table: KernelTable, consts: tuple[tuple[str, str], ...]) -> Environment:
+    """The file's macros and the launch's; one that both define may be either."""
+    given = {name: words(text) if name not in table.macros else None for name, text in consts}
+    return {**table.macros, **given} if given else table.macros
+
+
+def _expand(tokens: Words, macros: Environment) -> Words | None:
+    """Tokens with object-like macros replaced; None when one cannot be, or there is no end to it."""
+    pending: list[tuple[str, frozenset[str]]] = [(t, frozenset()) for t in reversed(tokens)]
     result: list[str] = []
-    for token in tokens:
-        if token not in macros:
+    for _ in range(_MOST_TOKENS):
+        if not pending:
+            return tuple(result)
+        token, inside = pending.pop()
+        if token not in macros or token in inside:
             result.append(token)
             continue
         body = macros[token]
-        rest = {name: text for name, text in macros.items() if name != token}
-        expanded = _expand(body, rest, depth - 1) if body is not None and depth else None
-        if expanded is None or len(result) > 1_000:
+        if body is None or len(pending) + len(body) > _MOST_TOKENS:
             return None
-        result.extend(expanded)
-    return tuple(result)
+        pending.extend((t, inside | {token}) for t in reversed(body))
+    return None
 
 
 def _template_names(signature: Signature, kernel: KernelName) -> dict[str, Words | None]:
@@ -92,7 +97,8 @@ def _template_names(signature: Signature, kernel: KernelName) -> dict[str, Words
         if parameter.pack or any(p.pack for p in (signature.template or ())[:i]):
             value = ()
         # A default may name an earlier parameter: put that in now, so that names never loop.
-        names[parameter.name] = _substitute(value, names) or None
+        bound = _substitute(value, names)
+        names[parameter.name] = bound if 0 < len(bound) < _MOST_TOKENS else None
     return names
 
 

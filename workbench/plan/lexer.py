@@ -36,7 +36,10 @@ class Token(NamedTuple):
 
 
 def tokens(source: str) -> Iterator[Token]:
-    """Every token in order; a line continuation counts as a comment. Any text is accepted; an unterminated comment or string runs to its end."""
+    """Every token in order; a line continuation counts as a comment.
+
+    Any text is accepted; an unterminated comment runs to its end, an unterminated string to its line's.
+    """
     for match in _PATTERN.finditer(source):
         yield Token(match.lastgroup, match.group(), match.start())  # type: ignore[arg-type]
 

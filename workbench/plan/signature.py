@@ -21,6 +21,7 @@ _ATTRIBUTES = frozenset((
     "__align__", "alignas", "noexcept", "decltype",
 ))  # fmt: skip
 _CONDITIONAL = re.compile(r"\s*#\s*(?:if|el)")
+_MOST_KERNELS = 500
 _TYPE_WORDS = ("struct", "class", "union", "enum")
 
 
@@ -85,6 +86,7 @@ class _Scan:
         self.scopes: list[Words] = []
         self.branches: list[list[Words]] = []
         self.start = 0
+        self.seen = 0
 
     def run(self) -> None:
         """Fill the tables."""
@@ -182,7 +184,8 @@ class _Scan:
 
     def _kernel(self, at: int) -> None:
         """Read one declaration whose ``__global__`` is token ``at``."""
-        found = self._declarator(at + 1)
+        self.seen += 1
+        found = self._declarator(at + 1) if self.seen <= _MOST_KERNELS else None
         if found is None:
             self.open = True
             return
@@ -204,7 +207,7 @@ class _Scan:
 
     def _declarator(self, i: int) -> tuple[int, int, int] | None:
         """Indices of the name, of ``(`` and of ``)`` of the function declared from token ``i`` on."""
-        while i < len(self.texts) and self.texts[i] not in ("{", "}", ";"):
+        while i < len(self.texts) and self.texts[i] not in ("{", "}", ";", "__global__"):
             if self.texts[i] == "(":
                 closing = closing_of(self.texts, i)
                 if closing is None:

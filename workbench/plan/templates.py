@@ -24,10 +24,14 @@ class TemplateParameter:
     pack: bool = False
 
 
+_LONGEST = 4_000
+"""Tokens between two brackets; what is longer counts as never closed, so that scanning stays linear."""
+
+
 def closing_of(texts: Sequence[str], opening: int) -> int | None:
     """Index of the bracket that closes the one at ``opening``; None when it never closes."""
     opener, closer, depth = texts[opening], _CLOSING[texts[opening]], 0
-    for i in range(opening, len(texts)):
+    for i in range(opening, min(len(texts), opening + _LONGEST)):
         depth += (texts[i] == opener) - (texts[i] == closer)
         if depth == 0:
             return i

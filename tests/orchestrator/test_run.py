@@ -82,7 +82,7 @@ def play(
 
 def test_a_whole_session(tmp_path: Path) -> None:
     tree = search(tmp_path)
-    assert tree.stopped is not None and tree.stopped.reason == "all 3 rounds are done"
+    assert tree.stopped is not None and tree.stopped.reason == "3 rounds are done"
     assert {id: (n.operator, n.branch.round, n.verdict) for id, n in tree.nodes.items()} == {
         "b1": ("seed", 1, "passed"),
         "b2": ("seed", 1, "compile_failed"),

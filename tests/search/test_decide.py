@@ -231,7 +231,7 @@ def test_a_reviewed_search_asks_after_every_round() -> None:
 
 
 def test_it_stops_when_all_rounds_are_done() -> None:
-    assert ask(round_one("// us 50", rounds=1)) == (Stop("all 1 rounds are done"),)
+    assert ask(round_one("// us 50", rounds=1)) == (Stop("1 round is done"),)
 
 
 def test_it_stops_at_the_roofline_in_every_declared_case() -> None:

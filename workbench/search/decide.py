@@ -203,7 +203,8 @@ def _next_round(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     if budget_left(tree, policy) <= 0:
         reason = f"the budget of {policy.branches} branches is used"
     if reason or done:
-        return (Stop(reason or f"all {tree.round} rounds are done"),)
+        rounds = "round is" if tree.round == 1 else "rounds are"
+        return (Stop(reason or f"{tree.round} {rounds} done"),)
     return (StartRound(tree.round + 1), *plan_round(tree, policy))
 
 

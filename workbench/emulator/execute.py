@@ -12,17 +12,13 @@ from dataclasses import dataclass, field
 
 import torch
 
-from workbench.emulator import buffers, module
+from workbench.emulator import buffers, launching, module
 from workbench.emulator.buffers import Buffer
+from workbench.emulator.counts import total
 from workbench.emulator.findings import Findings, Scene
-from workbench.emulator.unsupported import unsupported
 from workbench.emulator.values import LaunchCounts, Module, Options, RunReport, Unwritten
-from workbench.errors import EmulatorLaunchError
-from workbench.model import DTYPE_BYTES, AccessSite, Counts, Diagnostic, Hazard, TensorMeta
-from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, ScalarArg, View
-
-# Hopper's limit for one block; what the launch may ask for is the plan's business.
-MAX_DYNAMIC_SHARED_BYTES = 227 * 1024
+from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
+from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
 _DEFAULTS = Options()
 
@@ -114,9 +110,11 @@ class _Run:
         self.names[name] = _Tensor(buffer, buffer.meta)
 
     def _label(self, name: str) -> str:
-        outputs = self.plan.outputs
-        if name in outputs:
-            return "output" if len(outputs) == 1 else f"output {outputs.index(name)}"
+        """Call a buffer by the output it, or a view of it, is returned as."""
+        views = {step.buffer for step in self.plan.steps if isinstance(step, View) and step.of == name}
+        for number, output in enumerate(self.plan.outputs):
+            if output == name or output in views:
+                return "output" if len(self.plan.outputs) == 1 else f"output {number}"
         return f"workspace {name}"
 
     def _carry_out(self, step: Allocate | View | Launch | Library) -> None:
@@ -139,11 +137,13 @@ class _Run:
     def _launch(self, step: Launch) -> None:
         binary, entry = self.built.find((step.kernel, step.consts))
         loaded = module.load(binary)
-        cells = self._cells(step, loaded.signature(entry))
+        addresses = {name: tensor.address for name, tensor in self.names.items()}
+        cells = launching.cells(step, loaded.signature(entry), addresses)
+        geometry = launching.geometry(step, self.options, checked=self.checked)
         arguments = [self.names[arg.buffer] for arg in step.args if isinstance(arg, BufferArg)]
         used = list({id(tensor.buffer): tensor.buffer for tensor in arguments}.values())
         started = time.perf_counter()
-        result = loaded.launch(entry, self._geometry(step), cells, [buffer.memory() for buffer in used])
+        result = loaded.launch(entry, geometry, cells, [buffer.memory() for buffer in used])
         self.seen.seconds += time.perf_counter() - started
         scene = Scene(step, binary, [(buffer.label, buffer.meta) for buffer in used], self.options.case)
         findings = Findings(scene, result)
@@ -153,55 +153,6 @@ class _Run:
         self.seen.launches.append(findings.counts())
         self.seen.sites += findings.sites()
 
-    def _geometry(self, step: Launch) -> module.Geometry:
-        if step.cluster != (1, 1, 1):
-            raise unsupported(step.line, "thread block clusters")
-        threads = step.block[0] * step.block[1] * step.block[2]
-        if not 1 <= threads <= 1024:
-            raise _refused(step, f"{threads} threads a block; 1 to 1024 are allowed")
-        if not all(step.grid):
-            raise _refused(step, f"empty grid {step.grid}")
-        if step.shared_bytes > MAX_DYNAMIC_SHARED_BYTES:
-            raise _refused(
-                step, f"{step.shared_bytes} bytes of shared memory; at most {MAX_DYNAMIC_SHARED_BYTES}"
-            )
-        blocks = step.grid[0] * step.grid[1] * step.grid[2]
-        return module.Geometry(
-            grid=step.grid,
-            block=step.block,
-            shared_bytes=step.shared_bytes,
-            checks=self._checks(),
-            workers=self.options.workers,
-            reverse=self.options.reverse,
-            sample=_odd(-(-blocks // self.options.traced_blocks)),
-        )
-
-    def _checks(self) -> int:
-        if not self.checked:
-            return 0
-        races = module.RACES | module.SHARED_INITIAL
-        return module.STATISTICS * self.options.statistics | races * self.options.races
-
-    def _cells(self, step: Launch, signature: tuple[str, ...]) -> list[bytes]:
-        if len(signature) != len(step.args):
-            raise _refused(step, f"{step.kernel} takes {len(signature)} arguments, {len(step.args)} given")
-        return [
-            self._cell(step, number, arg, code)
-            for number, (arg, code) in enumerate(zip(step.args, signature, strict=True), 1)
-        ]
-
-    def _cell(self, step: Launch, number: int, arg: BufferArg | ScalarArg, code: str) -> bytes:
-        if isinstance(arg, BufferArg):
-            if code != "p":
-                raise _refused(step, f"argument {number} of {step.kernel} is a number, a tensor was given")
-            return self.names[arg.buffer].address.to_bytes(8, "little")
-        if code == "p":
-            raise _refused(step, f"argument {number} of {step.kernel} is a pointer, a number was given")
-        try:
-            return module.encode_scalar(arg.value, code)
-        except (ValueError, OverflowError) as error:
-            raise _refused(step, f"argument {number} of {step.kernel}: {error}") from None
-
     # ---- library calls
 
     def _call_library(self, step: Library) -> None:
@@ -210,6 +161,8 @@ class _Run:
         results = _operation(step.op)(*args, **kwargs)
         made = (results,) if isinstance(results, torch.Tensor) else tuple(results)
         for name, meta, values in zip(step.results, step.metas, made, strict=True):
+            if tuple(values.shape) != meta.shape:
+                raise ValueError(f"{step.op} gave {tuple(values.shape)}, the plan expects {meta.shape}")
             self._add(name, buffers.holding(self._label(name), meta, values, read_only=False))
 
     def _library_value(self, value: LibraryArg) -> object:
@@ -260,41 +213,11 @@ class _Run:
             hazards=tuple(seen.hazards),
             trap=seen.trap,
             stopped=seen.stopped,
-            counts=self._counts() if self.checked else None,
+            counts=total(self.options.case, seen.launches, seen.sites) if self.checked else None,
             launches=tuple(seen.launches) if self.checked else (),
             unwritten=() if seen.stopped else tuple(self._unwritten()),
             seconds=seen.seconds,
         )
-
-    def _counts(self) -> Counts:
-        launches = self.seen.launches
-        return Counts(
-            case=self.options.case,
-            launches=len(launches),
-            sectors=sum(launch.sectors for launch in launches),
-            ideal_sectors=sum(launch.ideal_sectors for launch in launches),
-            load_bytes=sum(launch.load_bytes for launch in launches),
-            store_bytes=sum(launch.store_bytes for launch in launches),
-            barriers=sum(launch.barriers for launch in launches),
-            sites=merge_sites(self.seen.sites),
-        )
-
-
-def merge_sites(sites: Iterable[AccessSite]) -> tuple[AccessSite, ...]:
-    """Add up the instructions of one line that do the same: the compiler may have unrolled it."""
-    groups: dict[tuple[int, str, str, int], list[AccessSite]] = {}
-    for site in sites:
-        groups.setdefault((site.line, site.space, site.kind, site.width_bytes), []).append(site)
-    return tuple(
-        group[0].model_copy(
-            update={
-                "requests": sum(site.requests for site in group),
-                "transactions": sum(site.transactions for site in group),
-                "ideal_transactions": sum(site.ideal_transactions for site in group),
-            }
-        )
-        for _, group in sorted(groups.items())
-    )
 
 
 def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]:
@@ -303,12 +226,3 @@ def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]
         found = getattr(found, part)
     assert callable(found)
     return found
-
-
-def _odd(step: int) -> int:
-    """An odd step does not fall in with rows of tiles, whose numbers are mostly powers of two."""
-    return step | 1
-
-
-def _refused(step: Launch, message: str) -> EmulatorLaunchError:
-    return EmulatorLaunchError((Diagnostic(line=step.line, message=message),))

@@ -62,7 +62,7 @@ def compiler() -> str:
         raise DeviceError(
             f"the emulator runs on x86-64 only, not on {platform.machine()}: use a CUDA device."
         )
-    found = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("g++")
+    found = shutil.which("g++")
     if found is None:
         raise DeviceError(
             "no C++ compiler found: install g++ "

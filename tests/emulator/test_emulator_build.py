@@ -1,0 +1,151 @@
+"""Building: diagnostics at the person's lines, what is refused, the cache."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.emulator import diagnostics, toolchain
+from workbench.emulator.build import build, translation_unit
+from workbench.emulator.unsupported import refuse_unsupported
+from workbench.errors import DeviceError, EmulatorBuildError, EmulatorUnsupported
+
+COPY = "__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }\n"
+
+
+def test_repeat_comes_from_the_cache() -> None:
+    first = build(COPY, [("copy", ())], "plain")
+    again = build(COPY, [("copy", ())], "plain")
+    assert again.cached
+    assert again.binaries == first.binaries
+    assert Path(first.binaries[0].path).exists()
+    assert build(COPY, [("copy", ())], "checked").binaries[0].path != first.binaries[0].path
+
+
+def test_one_library_for_each_set_of_macros() -> None:
+    source = (
+        "__global__ void fill(int* y) { y[threadIdx.x] = N; }\n"
+        "template <int A> __global__ void f(int* y) { *y = A * N; }\n"
+    )
+    instances = [
+        ("fill", (("N", "2"),)),
+        ("f<1>", (("N", "2"),)),
+        ("f<1>", (("N", "3"),)),
+        ("f<1>", (("N", "3"),)),
+    ]
+    module = build(source, instances, "plain")
+    assert [(b.consts, b.kernels) for b in module.binaries] == [
+        ((("N", "2"),), ("fill", "f<1>")),
+        ((("N", "3"),), ("f<1>",)),
+    ]
+    binary, entry = module.find(("f<1>", (("N", "2"),)))
+    assert (binary, entry) == (module.binaries[0], 1)
+    with pytest.raises(KeyError):
+        module.find(("f<2>", ()))
+
+
+def test_macros_do_not_reach_the_headers() -> None:
+    source = (
+        "#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n"
+        "__global__ void fill(int* y) { y[0] = N + T + value; }\n"
+    )
+    build(source, [("fill", (("N", "2"), ("T", "3"), ("value", "4")))], "plain")
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "column", "words"),
+    [
+        ("\n__global__ void k(float* y) {\n  y[0] = undeclared;\n}\n", 3, 10, "undeclared"),
+        ("\n\ntemplate <class T> __device__ T twice(T v) { return v.none; }\n"
+         "__global__ void k(float* y) { y[0] = twice(1.f); }\n", 3, 0, "none"),
+        ("__global__ void k(float4* y) {\n  atomicMax(y, 1.f);\n}\n", 2, 0, "atomicMax"),
+        ("__global__ void k(float* y) {\n  y[0] = 1.f\n}\n", 2, 0, "expected"),
+    ],
+)  # fmt: skip
+def test_errors_stand_at_the_persons_lines(source: str, line: int, column: int, words: str) -> None:
+    with pytest.raises(EmulatorBuildError) as caught:
+        build(source, [("k", ())], "plain")
+    found = caught.value.diagnostics[0]
+    assert found.line == line
+    assert words in found.message
+    assert source.splitlines()[line - 1] in found.caret
+    if column:
+        assert (found.column, found.caret.splitlines()[1]) == (column, " " * (column - 1) + "^")
+
+
+def test_unknown_kernel_is_named() -> None:
+    with pytest.raises(EmulatorBuildError, match="other<3>: "):
+        build(COPY, [("copy", ()), ("other<3>", ())], "plain")
+
+
+def test_error_inside_a_header_moves_to_the_kernel() -> None:
+    stderr = (
+        "In file included from x:\nkernel.cu: In instantiation of 'f':\n"
+        "kernel.cu:2:5:   required from here\n/x/atomics.h:20:3: error: static assertion failed: too wide\n"
+    )
+    (found,) = diagnostics.parse(stderr, "a\n    b\n", ["k"])
+    assert (found.line, found.column, found.message) == (2, 5, "static assertion failed: too wide")
+    assert found.caret == "    b\n    ^"
+
+
+def test_a_silent_compiler_still_gives_a_diagnostic() -> None:
+    assert diagnostics.parse("", "", ["k"])[0].message
+    assert diagnostics.parse("g++: out of memory\n", "", ["k"])[0].message == "g++: out of memory"
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ('asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', "inline PTX"),
+        ("auto c = cooperative_groups::this_cluster();", "clusters"),
+        ("auto g = cooperative_groups::this_grid();", "grid-wide"),
+        ("CUtensorMap m;", "TMA"),
+        ("child<<<1, 1>>>();", "launches from device code"),
+    ],
+)
+def test_what_cannot_run_is_said_before_the_compiler_stumbles(code: str, what: str) -> None:
+    with pytest.raises(EmulatorUnsupported, match="the emulator cannot run this yet: ") as caught:
+        refuse_unsupported(f"\n__global__ void k() {{\n{code}\n}}\n")
+    assert (caught.value.diagnostics[0].line, what in str(caught.value)) == (3, True)
+
+
+def test_words_in_comments_and_strings_are_no_features() -> None:
+    refuse_unsupported('// asm("x") <<<\n/* this_grid()\n */ const char* s = "CUtensorMap"; int tasm(int);')
+
+
+def test_missing_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    toolchain.compiler.cache_clear()
+    with pytest.raises(DeviceError, match=r"no C\+\+ compiler found: install g\+\+"):
+        toolchain.compiler()
+
+
+def test_other_processors_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    toolchain.compiler.cache_clear()
+    with pytest.raises(DeviceError, match="x86-64 only, not on arm64"):
+        toolchain.compiler()
+
+
+def test_processes_may_build_the_same_thing_at_once(emulator_cache: Path) -> None:
+    source = COPY + "// at once\n"
+    code = (
+        "from workbench.emulator.build import build; "
+        f"print(build({source!r}, [('copy', ())], 'plain').binaries[0].path)"
+    )
+    root = str(Path(toolchain.__file__).parents[2])
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    paths = {process.communicate()[0].strip() for process in processes}
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(paths) == 1
+    assert not list((emulator_cache / "emulator").glob("tmp-*"))
+
+
+def test_lines_are_the_persons_own() -> None:
+    text = translation_unit("a\nb\n", (("N", "1"),), ("k",))
+    assert text.startswith('#define N 1\n#line 1 "kernel.cu"\na\nb\n')
+    assert "EMU_EXPORT(0, (k))" in text

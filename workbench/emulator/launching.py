@@ -1,0 +1,81 @@
+"""From a plan's launch step to what the runtime takes: geometry and the arguments' bytes.
+
+Owns the checks a GPU's driver would make. Starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.emulator import module
+from workbench.emulator.unsupported import unsupported
+from workbench.emulator.values import Options
+from workbench.errors import EmulatorLaunchError
+from workbench.model import Diagnostic
+from workbench.plan.steps import BufferArg, Launch, ScalarArg
+
+# Hopper's limit for one block; a smaller target's limit is the plan interpreter's business.
+MAX_DYNAMIC_SHARED_BYTES = 227 * 1024
+MAX_THREADS = 1024
+
+
+def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometry:
+    """Raises ``EmulatorLaunchError`` for a launch a GPU refuses, ``EmulatorUnsupported`` for clusters."""
+    if step.cluster != (1, 1, 1):
+        raise unsupported(step.line, "thread block clusters")
+    threads = step.block[0] * step.block[1] * step.block[2]
+    if not 1 <= threads <= MAX_THREADS:
+        raise _refused(step, f"{threads} threads a block; 1 to {MAX_THREADS} are allowed")
+    if not all(step.grid):
+        raise _refused(step, f"empty grid {step.grid}")
+    if step.shared_bytes > MAX_DYNAMIC_SHARED_BYTES:
+        raise _refused(
+            step, f"{step.shared_bytes} bytes of shared memory; at most {MAX_DYNAMIC_SHARED_BYTES}"
+        )
+    blocks = step.grid[0] * step.grid[1] * step.grid[2]
+    return module.Geometry(
+        grid=step.grid,
+        block=step.block,
+        shared_bytes=step.shared_bytes,
+        checks=_checks(options) if checked else 0,
+        workers=options.workers,
+        reverse=options.reverse,
+        sample=_sampling_step(blocks, options.traced_blocks),
+    )
+
+
+def cells(step: Launch, signature: tuple[str, ...], addresses: Mapping[str, int]) -> list[bytes]:
+    """Bytes of every argument. Raises ``EmulatorLaunchError`` when one does not fit its parameter."""
+    if len(signature) != len(step.args):
+        raise _refused(step, f"{step.kernel} takes {len(signature)} arguments, {len(step.args)} given")
+    encoded = []
+    for number, (arg, code) in enumerate(zip(step.args, signature, strict=True), 1):
+        try:
+            encoded.append(_cell(arg, code, addresses))
+        except (ValueError, OverflowError) as error:
+            raise _refused(step, f"argument {number} of {step.kernel}: {error}") from None
+    return encoded
+
+
+def _cell(arg: BufferArg | ScalarArg, code: str, addresses: Mapping[str, int]) -> bytes:
+    if isinstance(arg, BufferArg):
+        if code != "p":
+            raise ValueError("a tensor was given, the parameter is no pointer")
+        return addresses[arg.buffer].to_bytes(8, "little")
+    if code == "p":
+        raise ValueError("a number was given, the parameter is a pointer")
+    return module.encode_scalar(arg.value, code)
+
+
+def _checks(options: Options) -> int:
+    races = module.RACES | module.SHARED_INITIAL
+    return module.STATISTICS * options.statistics | races * options.races
+
+
+def _sampling_step(blocks: int, wanted: int) -> int:
+    """Every n-th block; odd, not to fall in with rows of tiles, whose numbers are mostly powers of two."""
+    return -(-blocks // wanted) | 1
+
+
+def _refused(step: Launch, message: str) -> EmulatorLaunchError:
+    return EmulatorLaunchError((Diagnostic(line=step.line, message=message),))

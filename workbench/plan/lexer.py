@@ -6,7 +6,7 @@ Owns the token pattern. Never parses: signature.py and region.py give tokens the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Kind = Literal["comment", "text", "char", "directive", "number", "word", "sign"]
@@ -35,15 +35,18 @@ class Token(NamedTuple):
     start: int
 
 
-def tokens(source: str) -> Iterator[Token]:
+@lru_cache(maxsize=2)
+def tokens(source: str) -> tuple[Token, ...]:
     """Every token in order; a line continuation counts as a comment.
 
     Any text is accepted; an unterminated comment runs to its end, an unterminated string to its line's.
     """
-    for match in _PATTERN.finditer(source):
-        yield Token(match.lastgroup, match.group(), match.start())  # type: ignore[arg-type]
+    return tuple(
+        Token(match.lastgroup, match.group(), match.start())  # type: ignore[arg-type]
+        for match in _PATTERN.finditer(source)
+    )
 
 
 def words(text: str) -> tuple[str, ...]:
     """Token texts of a snippet without comments."""
-    return tuple(t.text for t in tokens(text) if t.kind != "comment")
+    return tuple(m.group() for m in _PATTERN.finditer(text) if m.lastgroup != "comment")

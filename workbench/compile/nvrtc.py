@@ -55,4 +55,7 @@ def _options(request: Request) -> ProgramOptions:
         define_macro=list(request.consts) or None,
         # A plain constexpr function may be called from a kernel, as in nvcc's relaxed mode.
         device_as_default_execution_space=True,
+        # NVRTC's own cache initialises the GPU driver, which takes 0.17 s and starts a thread; a server
+        # with threads must not fork. Measured with 13.0.88 and driver 580.159.
+        no_cache=True,
     )

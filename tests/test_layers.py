@@ -8,8 +8,8 @@ from pathlib import Path
 import workbench
 
 LAYERS = (
-    "errors",
     "model",
+    "errors",
     "policy",
     "events",
     "tree",

@@ -156,9 +156,11 @@ def _payload(
         return ""
     objects = dict(extra or {})
     for name, line in free_names(statements).items():
+        if name in ALWAYS and getattr(namespace.get(name), "__name__", ALWAYS[name]) == ALWAYS[name]:
+            continue
         if name in namespace:
             objects[name] = namespace[name]
-        elif name not in objects and name not in ALWAYS:
+        elif name not in objects:
             raise ProblemError(
                 f"line {line}: {name!r} is not defined in the cell or in the notebook."
                 f"{nearest(name, namespace)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -41,6 +41,8 @@ Tell = Callable[[str], None]
 def open_in_child(payload: bytes, send: Callable[[bytes], None]) -> bytes:
     """Worker function: a ``Capture`` in, ``{"problem": ...}`` or ``{"error": sentence}`` out."""
     capture = Capture.model_validate_json(payload)
+    # The tensors are small: a second thread costs more than it brings, above all on a busy machine.
+    torch.set_num_threads(1)
     try:
         problem = open_capture(capture, lambda note: send(note.encode()))
     except ProblemError as error:
@@ -59,7 +61,8 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    problem = problem.model_copy(update={"proofs": small, "notes": (*seen.notes, *traced.notes)})
+    notes = (*seen.notes, *_mode_notes(seen.form), *traced.notes)
+    problem = problem.model_copy(update={"proofs": small, "notes": notes})
     tell("running the reference")
     if not runnable(problem):
         note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
@@ -77,6 +80,17 @@ def _traced(seen: Seen) -> Traced:
     # Gradients are switched off outside: inside, the export would lose the person's lines.
     with torch.no_grad():
         return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held))
+
+
+def _mode_notes(form: Form) -> tuple[str, ...]:
+    """Say so where evaluation mode changes what a module computes."""
+    if not isinstance(form.target, nn.Module):
+        return ()
+    names = {type(part).__name__ for part in form.target.modules()}
+    told_of = sorted(name for name in names if "Dropout" in name or "BatchNorm" in name)
+    if not told_of:
+        return ()
+    return (f"the module runs in evaluation mode: {' and '.join(told_of)} behave as in inference",)
 
 
 def _self_tested(problem: Problem, form: Form) -> Problem:
@@ -128,7 +142,7 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
 
 
 def _kind(capture: Capture, form: Form) -> Kind:
-    if capture.kind == "function" and isinstance(form.target, torch.nn.Module):
+    if capture.kind == "function" and isinstance(form.target, nn.Module):
         return "module_instance"
     return capture.kind
 

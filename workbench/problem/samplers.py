@@ -51,17 +51,16 @@ def _of_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample
     match name:
         case "randn" | "randn_like":
             return NORMAL
+        case "rand" | "rand_like":
+            return Sampler(kind="uniform", scalable=False)
         case "normal_":
-            mean, deviation = (*args[1:], *(0.0, 1.0)[len(args) - 1 :])[:2]
-            return Sampler(kind="normal", low=kwargs.get("mean", mean), high=kwargs.get("std", deviation))
+            mean, deviation = _two(args, kwargs, ("mean", "std"))
+            return Sampler(kind="normal", low=mean, high=deviation)
         case "uniform_":
-            low, high = (*args[1:], *(0.0, 1.0)[len(args) - 1 :])[:2]
-            low, high = kwargs.get("from", low), kwargs.get("to", high)
+            low, high = _two(args, kwargs, ("a", "b") if "tensor" in kwargs else ("from", "to"))
             return Sampler(kind="uniform", low=low, high=high, scalable=False)
         case "random_" if len(args) == 3:
             return Sampler(kind="integers", low=args[1], high=args[2], scalable=False)
-        case "rand" | "rand_like":
-            return Sampler(kind="uniform", scalable=False)
         case "randint" if kwargs.get("dtype", torch.int64) in (torch.int64, torch.int32, torch.int16):
             numbers = [value for value in args if isinstance(value, int)]
             low, high = (kwargs.get("low", 0), kwargs.get("high", numbers[-1] if numbers else 2))
@@ -69,6 +68,13 @@ def _of_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample
             return Sampler(kind="integers", low=low, high=high, scalable=False)
         case _:
             return None
+
+
+def _two(args: tuple[Any, ...], kwargs: dict[str, Any], names: tuple[str, str]) -> tuple[float, float]:
+    """The two numbers after the tensor, by position or by name; 0 and 1 where they are left out."""
+    given = [value for value in args if isinstance(value, int | float)]
+    low, high = (*given, *(0.0, 1.0)[len(given) :])[:2]
+    return float(kwargs.get(names[0], low)), float(kwargs.get(names[1], high))
 
 
 def learn(tensor: Tensor) -> Sampler:

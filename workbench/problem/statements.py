@@ -16,8 +16,8 @@ from workbench.errors import ProblemError
 CELL = "<cell>"
 """File name the person's code is compiled under; its line numbers are the person's own."""
 
-ALWAYS = ("torch", "nn", "F", "math", "np")
-"""Names every cell may use without importing them."""
+ALWAYS = {"torch": "torch", "nn": "torch.nn", "F": "torch.nn.functional", "math": "math", "np": "numpy"}
+"""Modules every cell may use without importing them, by the usual name."""
 
 _SEEDS = (
     "torch.manual_seed",

@@ -13,14 +13,17 @@ from torch import Tensor
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
+from workbench.numerics.bounds import agrees
 from workbench.numerics.inputs import draw
+from workbench.numerics.running import Running
 from workbench.problem.form import Form
 from workbench.problem.oracle import in_float64, widened
-from workbench.problem.reference import run
+from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import Watch, check_outputs
 from workbench.problem.running import told
 from workbench.problem.samplers import as_normal
 
+_GRAPH_ELEMENTS = 2**16
 _RUN_ELEMENTS = 2**24
 """Without proofs, the declared case is run only up to this size."""
 
@@ -40,7 +43,8 @@ def examine(problem: Problem, form: Form) -> Problem:
     problem = _with_domains(problem, form, _middle(problem, cases))
     for case in cases:
         _check_repeatable(problem, form, case)
-    return problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
+    problem = problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
+    return _where_the_graph_holds(problem, form)
 
 
 def _elements(problem: Problem, case: Case) -> int:
@@ -167,6 +171,35 @@ def _same(a: Tensor, b: Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     return bool(torch.equal(a, b) or torch.equal(a.nan_to_num(0.5), b.nan_to_num(0.5)))
+
+
+# ------------------------------------------------------------------------------------ the graph
+
+
+def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
+    """Leave out proofs at which the traced graph computes something else than the reference does.
+
+    An export may silently hold for some sizes only, such as even ones.
+    """
+    wrong = [case for case in problem.proofs if not _graph_holds(problem, form, case)]
+    if not wrong:
+        return problem
+    labels = ", ".join(case.label for case in wrong)
+    kept = tuple(case for case in problem.proofs if case not in wrong)
+    note = f"the exported graph does not describe the reference at {labels}: these sizes are not checked"
+    return problem.model_copy(update={"proofs": kept or problem.proofs, "notes": (*problem.notes, note)})
+
+
+def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
+    if _elements(problem, case) > _GRAPH_ELEMENTS:
+        return True
+    tensors = draw(problem, case, "normal", 3)
+    expected = Reference(problem, form).oracle(tensors)
+    try:
+        tracked = Running(case.size_map, problem.contract).outputs(problem.graph, tensors)
+    except (RuntimeError, TypeError, ValueError, IndexError, KeyError):
+        return False
+    return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True))
 
 
 # ------------------------------------------------------------------------------------ float64

@@ -1,0 +1,277 @@
+"""Every bad input is told in a line or two, with the person's line; good ones become problems."""
+
+import pytest
+from problem.cells import opened
+
+from workbench.errors import ProblemError
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.workers import Limits
+
+X = "inputs = [torch.randn(4, 5)]\n"
+XY = "inputs = [torch.randn(4, 5), torch.randn(4, 5)]\n"
+
+REFUSED = {
+    "undefined name": (
+        "def f(x):\n    return x * k\n" + X,
+        r"^line 2: the reference raised NameError: name 'k'",
+    ),
+    "inputs raise": (
+        "def f(x): return x\n\ninputs = [torch.rand(3) @ torch.rand(4)]\n",
+        r"^line 3: the cell raised RuntimeError: inconsistent tensor size",
+    ),
+    "missing module": (
+        "import nowhere\ndef f(x): return nowhere.g(x)\n" + X,
+        r"^line 1: .*No module named 'nowhere'",
+    ),
+    "devices": (
+        "def f(x, y): return x * y\ninputs = [torch.randn(4), torch.randn(4, device='cuda')]\n",
+        r"different devices: x on cpu, y on cuda\. Put them on one",
+    ),
+    "raises": (
+        "def f(x, y):\n    z = x + 1\n    return z @ y\n" + XY,
+        r"^line 3: the reference raised RuntimeError: mat1 and mat2 shapes cannot be multiplied",
+    ),
+    "raises although huge": (
+        "def f(x, y):\n    return x @ y\ninputs = [torch.randn(90000, 90000), torch.randn(3, 5)]\n",
+        r"^line 2: the reference raised RuntimeError: a and b must have same reduction dim",
+    ),
+    "returns nothing": ("def f(x):\n    x + 1\n" + X, r"the reference returns nothing; return a tensor"),
+    "returns a dict": ("def f(x): return {'y': x + 1}\n" + X, r"returns a dict; return a tensor or a tuple"),
+    "returns a number too": ("def f(x): return x + 1, 3\n" + X, r"returns a tuple of \(Tensor, int\)"),
+    "writes its input": (
+        "def f(x):\n    y = x.view(-1)\n    y.mul_(2)\n    return x\n" + X,
+        r"^line 3: the reference writes its input 'x' in place \(aten\.mul\)",
+    ),
+    "writes by index": (
+        "def f(x):\n    x[0] = 0\n    return x + 1\n" + X,
+        r"^line 2: .* writes its input 'x'",
+    ),
+    "writes a buffer": (
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.register_buffer('n', torch.zeros(()))\n    def forward(self, x):\n        self.n += 1\n"
+        "        return x * self.n\n" + X,
+        r"^line 6: the reference writes its buffer 'n' in place",
+    ),
+    "dropout": (
+        "def f(x):\n    return F.dropout(x)\n" + X,
+        r"^line 2: the reference draws random numbers \(aten\.bernoulli",
+    ),
+    "noise": ("def f(x):\n    return x + torch.randn_like(x)\n" + X, r"^line 2: .* draws random numbers"),
+    "python's random": (
+        "import random\ndef f(x): return x * random.random()\n" + X,
+        r"two runs of the reference on the same inputs differ",
+    ),
+    "a counter": (
+        "n = [0]\ndef f(x):\n    n[0] += 1\n    return x * n[0]\n" + X,
+        r"two runs of the reference on the same inputs differ",
+    ),
+    "complex": (
+        "def f(x): return x.abs()\ninputs = [torch.randn(4, dtype=torch.complex64)]\n",
+        r"input 'x' is complex64, which is not supported\. Supported are float64, .* and bool",
+    ),
+    "complex output": (
+        "def f(x): return torch.fft.fft(x)\n" + X,
+        r"the output is complex64, which is not supported",
+    ),
+    "float8": (
+        "def f(x): return x.float() * 2\ninputs = [torch.randn(4).to(torch.float8_e4m3fn)]\n",
+        r"input 'x' is float8_e4m3fn, which is not supported",
+    ),
+    "sparse": (
+        "def f(x): return x.to_dense() * 2\ninputs = [torch.eye(4).to_sparse()]\n",
+        r"input 'x' is sparse",
+    ),
+    "empty": (
+        "def f(x): return x * 2\ninputs = [torch.randn(0, 5)]\n",
+        r"input 'x' is empty, shape \(0, 5\)",
+    ),
+    "empty output": ("def f(x): return x[:0] * 2\n" + X, r"the output is empty, shape \(0, 5\)"),
+    "unused input": ("def f(x, y): return x * 2\n" + XY, r"the output does not depend on input 'y'"),
+    "input times zero": (
+        "def f(x, y): return x * 2 + 0 * y\n" + XY,
+        r"the output does not depend on input 'y'",
+    ),
+    "constant output": (
+        "def f(x): return torch.softmax(x.sum(-1, keepdim=True), -1)\n" + X,
+        r"the output does not depend on input 'x'",
+    ),
+    "zeros": ("def f(x): return x - x\n" + X, r"a kernel that does nothing would pass"),
+    "a copy": ("def f(x): return x.clone()\n" + X, r"the output is a copy of x: there is nothing to compute"),
+    "list of tensors": (
+        "def f(xs): return torch.cat(xs)\ninputs = [[torch.randn(4), torch.randn(4)]]\n",
+        r"input 'xs' is a list of tensors; inputs are tensors and python scalars",
+    ),
+    "inputs of no use": ("def f(x): return x * 2\ninputs = 3\n", r"inputs must be a list, a tuple or a dict"),
+    "no tensor": ("def f(x): return x * 2\ninputs = [3]\n", r"none of the inputs is a tensor"),
+    "too few inputs": (
+        "def f(x, y): return x + y\n" + X,
+        r"do not fit f\(x, y\): missing a required argument: 'y'",
+    ),
+    "constructor": (
+        "class M(nn.Module):\n    def __init__(self, n): super().__init__()\n"
+        "    def forward(self, x): return x\n" + X,
+        r"M\(\.\.\.\) raised TypeError: .* missing 1 required positional argument: 'n'",
+    ),
+    "shapes of zero": (
+        "def f(x): return x * 2\n" + X + "shapes = [(3, 0)]",
+        r"shapes: \(3, 0\) is neither a shape",
+    ),
+    "shapes of no kind": ("def f(x): return x * 2\n" + X + "shapes = 5", r"shapes: 5 is neither a shape"),
+    "shapes of other rank": (
+        "def f(x): return x * 2\n" + X + "shapes = [(3,)]",
+        r"\(3,\) has 1 sizes, but x has 2",
+    ),
+    "shapes against a weight": (
+        "model = nn.Linear(5, 3)\n" + X + "shapes = [(4, 6)]",
+        r"axis 1 of input must be 5, it cannot vary on its own",
+    ),
+    "shapes on another path": (
+        "def f(x):\n    if x.shape[1] > 1024:\n        return x.sum(-1)\n    return x.amax(-1)\n"
+        "inputs = [torch.randn(4, 5000)]\nshapes = [(4, 6)]",
+        r"4x6 cannot be part of the same problem as 4x5000: the reference takes another path",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_refused(case: str) -> None:
+    source, message = REFUSED[case]
+    with pytest.raises(ProblemError, match=message) as refused:
+        opened(source)
+    assert str(refused.value).count("\n") <= 1
+
+
+NOT_EXPORTABLE = {
+    "branch on values": (
+        "def f(x):\n    y = x + 1\n    if y.sum() > 0:\n        return y\n    return -y\n",
+        r"^line 3: the reference cannot be exported: it branches .* Use torch\.where",
+    ),
+    "shape from values": (
+        "def f(x):\n    y = x + 1\n    return y[y > 0]\n",
+        r"^line 3: the shape of a result depends on values",
+    ),
+    "number from values": (
+        "def f(x):\n    y = x + 1\n    return y.sum().item()\n",
+        r"^line 3: \.item\(\) turns a value",
+    ),
+    "numpy": (
+        "def f(x):\n    return torch.from_numpy(np.exp(x.numpy()))\n",
+        r"^line 2: the reference cannot be exported",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_EXPORTABLE, ids=str)
+def test_what_cannot_be_exported_is_told_with_line_and_remedy(case: str) -> None:
+    source, message = NOT_EXPORTABLE[case]
+    with pytest.raises(ProblemError, match=message):
+        open_problem(read_cell(source + X))
+
+
+def test_a_problem_through_a_worker() -> None:
+    heard: list[str] = []
+    problem = open_problem(
+        read_cell(
+            "\ndef softmax(x):\n    return torch.softmax(x, dim=1)\n"
+            "inputs = [torch.randn(4096, 32768)]\nshapes = [(16, 16384), (1, 1048576)]\n"
+        ),
+        heard.append,
+    )
+    assert heard[0] == "reading the cell" and len(heard) >= 4
+    assert (problem.name, problem.kind, problem.signature) == ("softmax", "function", ("x",))
+    assert [case.label for case in problem.cases] == ["4096x32768", "16x16384", "1x1048576"]
+    assert problem.tensors[0].dims == problem.outputs[0].dims == problem.symbols
+    assert problem.proofs and problem.notes == () and not problem.own_inputs
+    assert {node.line for node in problem.graph.nodes} == {3}
+
+
+def test_a_cell_that_never_ends_is_stopped() -> None:
+    capture = read_cell(
+        "def f(x): return x * 2\nwhile True: pass\ninputs = [torch.randn(3)]\n" + "inputs.append"
+    )
+    endless = read_cell("def f(x):\n    while True: pass\n    return x\n" + X)
+    assert capture.entry == "f"
+    with pytest.raises(ProblemError, match=r"opening f took more than .* s and was stopped"):
+        open_problem(endless, limits=Limits(wall_s=6, cpu_s=60))
+
+
+def test_a_cell_that_ends_the_process_costs_nothing() -> None:
+    with pytest.raises(ProblemError, match="the process that ran f died"):
+        open_problem(read_cell("import os\ndef f(x): os._exit(3)\n" + X))
+    assert open_problem(read_cell("def f(x): return x * 2\n" + X)).name == "f"
+
+
+# ------------------------------------------------------------------------------------ good ones
+
+
+def test_modules_run_in_evaluation_mode() -> None:
+    problem = opened("model = nn.Sequential(nn.Linear(5, 4), nn.Dropout(), nn.BatchNorm1d(4))\n" + X)
+    assert problem.kind == "module_instance" and any("evaluation mode" in note for note in problem.notes)
+
+
+def test_kernelbench_model() -> None:
+    problem = opened(
+        "import torch\nimport torch.nn as nn\n"
+        "class Model(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        "        self.linear = nn.Linear(n, 3)\n    def forward(self, x):\n"
+        "        return torch.sigmoid(self.linear(x))\n"
+        "batch = 8\ndef get_inputs():\n    return [torch.rand(batch, 5)]\n"
+        "def get_init_inputs():\n    return [5]\n"
+    )
+    assert problem.kind == "kernelbench" and [s.name for s in problem.tensors] == [
+        "x",
+        "linear_weight",
+        "linear_bias",
+    ]
+
+
+def test_code_for_a_gpu_opens_without_one() -> None:
+    problem = opened(
+        "model = nn.Linear(5, 3).cuda().to('cuda:0')\ninputs = [torch.randn(4, 5, device='cuda')]\n"
+    )
+    assert problem.tensors[0].dims[1] == 5
+    opened("def f(x): return x * torch.arange(5, device='cuda')\ninputs = [torch.randn(4, 5).cuda()]\n")
+
+
+def test_transposed_input_keeps_its_strides() -> None:
+    problem = opened("def f(x): return x.exp()\ninputs = [torch.randn(6, 4).t()]\n")
+    (meta,) = problem.metas(problem.cases[0]).values()
+    assert (meta.shape, meta.strides) == ((4, 6), (1, 4))
+    assert opened("def f(x): return x.exp()\n" + X).tensors[0].strides is None
+
+
+def test_sixteen_bit_inputs_have_their_own_contract() -> None:
+    problem = opened("def f(x): return x.exp()\ninputs = [torch.randn(4, 5).half()]\n")
+    assert problem.contract == "16-bit io, fp32 accumulate"
+
+
+def test_several_outputs_and_a_single_one_in_a_tuple() -> None:
+    assert opened("def f(x): return x.exp(), x.amax(-1)\n" + X).returns_tuple
+    assert not opened("def f(x): return x.exp()\n" + X).returns_tuple
+    assert opened("def f(x): return (x.exp(),)\n" + X).returns_tuple
+
+
+def test_attention_without_dropout_is_no_random_operation() -> None:
+    problem = opened(
+        "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)\n"
+        "inputs = [torch.randn(2, 4, 5, 8) for _ in range(3)]\n"
+    )
+    assert len(problem.tensors) == 3
+
+
+def test_sizes_the_export_does_not_hold_for_are_left_out() -> None:
+    problem = opened(
+        "def f(x):\n    return x.sum(1) if x.shape[1] % 2 == 0 else x.amax(1)\n"
+        "inputs = [torch.randn(4, 64)]\n"
+    )
+    columns = problem.symbols[1]
+    assert problem.proofs and all(
+        case.size_map[columns] % 2 == 0 or case.size_map[columns] == 1 for case in problem.proofs
+    )
+
+
+def test_a_model_of_40_gigabytes_allocates_nothing() -> None:
+    problem = opened("model = nn.Linear(100_000, 100_000)\ninputs = [torch.randn(2, 100_000)]\n")
+    assert any("nothing was tried" in note for note in problem.notes)
+    assert problem.graph.nodes and problem.tensors[1].dims == (100_000, 100_000)

@@ -1,0 +1,119 @@
+"""Small sizes that catch mistakes, and sizes a person declares."""
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Dim, Graph, OutputSpec, Problem, Ref, Sampler, TensorSpec
+from workbench.problem.proofs import MOST_ELEMENTS, MOST_WORK, declared_case, label, proofs
+
+
+def spec(name: str, *dims: Dim) -> TensorSpec:
+    return TensorSpec(name=name, role="input", dtype="f32", dims=dims, sampler=Sampler(kind="normal"))
+
+
+def problem(*specs: TensorSpec, outputs: tuple[Dim, ...] = ("s0",), **sizes: int) -> Problem:
+    return Problem(
+        name="f",
+        source="",
+        entry="f",
+        kind="function",
+        tensors=specs,
+        symbols=tuple(sizes),
+        outputs=(OutputSpec(dtype="f32", dims=outputs),),
+        cases=(Case(label="declared", sizes=tuple(sizes.items())),),
+        graph=Graph(nodes=(), outputs=(Ref(ref="x"),)),
+    )
+
+
+ROWS = problem(spec("x", "s0", "s1"), outputs=("s0", "s1"), s0=4096, s1=32768)
+
+
+def chosen(problem: Problem, accept: object = None) -> list[dict[str, int]]:
+    def anything(sizes: Mapping[str, int]) -> bool:
+        return True
+
+    return [case.size_map for case in proofs(problem, accept or anything)]  # type: ignore[arg-type]
+
+
+def test_proofs_of_rows_hold_one_odd_sizes_block_edges_and_a_long_row() -> None:
+    sizes = chosen(ROWS)
+    assert len(sizes) <= 8
+    assert {"s0": 1, "s1": 1} in sizes and {"s0": 4, "s1": 32768} in sizes
+    columns = {size["s1"] for size in sizes}
+    assert {7, 33, 127, 128, 1025} <= columns
+    assert {size["s0"] for size in sizes} >= {1, 2, 3, 5, 7, 33}
+
+
+def test_proofs_are_small_in_elements_and_work() -> None:
+    product = problem(
+        spec("a", "s0", "s1"), spec("b", "s1", "s2"), outputs=("s0", "s2"), s0=4096, s1=4096, s2=4096
+    )
+    for case in (ROWS, product):
+        for sizes in chosen(case):
+            assert math.prod(sizes.values()) <= MOST_WORK
+            metas = case.metas(Case(label="", sizes=tuple(sizes.items())))
+            assert sum(meta.numel for meta in metas.values()) <= MOST_ELEMENTS
+
+
+def test_every_trailing_size_of_a_product_is_long_once() -> None:
+    product = problem(
+        spec("a", "s0", "s1"), spec("b", "s1", "s2"), outputs=("s0", "s2"), s0=4096, s1=4096, s2=4096
+    )
+    sizes = chosen(product)
+    assert max(size["s1"] for size in sizes) >= 128 and max(size["s2"] for size in sizes) >= 128
+
+
+def test_refused_sizes_are_replaced_by_larger_ones() -> None:
+    even = chosen(ROWS, lambda sizes: sizes["s1"] % 4 == 0)
+    assert len(even) >= 5 and all(size["s1"] % 4 == 0 for size in even)
+    wide = chosen(ROWS, lambda sizes: sizes["s1"] > 1024)
+    assert len(wide) >= 4 and all(size["s1"] > 1024 for size in wide)
+
+
+def test_fixed_parameters_shrink_the_rest() -> None:
+    wide = problem(spec("x", "s0", 4096), spec("w", 4096), outputs=("s0", 4096), s0=4096)
+    rows = [size["s0"] for size in chosen(wide)]
+    assert 1 in rows and 7 in rows and max(rows) <= 128
+
+
+def test_without_symbols_the_declared_case_is_the_proof_when_small() -> None:
+    assert chosen(problem(spec("x", 8, 8), outputs=(8,))) == [{}]
+    assert chosen(problem(spec("x", 8192, 8192), outputs=(8192,))) == []
+
+
+def test_declared_shapes_follow_shared_sizes() -> None:
+    specs = (spec("x", "s0", "s1"), spec("bias", "s1"))
+    assert declared_case(specs, ((3, 4),), {"s0": 9, "s1": 9}) == {"s0": 3, "s1": 4}
+    assert declared_case(specs, ((3, 4), (4,)), {"s0": 9, "s1": 9}) == {"s0": 3, "s1": 4}
+
+
+def test_declared_shapes_solve_size_expressions() -> None:
+    assert declared_case((spec("x", "2*s0"),), ((6,),), {"s0": 9}) == {"s0": 3}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((3, 4, 5),), r"\(3, 4, 5\) has 3 sizes, but x has 2"),
+        (((3, 4), (5,)), r"do not fit together: axis 0 of bias must be 4"),
+        (((3, 4), (4,), (1,)), r"3 shapes in one entry, but there are 2 inputs"),
+    ],
+)
+def test_declared_shapes_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        declared_case((spec("x", "s0", "s1"), spec("bias", "s1")), shapes, {"s0": 9, "s1": 9})
+
+
+def test_fixed_axes_cannot_be_declared_otherwise() -> None:
+    with pytest.raises(ProblemError, match=r"axis 1 of x must be 64, it cannot vary on its own"):
+        declared_case((spec("x", "s0", 64),), ((3, 65),), {"s0": 9})
+
+
+def test_labels_name_sizes_once() -> None:
+    sizes = {"s0": 2, "s1": 3, "s2": 5}
+    assert label((spec("x", "s0", "s1"), spec("b", "s1")), sizes) == "2x3"
+    assert label((spec("x", "s0", "s1"), spec("w", "s2", "s1")), sizes) == "2x3,5x3"
+    assert label((spec("x"),), sizes) == "scalar"

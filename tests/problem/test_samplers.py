@@ -1,0 +1,79 @@
+"""What is learnt from the tensors a person gave, and from the calls that made them."""
+
+import torch
+from problem.cells import opened
+
+from workbench.model import Problem, Sampler
+from workbench.problem.samplers import Origins, as_normal, learn
+
+
+def sampler(problem: Problem, name: str) -> Sampler:
+    return next(spec.sampler for spec in problem.tensors if spec.name == name)
+
+
+def test_learnt_from_values() -> None:
+    torch.manual_seed(0)
+    assert learn(torch.randn(1000)) == Sampler(kind="normal", low=0.0, high=1.0)
+    assert learn(torch.tensor([True, False])).kind == "bools"
+    assert learn(torch.tensor([3, 9, 5])) == Sampler(kind="integers", low=3, high=10, scalable=False)
+    positive = learn(torch.rand(1000) + 2)
+    assert positive.kind == "uniform" and 2 <= positive.low < 2.1 and not positive.scalable
+    constant = learn(torch.ones(5))
+    assert (constant.kind, constant.low, constant.high) == ("uniform", 0.5, 1.5)
+    assert learn(torch.tensor([-torch.inf, torch.nan])) == Sampler(kind="normal", low=0.0, high=1.0)
+
+
+def test_as_normal_keeps_mean_and_spread() -> None:
+    assert as_normal(Sampler(kind="uniform", low=0.0, high=1.0)) == Sampler(
+        kind="normal", low=0.5, high=0.289
+    )
+
+
+def test_origins_follow_the_very_tensor() -> None:
+    with Origins() as origins:
+        drawn, labels = torch.randn(3), torch.randint(0, 10, (4,))
+        changed, derived = torch.randn(3), drawn + 1
+        changed.mul_(3)
+    assert origins.sampler(drawn) == Sampler(kind="normal", low=0.0, high=1.0)
+    assert origins.sampler(labels) == Sampler(kind="integers", low=0, high=10, scalable=False)
+    assert origins.sampler(changed) is None and origins.sampler(derived) is None
+
+
+def test_uniform_inputs_become_normal_where_the_reference_allows() -> None:
+    problem = opened("def f(x): return torch.relu(x)\ninputs = [torch.rand(64, 64)]")
+    assert sampler(problem, "x") == Sampler(kind="normal", low=0.5, high=0.289)
+
+
+def test_probabilities_stay_probabilities() -> None:
+    problem = opened(
+        "def f(p, q): return F.binary_cross_entropy(p, q, reduction='none')\n"
+        "inputs = [torch.rand(8, 16), torch.rand(8, 16)]"
+    )
+    found = sampler(problem, "p")
+    assert (found.kind, found.scalable) == ("uniform", False) and found.low >= 0 and found.high <= 1
+
+
+def test_positive_domains_may_still_be_scaled() -> None:
+    problem = opened("def f(x): return torch.sqrt(x).sum(-1)\ninputs = [torch.rand(16, 16)]")
+    assert (sampler(problem, "x").kind, sampler(problem, "x").scalable) == ("uniform", True)
+
+
+def test_variances_stay_positive_and_weights_do_not() -> None:
+    problem = opened("model = nn.BatchNorm1d(8)\ninputs = [torch.randn(16, 8)]")
+    assert sampler(problem, "running_var").kind == "uniform"
+    assert sampler(problem, "weight").kind == "normal"
+
+
+def test_labels_end_where_the_classes_do() -> None:
+    problem = opened(
+        "def f(x, y): return F.cross_entropy(x, y)\n"
+        "inputs = [torch.randn(64, 100), torch.randint(0, 100, (64,))]"
+    )
+    symbol = problem.tensors[0].dims[1]
+    assert isinstance(symbol, str) and sampler(problem, "y").high_dim == symbol
+
+
+def test_huge_inputs_are_not_drawn() -> None:
+    problem = opened("def f(x): return torch.exp(x)\ninputs = [torch.rand(200_000, 500_000) * 2]")
+    assert problem.cases[0].label == "200000x500000" and not problem.own_inputs
+    assert any("too large to look at" in note for note in problem.notes)

@@ -1,0 +1,116 @@
+"""Partial results of reductions as CUDA: what they start from, how a value enters, what comes out.
+
+Owns the statements of each kind of accumulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.model import DType
+from workbench.playbook.cuda_helpers import OPS
+from workbench.playbook.cuda_text import CTYPES, PRODUCT, Text
+from workbench.playbook.operations import is_float
+from workbench.playbook.row_passes import Accumulator
+
+_LOWEST = {
+    "i64": "LLONG_MIN", "i32": "INT_MIN", "i16": "SHRT_MIN", "i8": "SCHAR_MIN", "u8": "0", "bool": "false",
+}  # fmt: skip
+_HIGHEST = {
+    "i64": "LLONG_MAX", "i32": "INT_MAX", "i16": "SHRT_MAX", "i8": "SCHAR_MAX", "u8": "UCHAR_MAX",
+    "bool": "true",
+}  # fmt: skip
+_STRUCTS = {"softmax": "running", "welford": "moments", "argmax": "best", "argmin": "best"}
+
+
+@dataclass(frozen=True)
+class AccumulatorText:
+    """Statements for one accumulator under a name."""
+
+    accumulator: Accumulator
+    dtype: DType
+    """Type of the result; of an arg-reduction, the type of the values that are compared."""
+    name: str
+
+    @property
+    def op(self) -> str:
+        """Struct whose ``join`` combines two partial results."""
+        return OPS[self.accumulator.kind]
+
+    @property
+    def ctype(self) -> str:
+        match self.accumulator.kind:
+            case "softmax":
+                return "Running"
+            case "welford":
+                return "Moments"
+            case "argmax" | "argmin":
+                return f"Best<{CTYPES[self.dtype]}>"
+            case _:
+                return CTYPES[self.dtype]
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Helper functions needed to join across threads."""
+        struct = _STRUCTS.get(self.accumulator.kind)
+        return (self.accumulator.kind, *((f"exchange_{struct}",) if struct else ()))
+
+    @property
+    def start(self) -> str:
+        """Initial value."""
+        lowest = "-INFINITY" if is_float(self.dtype) else _LOWEST[self.dtype]
+        highest = "INFINITY" if is_float(self.dtype) else _HIGHEST[self.dtype]
+        match self.accumulator.kind:
+            case "sum":
+                return "0.0f" if self.dtype == "f32" else "0"
+            case "prod":
+                return "1.0f" if self.dtype == "f32" else "1"
+            case "max":
+                return lowest
+            case "min":
+                return highest
+            case "argmax":
+                return f"{{{lowest}, INT_MAX}}"
+            case "argmin":
+                return f"{{{highest}, INT_MAX}}"
+            case "any":
+                return "false"
+            case "all":
+                return "true"
+            case "softmax":
+                return "{-FLT_MAX, 0.0f}"
+            case _:
+                return "{0.0f, 0.0f, 0.0f}"
+
+    def enter(self, value: Text, column: str) -> str:
+        """Statement that adds one column's value."""
+        name = self.name
+        match self.accumulator.kind:
+            case "sum":
+                return f"{name} += {value.code};"
+            case "prod":
+                return f"{name} *= {value.within(PRODUCT - 1)};"
+            case "max":
+                return f"{name} = larger({name}, {value.code});"
+            case "min":
+                return f"{name} = smaller({name}, {value.code});"
+            case "any":
+                return f"{name} = {name} || {value.within(6)};"
+            case "all":
+                return f"{name} = {name} && {value.within(6)};"
+            case "argmax" | "argmin":
+                return f"{name} = {self.op}::join({name}, {{{value.code}, {column}}});"
+            case _:
+                return f"{name} = {self.op}::add({name}, {value.code});"
+
+    def results(self, columns: str) -> tuple[Text, ...]:
+        """What the reductions of the accumulator are, once joined."""
+        match self.accumulator.kind:
+            case "softmax":
+                return Text(f"{self.name}.top"), Text(f"{self.name}.sum")
+            case "welford":
+                return Text(f"{self.name}.mean * {columns}", PRODUCT), Text(f"{self.name}.squares")
+            case "argmax" | "argmin":
+                return (Text(f"{self.name}.column"),)
+            case _:
+                return (Text(self.name),)

@@ -1,0 +1,275 @@
+"""One walk of a team over the columns of its row.
+
+Owns the loop, its vectors, and where loads wait between passes (registers, shared memory, nowhere).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.cuda_text import CTYPES, Text
+from workbench.playbook.expr import Expr, Index, Load, leaves
+from workbench.playbook.indexing import index_text, is_unit
+from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
+from workbench.playbook.program import Store
+from workbench.playbook.row_passes import Pass, Waiting
+from workbench.playbook.schedule import Cache
+from workbench.playbook.scope import Scope
+from workbench.playbook.team import TeamText
+from workbench.playbook.views import View
+
+if TYPE_CHECKING:
+    from workbench.playbook.row_kernel import RowKernel
+
+
+MOST_KEPT = 64
+"""Values of a row that a thread may keep in registers; more would spill."""
+
+
+@dataclass
+class Waits:
+    """Loads that stay on the chip, and under which name."""
+
+    cache: Cache
+    vector: bool
+    entries: list[tuple[Waiting, str]] = field(default_factory=list)
+
+    @staticmethod
+    def of(waiting: list[Waiting], cache: Cache, frame: Frame) -> Waits:
+        """Give every waiting load a name."""
+        entries = [(wait, frame.names.new(f"{wait.load.buffer}_kept")) for wait in waiting]
+        return Waits(cache if waiting else "reread", frame.vector, entries)
+
+    @property
+    def in_registers(self) -> bool:
+        return self.cache == "registers"
+
+    def declarations(self, team: TeamText, columns: str) -> list[str]:
+        """Storage for one row."""
+        if not self.entries:
+            return []
+        if self.cache == "shared":
+            return self._shared(team, columns)
+        share = {"thread": "", "warp": "32", "block": "THREADS"}[team.kind]
+        step = " * ".join(part for part in (share, "WIDTH" if self.vector else "") if part)
+        if not step:
+            count = f"constexpr int KEPT = {columns};"
+        elif " " in step:
+            count = f"constexpr int KEPT = ({columns} + {step} - 1) / ({step});"
+        else:
+            count = f"constexpr int KEPT = ({columns} + {step} - 1) / {step};"
+        width = "[WIDTH]" if self.vector else ""
+        lines = ["// The row waits in registers between the passes: memory is read once.", count]
+        return lines + [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]
+
+    def _shared(self, team: TeamText, columns: str) -> list[str]:
+        lines = [
+            "// The row waits in shared memory between the passes: global memory is read once.",
+            "extern __shared__ float shared[];",
+        ]
+        for position, (_, name) in enumerate(self.entries):
+            at = "shared"
+            if team.rows_per_block > 1:
+                scale = "" if len(self.entries) == 1 else f" * {len(self.entries)}"
+                at += f" + threadIdx.x / 32 * {columns}{scale}"
+            if position:
+                at += f" + {columns}" if position == 1 else f" + {position} * {columns}"
+            lines.append(f"float* {name} = {at};")
+        return lines
+
+    def limits(self, team: TeamText, columns: str) -> Limits:
+        """What a row needs on the chip, in the plan language."""
+        count = len(self.entries)
+        if self.cache == "shared":
+            scale = 4 * count * team.rows_per_block
+            fits = f"{columns} * {scale} <= gpu.shared_bytes_per_block"
+            return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
+        if self.cache == "registers":
+            most = {"thread": 1, "warp": 32, "block": team.threads}[team.kind] * MOST_KEPT // count
+            return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
+        return Limits()
+
+    def slot(self, name: str) -> str:
+        """The element of the row at hand."""
+        if self.cache == "shared":
+            return f"{name}[col + k]" if self.vector else f"{name}[col]"
+        return f"{name}[i][k]" if self.vector else f"{name}[i]"
+
+
+class ColumnLoop:
+    """The loop of one pass."""
+
+    def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, Text]) -> None:
+        self.kernel = kernel
+        self.frame = kernel.frame
+        self.number = number
+        self.vector = kernel.frame.vector
+        self._packs: dict[int, str] = {}
+        self._before: list[str] = []
+        self._after: list[str] = []
+        self._slots = {
+            (wait.becomes if wait.becomes is not None and number > wait.turns else wait.load).serial: name
+            for wait, name in kernel.waits.entries
+            if number > wait.first
+        }
+        self._scope = Scope(
+            self._leaf, self.frame.names, self.frame.macros, kernel.site.schedule.fast_math, row_values
+        )
+        for serial, name in self._slots.items():
+            self._scope.bound[serial] = Text(kernel.waits.slot(name))
+
+    def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
+        """The whole loop."""
+        roots = step.roots
+        if self.vector:
+            self._load_packs(roots)
+        self._keep_loads()
+        self._scope.prepare(roots)
+        self._keep_replacements()
+        column = "col + k" if self.vector else "col"
+        for text in accumulators:
+            value = self._scope.text(text.accumulator.operand)
+            self._scope.lines.append(text.enter(value, column))
+        for store in step.stores:
+            self._store(store)
+        return self._loop()
+
+    # -------------------------------------------------------------------------------- frame of the loop
+
+    def _loop(self) -> list[str]:
+        body = self._scope.lines
+        if self.vector:
+            body = [
+                *self._before,
+                "#pragma unroll",
+                *block("for (int k = 0; k < WIDTH; ++k)", body),
+                *self._after,
+            ]
+        team = self.kernel.team
+        columns = self.frame.macros.text(self.kernel.space.columns)
+        if self.kernel.waits.in_registers:
+            return self._unrolled(body, columns)
+        start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * WIDTH"
+        step = " * ".join(
+            part for part in (team.lanes, "WIDTH" if self.vector else "") if part not in ("", "1")
+        )
+        advance = f"col += {step}" if step else "++col"
+        items = self.kernel.site.schedule.items
+        unroll = [f"#pragma unroll {items}"] if items > 1 else []
+        return [*unroll, *block(f"for (int col = {start}; col < {columns}; {advance})", body)]
+
+    def _unrolled(self, body: list[str], columns: str) -> list[str]:
+        team = self.kernel.team
+        position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
+        if self.vector:
+            position = f"{position} * WIDTH" if position == "i" else f"({position}) * WIDTH"
+        inner = [f"const int col = {position};"]
+        inner += body if team.kind == "thread" else block(f"if (col < {columns})", body)
+        return ["#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
+
+    # -------------------------------------------------------------------------------- loads
+
+    def _load_packs(self, roots: list[Expr]) -> None:
+        for load in self.kernel.space.column_loads(roots):
+            if load.lookups or load.serial in self._scope.bound or self._hidden(roots, load):
+                continue
+            row_part, column_part = self.kernel.split(load.view)
+            if not is_unit(column_part):
+                continue
+            pack = self.frame.names.new(f"{load.buffer}_pack")
+            address = self._address(load.buffer, row_part, column_part)
+            function = "load_once" if self._is_last_use(load) else "load"
+            self.frame.helpers.add(function)
+            self._before.append(f"const auto {pack} = {function}<WIDTH>({address});")
+            self._packs[load.serial] = f"{pack}.at[k]"
+            self.frame.use_vector(load.buffer, column_part)
+            self.frame.use_rows(load.buffer, row_part)
+
+    def _hidden(self, roots: list[Expr], load: Load) -> bool:
+        """True when what the load turned into has taken its place."""
+        return not any(leaf is load for root in roots for leaf in self._open_leaves(root))
+
+    def _open_leaves(self, root: Expr) -> list[Expr]:
+        found: list[Expr] = []
+        stack, seen = [root], set[int]()
+        while stack:
+            expr = stack.pop()
+            if expr.serial in seen or expr.serial in self._scope.bound:
+                continue
+            seen.add(expr.serial)
+            if isinstance(expr, (Load, Index)):
+                found.append(expr)
+            stack.extend(expr.operands)
+        return found
+
+    def _is_last_use(self, load: Load) -> bool:
+        if not self.kernel.site.schedule.stream:
+            return False
+        later = self.kernel.passes[self.number + 1 :]
+        again = any(leaf is load for step in later for root in step.roots for leaf in leaves(root))
+        waits = any(wait.load is load for wait, _ in self.kernel.waits.entries)
+        return (waits or not again) and self.kernel.depends_on_row(load)
+
+    def _keep_loads(self) -> None:
+        for wait, name in self.kernel.waits.entries:
+            if wait.first == self.number and not (wait.becomes is not None and wait.turns == self.number):
+                self._keep(wait.load, name)
+
+    def _keep_replacements(self) -> None:
+        for wait, name in self.kernel.waits.entries:
+            if wait.becomes is not None and wait.turns == self.number:
+                self._keep(wait.becomes, name)
+
+    def _keep(self, expr: Expr, name: str) -> None:
+        slot = self.kernel.waits.slot(name)
+        self._scope.prepare([expr])
+        value = self._scope.text(expr)
+        self._scope.lines.append(f"{slot} = {value.code};")
+        self._scope.bound[expr.serial] = Text(slot)
+
+    def _leaf(self, expr: Expr) -> Text:
+        assert isinstance(expr, (Load, Index))
+        if isinstance(expr, Load) and expr.serial in self._packs:
+            return self.frame.value(expr, self._packs[expr.serial])
+        row_part, column_part = self.kernel.split(expr.view)
+        if isinstance(expr, Index):
+            row = index_text(row_part, "row", self.frame.macros)
+            column = self._column(column_part)
+            terms = [part.code for part in (row, column) if part.code != "0"]
+            return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else column.strength)
+        pointer = self.kernel.row_pointer(expr.buffer, row_part)
+        index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
+        element = f"{pointer}[{index.code}]"
+        return self.frame.value(expr, f"__ldcs(&{element})" if self._is_last_use(expr) else element)
+
+    def _column(self, view: View) -> Text:
+        if not self.vector:
+            return index_text(view, "col", self.frame.macros)
+        text = index_text(view, "(col + k)", self.frame.macros)
+        return Text("col + k", 12) if text.code == "(col + k)" else text
+
+    def _address(self, buffer: str, row_part: View, column_part: View) -> str:
+        pointer = self.kernel.row_pointer(buffer, row_part)
+        index = index_text(column_part, "col", self.frame.macros)
+        return f"{pointer} + {index.within(13)}"
+
+    # -------------------------------------------------------------------------------- stores
+
+    def _store(self, store: Store) -> None:
+        row_part, column_part = self.kernel.split(store.view)
+        value = self.frame.stored(store.buffer, self._scope.text(store.value).code)
+        stream = self.kernel.site.schedule.stream
+        if self.vector and is_unit(column_part):
+            pack = self.frame.names.new(f"{store.buffer}_pack")
+            self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, WIDTH> {pack};")
+            self._scope.lines.append(f"{pack}.at[k] = {value};")
+            function = "store_once" if stream else "store"
+            self.frame.helpers.update([function, "pack"])
+            self._after.append(f"{function}({self._address(store.buffer, row_part, column_part)}, {pack});")
+            self.frame.use_vector(store.buffer, column_part)
+            self.frame.use_rows(store.buffer, row_part)
+            return
+        element = f"{self.kernel.row_pointer(store.buffer, row_part)}[{self._column(column_part).code}]"
+        self._scope.lines.append(f"__stcs(&{element}, {value});" if stream else f"{element} = {value};")

@@ -1,0 +1,327 @@
+"""Device functions that generated kernels share: vectors, NaN-aware comparison, reductions.
+
+Owns their text. Each is emitted once, only when a kernel asks for it, in the order of ``_TEXTS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+_TEXTS: Mapping[str, str] = {
+    "larger": """
+// The larger of two; NaN wins, as in torch.
+template <typename T>
+__device__ T larger(T a, T b) {
+    return a > b || a != a ? a : b;
+}
+""",
+    "smaller": """
+// The smaller of two; NaN wins, as in torch.
+template <typename T>
+__device__ T smaller(T a, T b) {
+    return a < b || a != a ? a : b;
+}
+""",
+    "sign": """
+// -1, 0 or 1; NaN stays NaN.
+template <typename T>
+__device__ T sign(T a) {
+    return a != a ? a : T((a > 0) - (a < 0));
+}
+""",
+    "floordiv": """
+// Quotient rounded down, as Python's //.
+template <typename T>
+__device__ T floordiv(T a, T b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+""",
+    "python_mod": """
+// Remainder with the sign of the divisor, as Python's %.
+__device__ inline float python_mod(float a, float b) {
+    const float rest = fmodf(a, b);
+    return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
+}
+template <typename T>
+__device__ T python_mod(T a, T b) {
+    const T rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+""",
+    "pack": """
+// WIDTH neighbours that move as one memory instruction.
+template <typename T, int WIDTH>
+struct alignas(sizeof(T) * WIDTH) Pack {
+    T at[WIDTH];
+};
+""",
+    "load": """
+template <int WIDTH, typename T>
+__device__ Pack<T, WIDTH> load(const T* from) {
+    return *reinterpret_cast<const Pack<T, WIDTH>*>(from);
+}
+""",
+    "store": """
+template <int WIDTH, typename T>
+__device__ void store(T* to, Pack<T, WIDTH> pack) {
+    *reinterpret_cast<Pack<T, WIDTH>*>(to) = pack;
+}
+""",
+    "word": """
+// The built-in type of so many bytes, which the cache-hint intrinsics take.
+template <int BYTES> struct Word { using Type = uint4; };
+template <> struct Word<1> { using Type = unsigned char; };
+template <> struct Word<2> { using Type = unsigned short; };
+template <> struct Word<4> { using Type = unsigned int; };
+template <> struct Word<8> { using Type = uint2; };
+""",
+    "load_once": """
+// Read data that is used once: evicted first, so that it does not push out what is used again.
+template <int WIDTH, typename T>
+__device__ Pack<T, WIDTH> load_once(const T* from) {
+    using Whole = typename Word<sizeof(T) * WIDTH>::Type;
+    constexpr int PARTS = sizeof(T) * WIDTH / sizeof(Whole);
+    union { Pack<T, WIDTH> pack; Whole words[PARTS]; } both;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        both.words[part] = __ldcs(reinterpret_cast<const Whole*>(from) + part);
+    }
+    return both.pack;
+}
+""",
+    "store_once": """
+// Write data that nobody reads soon: streamed through the cache.
+template <int WIDTH, typename T>
+__device__ void store_once(T* to, Pack<T, WIDTH> pack) {
+    using Whole = typename Word<sizeof(T) * WIDTH>::Type;
+    constexpr int PARTS = sizeof(T) * WIDTH / sizeof(Whole);
+    union { Pack<T, WIDTH> pack; Whole words[PARTS]; } both;
+    both.pack = pack;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        __stcs(reinterpret_cast<Whole*>(to) + part, both.words[part]);
+    }
+}
+""",
+    "best": """
+// A candidate of an arg-reduction: its value and its column.
+template <typename T>
+struct Best {
+    T value;
+    int column;
+};
+""",
+    "running": """
+// A maximum and the sum of exponentials relative to it.
+struct Running {
+    float top;
+    float sum;
+};
+""",
+    "moments": """
+// Count, mean and sum of squared deviations of what was seen so far (Welford, Chan et al.).
+struct Moments {
+    float count;
+    float mean;
+    float squares;
+};
+""",
+    "sum": """
+struct Sum {
+    template <typename T>
+    __device__ static T join(T a, T b) { return a + b; }
+};
+""",
+    "prod": """
+struct Product {
+    template <typename T>
+    __device__ static T join(T a, T b) { return a * b; }
+};
+""",
+    "max": """
+struct Max {
+    template <typename T>
+    __device__ static T join(T a, T b) { return larger(a, b); }
+};
+""",
+    "min": """
+struct Min {
+    template <typename T>
+    __device__ static T join(T a, T b) { return smaller(a, b); }
+};
+""",
+    "any": """
+struct Any {
+    __device__ static bool join(bool a, bool b) { return a || b; }
+};
+""",
+    "all": """
+struct All {
+    __device__ static bool join(bool a, bool b) { return a && b; }
+};
+""",
+    "argmax": """
+struct ArgMax {
+    template <typename T>
+    __device__ static Best<T> join(Best<T> a, Best<T> b) {
+        const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+        const bool same = a.value == b.value || (a_nan && b_nan);
+        return (same ? a.column < b.column : a_nan || (!b_nan && a.value > b.value)) ? a : b;
+    }
+};
+""",
+    "argmin": """
+struct ArgMin {
+    template <typename T>
+    __device__ static Best<T> join(Best<T> a, Best<T> b) {
+        const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+        const bool same = a.value == b.value || (a_nan && b_nan);
+        return (same ? a.column < b.column : a_nan || (!b_nan && a.value < b.value)) ? a : b;
+    }
+};
+""",
+    "softmax": """
+// One pass instead of two: when the maximum grows, the sum so far is rescaled to it.
+struct OnlineSoftmax {
+    __device__ static Running add(Running a, float value) {
+        if (value > a.top) {
+            // value - value is 0, but NaN for infinity, as it would be in two passes.
+            return {value, a.sum * expf(a.top - value) + expf(value - value)};
+        }
+        return {a.top, a.sum + expf(value - a.top)};
+    }
+    __device__ static Running join(Running a, Running b) {
+        const float top = larger(a.top, b.top);
+        return {top, a.sum * expf(a.top - top) + b.sum * expf(b.top - top)};
+    }
+};
+""",
+    "welford": """
+// One pass instead of two, without the cancellation of E[x^2] - E[x]^2.
+struct Welford {
+    __device__ static Moments add(Moments a, float value) {
+        const float count = a.count + 1.0f;
+        const float difference = value - a.mean;
+        const float mean = a.mean + difference / count;
+        return {count, mean, a.squares + difference * (value - mean)};
+    }
+    __device__ static Moments join(Moments a, Moments b) {
+        if (b.count == 0.0f) return a;
+        const float count = a.count + b.count;
+        const float difference = b.mean - a.mean;
+        const float share = b.count / count;
+        const float squares = a.squares + b.squares + difference * difference * a.count * share;
+        return {count, a.mean + difference * share, squares};
+    }
+};
+""",
+    "exchange": """
+template <typename T>
+__device__ T exchange(T value, int offset) {
+    return __shfl_xor_sync(0xffffffff, value, offset);
+}
+""",
+    "exchange_best": """
+template <typename T>
+__device__ Best<T> exchange(Best<T> best, int offset) {
+    return {exchange(best.value, offset), exchange(best.column, offset)};
+}
+""",
+    "exchange_running": """
+__device__ inline Running exchange(Running running, int offset) {
+    return {exchange(running.top, offset), exchange(running.sum, offset)};
+}
+""",
+    "exchange_moments": """
+__device__ inline Moments exchange(Moments m, int offset) {
+    return {exchange(m.count, offset), exchange(m.mean, offset), exchange(m.squares, offset)};
+}
+""",
+    "warp_reduce": """
+// Butterfly: after log2(LANES) exchanges every lane has the result of its group.
+template <typename Op, int LANES = 32, typename T>
+__device__ T warp_reduce(T value) {
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        value = Op::join(value, exchange(value, offset));
+    }
+    return value;
+}
+""",
+    "block_reduce": """
+// Every warp reduces with shuffles; one value a warp goes through shared memory.
+template <typename Op, typename T>
+__device__ T block_reduce(T value) {
+    constexpr int WARPS = THREADS / 32;
+    __shared__ T partial[WARPS];
+    value = warp_reduce<Op>(value);
+    if (threadIdx.x % 32 == 0) {
+        partial[threadIdx.x / 32] = value;
+    }
+    __syncthreads();
+    value = warp_reduce<Op, WARPS>(partial[threadIdx.x % WARPS]);
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
+    "block_tree": """
+// A tree in shared memory: half of the threads join pairs, then a quarter, until one value is left.
+template <typename Op, typename T>
+__device__ T block_reduce(T value) {
+    __shared__ T partial[THREADS];
+    partial[threadIdx.x] = value;
+    __syncthreads();
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) {
+            partial[threadIdx.x] = Op::join(partial[threadIdx.x], partial[threadIdx.x + half]);
+        }
+        __syncthreads();
+    }
+    value = partial[0];
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
+}
+
+_NEEDS: Mapping[str, tuple[str, ...]] = {
+    "load": ("pack",),
+    "store": ("pack",),
+    "load_once": ("pack", "word"),
+    "store_once": ("pack", "word"),
+    "max": ("larger",),
+    "min": ("smaller",),
+    "argmax": ("best",),
+    "argmin": ("best",),
+    "softmax": ("running", "larger"),
+    "welford": ("moments",),
+    "exchange_best": ("exchange", "best"),
+    "exchange_running": ("exchange", "running"),
+    "exchange_moments": ("exchange", "moments"),
+    "warp_reduce": ("exchange",),
+    "block_reduce": ("warp_reduce",),
+}
+
+OPS: Mapping[str, str] = {
+    "sum": "Sum", "prod": "Product", "max": "Max", "min": "Min", "any": "Any", "all": "All",
+    "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax", "welford": "Welford",
+}  # fmt: skip
+"""Name of the struct that joins two partial results, by reduction."""
+
+
+def helper_texts(wanted: Iterable[str]) -> list[str]:
+    """Texts of the wanted functions and what they need, in an order that compiles."""
+    needed: set[str] = set()
+    stack = list(wanted)
+    while stack:
+        name = stack.pop()
+        if name not in needed:
+            needed.add(name)
+            stack.extend(_NEEDS.get(name, ()))
+    if not any(name.startswith("exchange_") for name in needed):
+        needed.discard("exchange")
+        shuffle = "__shfl_xor_sync(0xffffffff, value, offset)"
+        texts = {**_TEXTS, "warp_reduce": _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)}
+    else:
+        texts = dict(_TEXTS)
+    return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -1,0 +1,153 @@
+"""Kernels without reductions: every element of one line of indices is computed on its own.
+
+Owns the text of pointwise chains with broadcasting. Never decides which stores share a kernel.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.cuda_text import Text
+from workbench.playbook.expr import Expr, Index, Load, leaves
+from workbench.playbook.indexing import index_text, is_unit
+from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.program import Kernel
+from workbench.playbook.scope import Scope
+from workbench.playbook.views import View
+
+
+def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
+    """Write the kernel of stores over the same line."""
+    site.macros.name(kernel.stores[0].columns, "COUNT")
+    vector = site.schedule.width > 1 and any(is_unit(store.view) for store in kernel.stores)
+    text = _written(site, kernel, name, vector)
+    possible = text.width is None or text.width.is_possible
+    return text if possible else _written(site, kernel, name, vector=False)
+
+
+def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
+    frame = frame_for(site, kernel, vector)
+    body = _vector_body(frame, kernel) if vector else _scalar_body(frame, kernel)
+    return frame.finish(name, _loop(frame, kernel, body), _grid(site, kernel))
+
+
+# ------------------------------------------------------------------------------------ the loop
+
+
+def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
+    schedule = frame.site.schedule
+    count = frame.macros.text(kernel.stores[0].columns)
+    width = " * WIDTH" if frame.vector else ""
+    first = "size_t(blockIdx.x) * THREADS + threadIdx.x"
+    if schedule.persistent:
+        lines = ["// A grid that fits the GPU once: every thread strides over the whole line."]
+        lines += [f"const size_t step = size_t(gridDim.x) * THREADS{width};"]
+        lines += [f"#pragma unroll {schedule.items}"] if schedule.items > 1 else []
+        start = f"({first}){width}" if width else first
+        return lines + block(f"for (size_t i = {start}; i < {count}; i += step)", body)
+    if schedule.items > 1:
+        start = f"(size_t(blockIdx.x) * {schedule.items} + item) * THREADS + threadIdx.x"
+        index = f"const size_t i = ({start}){width};" if width else f"const size_t i = {start};"
+        lines = [f"// {schedule.items} independent elements a thread keep as many loads in flight."]
+        lines += ["#pragma unroll"]
+        inner = [index, *block(f"if (i < {count})", body)]
+        return lines + block(f"for (int item = 0; item < {schedule.items}; ++item)", inner)
+    index = f"const size_t i = ({first}){width};" if width else f"const size_t i = {first};"
+    return [index, *block(f"if (i >= {count})", ["return;"]), *body]
+
+
+def _grid(site: Site, kernel: Kernel) -> str:
+    schedule = site.schedule
+    count = site.size(kernel.stores[0].columns)
+    items = schedule.threads * (1 if schedule.persistent else schedule.items)
+    blocks = f"cdiv({count}, {items} * {{width}})"
+    if schedule.persistent:
+        return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {schedule.threads}))"
+    return blocks
+
+
+# ------------------------------------------------------------------------------------ one element
+
+
+def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
+    scope = _scope(frame, "i", {})
+    scope.prepare(store.value for store in kernel.stores)
+    for store in kernel.stores:
+        index = index_text(store.view, "i", frame.macros, wide=True)
+        value = frame.stored(store.buffer, scope.text(store.value).code)
+        element = frame.element(store.buffer, index)
+        if frame.site.schedule.stream:
+            scope.lines.append(f"__stcs(&{element}, {value});")
+        else:
+            scope.lines.append(f"{element} = {value};")
+    return scope.lines
+
+
+def _scope(frame: Frame, variable: str, packs: dict[int, str]) -> Scope:
+    """Spells leaves at index ``variable``; ``packs`` are elements that were loaded as vectors."""
+
+    def leaf(expr: Expr) -> Text:
+        if expr.serial in packs and isinstance(expr, Load):
+            return frame.value(expr, packs[expr.serial])
+        assert isinstance(expr, (Load, Index))
+        plain = variable if variable.isidentifier() else f"({variable})"
+        base = index_text(expr.view, plain, frame.macros, wide=True)
+        if isinstance(expr, Index):
+            return Text(f"static_cast<long long>({base.code})")
+        if base.code == f"({variable})":
+            base = Text(variable)
+        index = lookup_text(expr, base, frame, scope.text)
+        element = frame.element(expr.buffer, index)
+        streamed = frame.site.schedule.stream and expr.view.is_linear
+        return frame.value(expr, f"__ldcs(&{element})" if streamed else element)
+
+    scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)
+    return scope
+
+
+# ------------------------------------------------------------------------------------ vectors
+
+
+def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
+    packs: dict[int, str] = {}
+    lines: list[str] = []
+    stream = frame.site.schedule.stream
+    frame.helpers.update(("load_once", "store_once") if stream else ("load", "store"))
+    for load in _unit_loads(kernel):
+        pack = frame.names.new(f"{load.buffer}_pack")
+        at = _address(frame, load.buffer, load.view)
+        function = "load_once" if stream and load.view.is_linear else "load"
+        frame.helpers.add(function)
+        lines.append(f"const auto {pack} = {function}<WIDTH>({at});")
+        packs[load.serial] = f"{pack}.at[k]"
+        frame.use_vector(load.buffer, load.view)
+    inner = _scope(frame, "i + k", packs)
+    inner.prepare(store.value for store in kernel.stores)
+    after: list[str] = []
+    for store in kernel.stores:
+        value = frame.stored(store.buffer, inner.text(store.value).code)
+        if not is_unit(store.view):
+            index = index_text(store.view, "(i + k)", frame.macros, wide=True)
+            inner.lines.append(f"{frame.element(store.buffer, index)} = {value};")
+            continue
+        pack = frame.names.new(f"{store.buffer}_pack")
+        lines.append(f"Pack<{frame.element_type(store.buffer)}, WIDTH> {pack};")
+        inner.lines.append(f"{pack}.at[k] = {value};")
+        at = _address(frame, store.buffer, store.view)
+        after.append(f"{'store_once' if stream else 'store'}({at}, {pack});")
+        frame.use_vector(store.buffer, store.view)
+    return [*lines, "#pragma unroll", *block("for (int k = 0; k < WIDTH; ++k)", inner.lines), *after]
+
+
+def _unit_loads(kernel: Kernel) -> list[Load]:
+    found = {
+        leaf.serial: leaf
+        for store in kernel.stores
+        for leaf in leaves(store.value)
+        if isinstance(leaf, Load) and is_unit(leaf.view) and not leaf.lookups
+    }
+    return [found[serial] for serial in sorted(found)]
+
+
+def _address(frame: Frame, buffer: str, view: View) -> str:
+    index = index_text(view, "i", frame.macros, wide=True)
+    pointer = frame.pointer(buffer)
+    return pointer if index.code == "0" else f"{pointer} + {index.within(13)}"

@@ -1,0 +1,65 @@
+"""From a problem and a technique vector to a whole ``.cu`` file with its plan.
+
+Owns the order of the file. The search over vectors lives in moves.py.
+"""
+
+from __future__ import annotations
+
+from workbench.model import Draft, Kernel, Problem, Vector
+from workbench.playbook.cuda_helpers import helper_texts
+from workbench.playbook.flat_kernel import flat_kernel
+from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.lowering import lower
+from workbench.playbook.names import Macros, Names
+from workbench.playbook.plan_text import PlanText
+from workbench.playbook.program import Kernel as KernelStep
+from workbench.playbook.program import LibraryCall, Program
+from workbench.playbook.row_kernel import row_kernel
+from workbench.playbook.schedule import Schedule, schedule_of
+
+
+def generate(problem: Problem, vector: Vector) -> Draft:
+    """Write the kernel of a technique vector. Raises ``UsageError`` for an unknown technique or value."""
+    schedule = schedule_of(vector)
+    program = lower(problem, schedule.fuse)
+    return Draft(kernel=Kernel(source=source_of(problem, program, schedule)), vector=vector)
+
+
+def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
+    """The file: plan, headers, helper functions, kernels."""
+    plan = PlanText(problem)
+    site = Site(program, schedule, plan.locals, Macros(program.sizes, plan.locals))
+    steps = _steps(problem, site)
+    kernels = [step for step in steps if isinstance(step, KernelText)]
+    parts = [plan.text(program, steps, site.macros.used)]
+    if kernels:
+        parts += _headers(program, kernels)
+        parts.append(f"constexpr int THREADS = {schedule.threads};")
+        parts += helper_texts(helper for kernel in kernels for helper in kernel.helpers)
+        parts += [kernel.code for kernel in kernels]
+    return "\n\n".join(parts) + "\n"
+
+
+def _steps(problem: Problem, site: Site) -> list[KernelText | LibraryCall]:
+    names = Names(["plan"])
+    steps: list[KernelText | LibraryCall] = []
+    alone = sum(isinstance(step, KernelStep) for step in site.program.steps) == 1
+    for step in site.program.steps:
+        if isinstance(step, LibraryCall):
+            steps.append(step)
+            continue
+        made = step.stores[0].buffer
+        stem = problem.name if alone or made.startswith("out") else f"{problem.name}_{made}"
+        write = flat_kernel if step.stores[0].level == "flat" else row_kernel
+        steps.append(write(site, step, names.new(stem)))
+    return steps
+
+
+def _headers(program: Program, kernels: list[KernelText]) -> list[str]:
+    used = {program.buffers[name].dtype for kernel in kernels for name in kernel.buffers}
+    lines = []
+    if "f16" in used or any("__half" in kernel.code for kernel in kernels):
+        lines.append("#include <cuda_fp16.h>")
+    if "bf16" in used or any("__nv_bfloat16" in kernel.code for kernel in kernels):
+        lines.append("#include <cuda_bf16.h>")
+    return ["\n".join(lines)] if lines else []

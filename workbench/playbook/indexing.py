@@ -1,0 +1,68 @@
+"""Index arithmetic of a kernel as text, and which accesses may be vectorised.
+
+Owns the spelling of views. Never decides on a width: it names the sizes that must be divisible by one.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.cuda_text import ATOM, PRODUCT, SUM, Text
+from workbench.playbook.names import Macros
+from workbench.playbook.sizes import ONE, Size
+from workbench.playbook.views import Axis, View
+
+
+def index_text(view: View, variable: str, macros: Macros, wide: bool = False) -> Text:
+    """The element that index ``variable`` finds, as an expression; ``0`` when it is always the first.
+
+    ``wide`` says that the variable has 64 bits; products of narrower ones are widened first.
+    """
+    terms: list[str] = []
+    inner = ONE
+    for position in reversed(range(len(view.axes))):
+        axis = view.axes[position]
+        if not axis.stride.is_zero:
+            terms.insert(0, _term(axis, inner, position == 0, variable, macros, wide))
+        inner = inner * axis.size
+    if not view.offset.is_zero:
+        terms.append(_signed(view.offset, macros))
+    if not terms:
+        return Text("0")
+    code = " + ".join(terms).replace("+ -", "- ")
+    strength = SUM if len(terms) > 1 else ATOM if code.isidentifier() else PRODUCT
+    return Text(code, strength)
+
+
+def _term(axis: Axis, inner: Size, first: bool, variable: str, macros: Macros, wide: bool) -> str:
+    code = variable
+    if not inner.is_one:
+        code += f" / {macros.text(inner)}"
+    if not first:
+        code += f" % {macros.text(axis.size)}"
+    if axis.stride.is_one:
+        return code
+    stride = axis.stride
+    negative = stride.probes[0] < 0
+    step = macros.text(-stride if negative else stride)
+    if negative and step == "1":
+        return f"-{code}" if code == variable else f"-({code})"
+    if not wide:
+        code = f"size_t({code})"
+    return f"-{code} * {step}" if negative else f"{code} * {step}"
+
+
+def _signed(offset: Size, macros: Macros) -> str:
+    return f"-{macros.text(-offset)}" if offset.probes[0] < 0 else macros.text(offset)
+
+
+def is_unit(view: View) -> bool:
+    """True when neighbouring indices find neighbouring elements."""
+    return bool(view.axes) and view.axes[-1].stride.is_one
+
+
+def divisors_of(view: View) -> tuple[Size, ...]:
+    """Sizes that a vector width must divide for aligned vectors that never straddle an axis."""
+    if not view.axes:
+        return ()
+    others = tuple(axis.stride for axis in view.axes[:-1] if not axis.stride.is_zero)
+    offset = () if view.offset.is_zero else (view.offset,)
+    return (view.axes[-1].size, *others, *offset)

@@ -1,0 +1,228 @@
+"""What every generated kernel has in common: its parameters, loads and stores, vectors, launch.
+
+Owns the frame; flat_kernel.py and row_kernel.py fill it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from workbench.model import DTYPE_BYTES
+from workbench.playbook.cuda_text import CTYPES, HELPED, SUM, Text, loaded, stored
+from workbench.playbook.expr import Apply, Expr, Load, walk
+from workbench.playbook.indexing import divisors_of
+from workbench.playbook.names import Macros, Names
+from workbench.playbook.program import Buffer, Kernel, Program
+from workbench.playbook.schedule import Schedule
+from workbench.playbook.sizes import Size
+from workbench.playbook.views import View
+
+
+@dataclass(frozen=True)
+class WidthRule:
+    """When vectors are allowed: sizes that the width must divide, and pointers that must be aligned."""
+
+    width: int
+    divisors: tuple[Size, ...]
+    buffers: tuple[str, ...]
+
+    @property
+    def is_possible(self) -> bool:
+        """False when a constant size already forbids vectors."""
+        return all(size.number is None or size.number % self.width == 0 for size in self.divisors)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a launch needs beyond a grid, as text of the plan language; empty for nothing."""
+
+    shared: str = ""
+    """Bytes of dynamic shared memory."""
+    fits: str = ""
+    """Condition under which the kernel works."""
+    otherwise: str = ""
+    """What to tell the person when it does not."""
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """One ``__global__`` function and how the plan launches it."""
+
+    name: str
+    code: str
+    buffers: tuple[str, ...]
+    """Arguments in order."""
+    helpers: frozenset[str]
+    grid: str
+    """Text of the plan language; ``{width}`` stands for the vector width."""
+    threads: int
+    width: WidthRule | None = None
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Site:
+    """What all kernels of one file share."""
+
+    program: Program
+    schedule: Schedule
+    locals: Mapping[str, str]
+    """Name of every size symbol in the plan."""
+    macros: Macros
+
+    def buffer(self, name: str) -> Buffer:
+        return self.program.buffers[name]
+
+    def size(self, size: Size) -> str:
+        """A size in the plan language."""
+        return size.spell(lambda symbol: self.locals[symbol])
+
+
+_NONE = Limits()
+
+
+@dataclass
+class Frame:
+    """The kernel being written: parameter names, helper functions, vector rule."""
+
+    site: Site
+    names: Names
+    written: tuple[str, ...]
+    parameters: dict[str, str] = field(default_factory=dict)
+    helpers: set[str] = field(default_factory=set)
+    vector: bool = False
+    divisors: set[Size] = field(default_factory=set)
+    vectors: set[str] = field(default_factory=set)
+    """Buffers that are accessed through vectors."""
+
+    @property
+    def macros(self) -> Macros:
+        return self.site.macros
+
+    def pointer(self, buffer: str) -> str:
+        """The parameter that points to a buffer."""
+        if buffer not in self.parameters:
+            self.parameters[buffer] = self.names.new(buffer)
+        return self.parameters[buffer]
+
+    def need_operations(self, roots: list[Expr]) -> None:
+        """Ask for the helper functions that operations below ``roots`` call."""
+        for root in roots:
+            for expr in walk(root, into_reductions=True):
+                if isinstance(expr, Apply) and expr.op in HELPED:
+                    self.helpers.add(HELPED[expr.op])
+
+    def element(self, buffer: str, index: Text) -> str:
+        """An element of a buffer in memory."""
+        return f"{self.pointer(buffer)}[{index.code}]"
+
+    def value(self, load: Load, code: str) -> Text:
+        """An element as the type it computes in."""
+        return loaded(code, self.site.buffer(load.buffer).dtype)
+
+    def stored(self, buffer: str, code: str) -> str:
+        """A computed value as an element."""
+        return stored(code, self.site.buffer(buffer).dtype)
+
+    def element_type(self, buffer: str) -> str:
+        return CTYPES[self.site.buffer(buffer).dtype]
+
+    def use_vector(self, buffer: str, view: View) -> None:
+        """Note that a buffer is accessed through vectors."""
+        self.divisors.update(divisors_of(view))
+        self.vectors.add(buffer)
+
+    def use_rows(self, buffer: str, row_part: View) -> None:
+        """Note where the rows of such a buffer begin."""
+        self.divisors.update(axis.stride for axis in row_part.axes if not axis.stride.is_zero)
+        if not row_part.offset.is_zero:
+            self.divisors.add(row_part.offset)
+
+    def signature(self, name: str) -> list[str]:
+        """Template line, qualifiers and parameters; parameters that are written come last."""
+        read = [b for b in self.parameters if b not in self.written]
+        order = [*read, *(b for b in self.written if b in self.parameters)]
+        self.parameters = {buffer: self.parameters[buffer] for buffer in order}
+        parts = []
+        for buffer, parameter in self.parameters.items():
+            const = "" if buffer in self.written else "const "
+            parts.append(f"{const}{self.element_type(buffer)}* __restrict__ {parameter}")
+        lines = ["template <int WIDTH>"] if self.vector else []
+        head = f"__global__ __launch_bounds__(THREADS) void {name}("
+        if len(head) + len(", ".join(parts)) < 106:
+            return [*lines, f"{head}{', '.join(parts)}) {{"]
+        rows = _filled(parts, 100)
+        return [*lines, head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]}) {{"]
+
+    def finish(self, name: str, body: list[str], grid: str, limits: Limits = _NONE) -> KernelText:
+        """The whole function."""
+        code = "\n".join([*self.signature(name), *indented(body), "}"])
+        rule = None
+        if self.vector:
+            rule = WidthRule(self.site.schedule.width, _strongest(self.divisors), tuple(sorted(self.vectors)))
+        return KernelText(
+            name=name,
+            code=code,
+            buffers=tuple(self.parameters),
+            helpers=frozenset(self.helpers),
+            grid=grid,
+            threads=self.site.schedule.threads,
+            width=rule,
+            limits=limits,
+        )
+
+
+def frame_for(site: Site, kernel: Kernel, vector: bool) -> Frame:
+    """An empty frame."""
+    written = tuple(dict.fromkeys(store.buffer for store in kernel.stores))
+    frame = Frame(site, Names(), written, vector=vector)
+    frame.need_operations([store.value for store in kernel.stores])
+    return frame
+
+
+def indented(lines: list[str]) -> list[str]:
+    """One level deeper; preprocessor lines stay at the margin."""
+    return [line if line.startswith("#") or not line else f"    {line}" for line in lines]
+
+
+def block(head: str, body: list[str]) -> list[str]:
+    """A braced statement."""
+    return [f"{head} {{", *indented(body), "}"]
+
+
+def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Text]) -> Text:
+    """An index with its computed offsets added; ``leaf`` spells an index expression."""
+    terms = [] if base.code == "0" else [base.code]
+    for index, stride in load.lookups:
+        code = leaf(index)
+        if stride.is_one:
+            terms.append(code.within(SUM))
+        else:
+            terms.append(f"{code.within(SUM + 1)} * {frame.macros.text(stride)}")
+    return Text(" + ".join(terms) or "0", SUM)
+
+
+def bytes_of(buffer: Buffer) -> int:
+    return DTYPE_BYTES[buffer.dtype]
+
+
+def _strongest(sizes: set[Size]) -> tuple[Size, ...]:
+    """Sizes whose divisibility implies that of the rest, and that are not constants of one."""
+    found = [
+        size
+        for size in sizes
+        if not any(other != size and other.divides(size) for other in sizes if other.number is None)
+    ]
+    return tuple(sorted(found, key=lambda size: size.text))
+
+
+def _filled(parts: list[str], width: int) -> list[str]:
+    rows: list[str] = []
+    for position, part in enumerate(parts):
+        piece = part + ("," if position < len(parts) - 1 else "")
+        if rows and len(rows[-1]) + len(piece) + 1 <= width:
+            rows[-1] += f" {piece}"
+        else:
+            rows.append(piece)
+    return rows

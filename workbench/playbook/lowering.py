@@ -1,0 +1,368 @@
+"""From the op graph to stores and library calls.
+
+Owns the decision what is written to memory and what stays in registers: pointwise operations are
+always computed where they are used; reductions stay with their consumer when ``placement`` allows;
+what the tables do not know is a library call. With ``fuse=False`` every operation is written out,
+which is the naive kernel chain that the first branch shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
+from workbench.playbook import movement, reductions
+from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
+from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
+from workbench.playbook.program import Buffer, Kernel, LibraryArgument, LibraryCall, Output, Program, Store
+from workbench.playbook.sizes import ONE, Size, Sizes, product
+from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that need not exist in memory: an expression over the linear index of ``shape``."""
+
+    shape: tuple[Size, ...]
+    dtype: DType
+    """Type in memory; the expression computes in ``compute_type(dtype)``."""
+    expr: Expr
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """A store or call in the order it was asked for."""
+
+    store: Store | None = None
+    call: LibraryCall | None = None
+
+
+class Lowering:
+    """Lowers one problem's nodes; see ``lower``."""
+
+    def __init__(self, problem: Problem, fuse: bool) -> None:
+        self.sizes = Sizes(problem.symbols)
+        self.pool = Pool(self.sizes)
+        self.fuse = fuse
+        self.buffers: dict[str, Buffer] = {}
+        self.operations: list[_Operation] = []
+        self._values: dict[Ref, Value] = {}
+        self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
+        self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
+        for spec in problem.tensors:
+            shape = self.sizes.shape(spec.dims)
+            strides = None if spec.strides is None else self.sizes.shape(spec.strides)
+            self.buffers[spec.name] = Buffer(spec.name, spec.dtype, shape, "argument", strides)
+            view = contiguous(shape) if strides is None else strided(shape, strides)
+            self._values[Ref(ref=spec.name)] = self._loaded(spec.name, view)
+
+    # -------------------------------------------------------------------------------- values
+
+    def value(self, ref: Arg) -> Value:
+        """The tensor a reference names."""
+        assert isinstance(ref, Ref), f"not a tensor: {ref}"
+        return self._values[ref]
+
+    def keep_view(self, node: OpNode, value: Value, item: int | None = None) -> None:
+        """Remember a result that computes nothing."""
+        self._values[Ref(ref=node.name, item=item)] = value
+        if item == 0:
+            self._values[Ref(ref=node.name)] = value
+
+    def keep_expr(self, node: OpNode, expr: Expr, item: int | None = None) -> None:
+        """Remember a computed result of the node's own shape; without fusion it is written out at once."""
+        out = node.outs[item or 0]
+        value = Value(self.sizes.shape(out.dims), out.dtype, expr)
+        if not self.fuse and any(True for _ in leaves(expr)):
+            name = self.write(value, node.name if item is None else f"{node.name}_{item}")
+            value = self.loaded(name)
+        self.keep_view(node, value, item)
+
+    def loaded(self, name: str) -> Value:
+        """A whole row-major buffer."""
+        return self._loaded(name, contiguous(self.buffers[name].shape))
+
+    def cast(self, expr: Expr, dtype: DType) -> Expr:
+        """An expression in another type."""
+        return expr if expr.dtype == dtype else self.pool.apply("cast", dtype, (expr,))
+
+    def converted(self, value: Value, shape: tuple[Size, ...], dtype: DType) -> Value:
+        """The same elements in another shape and type."""
+        return Value(shape, dtype, self.cast(value.expr, compute_type(dtype)))
+
+    def _loaded(self, name: str, view: View) -> Value:
+        buffer = self.buffers[name]
+        expr = self.pool.load(name, compute_type(buffer.dtype), view)
+        return Value(buffer.shape, buffer.dtype, expr)
+
+    def through(self, value: Value, change: Callable[[View], View], shape: tuple[Size, ...]) -> Value:
+        """The tensor seen through a change of views, written out first where that is impossible."""
+        try:
+            return Value(shape, value.dtype, self.pool.through(value.expr, change))
+        except NotAView:
+            name = self.write(value, "packed")
+            plain = self.loaded(name)
+            return Value(shape, value.dtype, self.pool.through(plain.expr, change))
+
+    def broadcast(self, value: Value, shape: tuple[Size, ...]) -> Value:
+        """The tensor repeated to a wider shape."""
+        if value.shape == shape:
+            return value
+        return self.through(value, lambda view: expanded(view, value.shape, shape), shape)
+
+    # -------------------------------------------------------------------------------- writing
+
+    def write(self, value: Value, name: str) -> str:
+        """A buffer that holds the tensor, row-major; the same tensor is written once."""
+        key = (value.expr.serial, value.shape, value.dtype)
+        if key not in self._written:
+            buffer = self.new_buffer(name, value.dtype, value.shape)
+            self.store(buffer, value, identity(product(value.shape)))
+            self._written[key] = buffer
+        return self._written[key]
+
+    def new_buffer(self, name: str, dtype: DType, shape: tuple[Size, ...], role: str = "made") -> str:
+        """Reserve a buffer under a free name."""
+        free = name
+        number = 1
+        while free in self.buffers or (free != name and free in self._taken):
+            number += 1
+            free = f"{name}_{number}"
+        self.buffers[free] = Buffer(free, dtype, shape, role)
+        return free
+
+    def store(self, buffer: str, value: Value, where: View) -> None:
+        """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
+        expr = value.expr
+        while True:
+            best = best_placement(self.pool, expr)
+            if best is None:
+                stuck = self._first_reduction(expr, lambda leaf: True)
+                if stuck is None:
+                    self._ask(Store(buffer, expr, where, ONE, product(value.shape), "flat"))
+                    return
+                expr = self._lifted(expr, stuck)
+                continue
+            space, columns = best
+            placed = self.pool.through(expr, space.place)
+            stuck = self._first_reduction(placed, partial(_misfit, space, columns))
+            if stuck is None:
+                level = "row" if all(space.is_row) else "full"
+                self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
+                return
+            expr = self.pool.through(self._lifted(placed, stuck), space.put_back)
+
+    def _ask(self, store: Store) -> None:
+        self.operations.append(_Operation(store=store))
+
+    def _first_reduction(self, expr: Expr, wanted: Callable[[Reduction], bool]) -> Reduction | None:
+        return next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction) and wanted(leaf)), None)
+
+    def body(self, expr: Expr, rows: Size, columns: Size) -> Expr:
+        """The body of a reduction over (rows, columns), with what cannot be computed there written first."""
+        space = matrix(rows, columns)
+        while True:
+            stuck = self._first_reduction(expr, partial(_misfit, space, columns))
+            if stuck is None:
+                return expr
+            expr = self._lifted(expr, stuck)
+
+    def _lifted(self, expr: Expr, stuck: Reduction) -> Expr:
+        """``expr`` with the reduction, and what is computed from it row by row, read from memory."""
+        placement = placement_of(stuck)
+        if placement is None:
+            rows = stuck.rows.size
+            alone = Value((rows,), stuck.dtype, self.pool.seen(stuck, stuck.rows))
+            name = self.write(alone, f"row_{stuck.op}")
+            load = self.pool.load(name, stuck.dtype, stuck.view)
+            return self.pool.mapped(expr, lambda e: load if e is stuck else None)
+        by_row: dict[int, Expr] = {}
+        for part in walk(expr):
+            try:
+                by_row[part.serial] = self.pool.through(part, placement.rows_only)
+            except NotAView:
+                continue
+        return self._replaced(expr, stuck, by_row)
+
+    def _replaced(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
+        """Swap the largest parts in ``by_row`` that contain ``stuck`` for loads."""
+        contains = {stuck.serial}
+        for part in walk(expr):
+            if any(operand.serial in contains for operand in part.operands):
+                contains.add(part.serial)
+        inner: set[int] = set()
+        for part in walk(expr):
+            if part.serial in contains and part.serial in by_row:
+                inner.update(operand.serial for operand in part.operands)
+        rows = stuck.rows.size
+        swaps: dict[int, Expr] = {}
+        for part in walk(expr):
+            outermost = part.serial not in inner or self._used_outside(expr, part, by_row)
+            if part.serial in contains and part.serial in by_row and outermost:
+                name = self.write(Value((rows,), part.dtype, by_row[part.serial]), f"row_{_label(part)}")
+                swaps[part.serial] = self.pool.load(name, part.dtype, stuck.view)
+        return self.pool.mapped(expr, lambda e: swaps.get(e.serial))
+
+    def _used_outside(self, expr: Expr, part: Expr, by_row: dict[int, Expr]) -> bool:
+        return any(
+            user.serial not in by_row and any(operand is part for operand in user.operands)
+            for user in walk(expr)
+        )
+
+    # -------------------------------------------------------------------------------- nodes
+
+    def node(self, node: OpNode) -> None:
+        """Lower one node."""
+        if is_pointwise(node):
+            self._pointwise(node)
+        elif not (movement.lower(self, node) or reductions.lower(self, node)):
+            self._library(node)
+
+    def _pointwise(self, node: OpNode) -> None:
+        out = node.outs[0]
+        shape = self.sizes.shape(out.dims)
+        operands = tuple(self._operand(arg, shape) for arg in node.args)
+        expr = pointwise(self.pool, node, operands)
+        self.keep_expr(node, expr)
+
+    def _operand(self, arg: Arg, shape: tuple[Size, ...]) -> Operand:
+        match arg:
+            case Ref():
+                return Operand(expr=self.broadcast(self.value(arg), shape).expr)
+            case Sym(sym=text):
+                return Operand(scalar=text)
+            case None | bool() | int() | float():
+                return Operand(scalar=arg)
+            case _:
+                return Operand()
+
+    # -------------------------------------------------------------------------------- library
+
+    def _library(self, node: OpNode) -> None:
+        args = tuple(self._library_arg(arg, node.op) for arg in node.args)
+        names = []
+        for item, out in enumerate(node.outs):
+            stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
+            names.append(self.new_buffer(stem, out.dtype, self.sizes.shape(out.dims), "library"))
+        self.operations.append(_Operation(call=LibraryCall(node.op, args, node.kwargs, tuple(names))))
+        for item, name in enumerate(names):
+            self.keep_view(node, self.loaded(name), item)
+
+    def _library_arg(self, arg: Arg, op: str) -> object:
+        if isinstance(arg, tuple):
+            return tuple(self._library_arg(item, op) for item in arg)
+        if not isinstance(arg, Ref):
+            return arg
+        value = self.value(arg)
+        direct = self._as_it_is(value, strides=op.split(".")[1] in _TAKES_STRIDES)
+        if direct is not None:
+            return direct
+        name = self.write(value, arg.ref)
+        self._values[arg] = self.loaded(name)
+        return self._whole(name, value.shape)
+
+    def _as_it_is(self, value: Value, strides: bool) -> LibraryArgument | None:
+        """The buffer behind a plain load, reshaped or strided where the plan can say so."""
+        expr = value.expr
+        if not isinstance(expr, Load) or expr.lookups:
+            return None
+        buffer = self.buffers[expr.buffer]
+        if buffer.dtype != value.dtype:
+            return None
+        if expr.view.is_linear and buffer.strides is None and expr.view.size == product(buffer.shape):
+            return self._whole(expr.buffer, value.shape)
+        if not strides:
+            return None
+        try:
+            axes = [merged(View(run)).axes for run in runs(expr.view, value.shape)]
+        except NotAView:
+            return None
+        if any(len(run) > 1 for run in axes):
+            return None
+        steps = tuple(run[0].stride if run else ONE for run in axes)
+        return LibraryArgument(expr.buffer, value.shape, steps, expr.view.offset)
+
+    def _whole(self, name: str, shape: tuple[Size, ...]) -> LibraryArgument:
+        if self.buffers[name].shape == shape:
+            return LibraryArgument(name)
+        return LibraryArgument(name, shape)
+
+    # -------------------------------------------------------------------------------- outputs
+
+    def output(self, ref: Ref) -> Output:
+        """The buffer an output comes back in."""
+        value = self.value(ref)
+        expr = value.expr
+        if isinstance(expr, Load) and not expr.lookups and expr.view.is_linear:
+            buffer = self.buffers[expr.buffer]
+            whole = buffer.role != "argument" and buffer.dtype == value.dtype
+            if whole and expr.view.size == product(buffer.shape):
+                return Output(expr.buffer, None if buffer.shape == value.shape else value.shape)
+        name = self.write(value, "out" if ref.item is None else f"out_{ref.item}")
+        return Output(name)
+
+
+_TAKES_STRIDES = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"])
+
+
+def _label(part: Expr) -> str:
+    op = getattr(part, "op", None)
+    return op if isinstance(op, str) else "value"
+
+
+def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:
+    return not fits(reduction, space, columns)
+
+
+def lower(problem: Problem, fuse: bool) -> Program:
+    """Lower a problem's graph; every exportable graph has a lowering."""
+    lowering = Lowering(problem, fuse)
+    for node in problem.graph.nodes:
+        lowering.node(node)
+    outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
+    steps = grouped(lowering.operations, fuse)
+    return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes)
+
+
+def grouped(operations: list[_Operation], fuse: bool) -> list[Kernel | LibraryCall]:
+    """Merge stores over the same space whose inputs are ready into one kernel."""
+    steps: list[Kernel | LibraryCall] = []
+    made_at: dict[str, int] = {}
+    for operation in operations:
+        if operation.call is not None:
+            steps.append(operation.call)
+            made_at.update(dict.fromkeys(operation.call.results, len(steps) - 1))
+            continue
+        store = operation.store
+        assert store is not None
+        position = _home(steps, made_at, store) if fuse else None
+        if position is None:
+            steps.append(Kernel([store]))
+            position = len(steps) - 1
+        else:
+            step = steps[position]
+            assert isinstance(step, Kernel)
+            step.stores.append(store)
+        made_at[store.buffer] = max(position, made_at.get(store.buffer, 0))
+    return steps
+
+
+def _home(steps: list[Kernel | LibraryCall], made_at: dict[str, int], store: Store) -> int | None:
+    reads = _loads(store.value)
+    ready = max((made_at[load.buffer] for load in reads if load.buffer in made_at), default=-1)
+    for position, step in enumerate(steps):
+        if position <= ready or not isinstance(step, Kernel):
+            continue
+        first = step.stores[0]
+        same = (first.rows, first.columns) == (store.rows, store.columns)
+        same &= (first.level == "flat") == (store.level == "flat")
+        if same and any(reads & _loads(other.value) for other in step.stores):
+            return position
+    return None
+
+
+def _loads(value: Expr) -> set[Load]:
+    return {e for e in walk(value, into_reductions=True) if isinstance(e, Load)}

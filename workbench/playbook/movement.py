@@ -1,0 +1,329 @@
+"""Operations that move elements and compute nothing: views, slices, concatenation, gathers, constants.
+
+Owns how each becomes a change of views or a computed index. Returns False for what it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.model import Arg, OpNode, Ref, Sym
+from workbench.playbook.expr import Expr
+from workbench.playbook.operations import compute_type, is_float
+from workbench.playbook.sizes import ONE, ZERO, Size, number, product
+from workbench.playbook.views import Axis, NotAView, View, contiguous, joined, merged, permuted, runs, sliced
+
+if TYPE_CHECKING:
+    from workbench.playbook.lowering import Lowering, Value
+
+
+def lower(lowering: Lowering, node: OpNode) -> bool:
+    """Lower a node of this kind; False when it is none."""
+    rule = _RULES.get(node.op)
+    return rule is not None and rule(lowering, node)
+
+
+def _shape(lowering: Lowering, node: OpNode, item: int = 0) -> tuple[Size, ...]:
+    return lowering.sizes.shape(node.outs[item].dims)
+
+
+def _view(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    lowering.keep_view(node, lowering.through(value, lambda view: view, _shape(lowering, node)))
+    return True
+
+
+def _expand(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    lowering.keep_view(node, lowering.broadcast(value, _shape(lowering, node)))
+    return True
+
+
+def _permute(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    order = [axis % len(value.shape) for axis in _ints(node.args[1])]
+    moved = lowering.through(value, lambda view: permuted(view, value.shape, order), _shape(lowering, node))
+    lowering.keep_view(node, moved)
+    return True
+
+
+def _slice(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(value.shape)
+    start = _bound(lowering, node.args[2] if len(node.args) > 2 else None, value.shape[axis])
+    step = _int(node.args[4]) if len(node.args) > 4 else 1
+    size = _shape(lowering, node)[axis]
+    moved = lowering.through(
+        value, lambda view: sliced(view, value.shape, axis, start, number(step), size), _shape(lowering, node)
+    )
+    lowering.keep_view(node, moved)
+    return True
+
+
+def _bound(lowering: Lowering, start: Arg, size: Size) -> Size:
+    if start is None:
+        return ZERO
+    if isinstance(start, int) and start < 0:
+        return size + number(start)
+    assert isinstance(start, (int, Sym))
+    return lowering.sizes.read(start)
+
+
+def _select(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    axis = _int(node.args[1]) % len(value.shape)
+    start = _bound(lowering, node.args[2], value.shape[axis])
+    moved = lowering.through(
+        value, lambda view: sliced(view, value.shape, axis, start, ONE, ONE), _shape(lowering, node)
+    )
+    lowering.keep_view(node, moved)
+    return True
+
+
+def _flip(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    for axis in (a % len(value.shape) for a in _ints(node.args[1])):
+        value = lowering.through(value, _flipped(value.shape, axis), value.shape)
+    lowering.keep_view(node, value)
+    return True
+
+
+def _flipped(shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+    size = shape[axis]
+    return lambda view: sliced(view, shape, axis, size + number(-1), number(-1), size)
+
+
+def _repeat(lowering: Lowering, node: OpNode) -> bool:
+    value = lowering.value(node.args[0])
+    shape = _shape(lowering, node)
+    own = (ONE,) * (len(shape) - len(value.shape)) + value.shape
+    times = tuple(whole // part for whole, part in zip(shape, own, strict=True))
+
+    def change(view: View) -> View:
+        parts = runs(view, own)
+        repeated = tuple((Axis(n, ZERO), *run) for n, run in zip(times, parts, strict=True))
+        return joined(repeated, view.offset)
+
+    lowering.keep_view(node, lowering.through(value, change, shape))
+    return True
+
+
+def _pieces(lowering: Lowering, node: OpNode) -> bool:
+    """``split_with_sizes`` and ``unbind``: every result is a slice."""
+    value = lowering.value(node.args[0])
+    position = 2 if node.op.startswith("aten.split") else 1
+    axis = _int(node.args[position] if len(node.args) > position else 0) % len(value.shape)
+    start = ZERO
+    for item in range(len(node.outs)):
+        shape = _shape(lowering, node, item)
+        size = ONE if node.op.startswith("aten.unbind") else shape[axis]
+        change = _piece(value.shape, axis, start, size)
+        lowering.keep_view(node, lowering.through(value, change, shape), item)
+        start = start + size
+    return True
+
+
+def _piece(shape: tuple[Size, ...], axis: int, start: Size, size: Size) -> Callable[[View], View]:
+    return lambda view: sliced(view, shape, axis, start, ONE, size)
+
+
+def _concatenate(lowering: Lowering, node: OpNode) -> bool:
+    """Every piece is stored into its slice of one buffer; nothing is copied twice."""
+    parts = [lowering.value(ref) for ref in _refs(node.args[0])]
+    shape = _shape(lowering, node)
+    axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(shape)
+    stacks = node.op.startswith("aten.stack")
+    name = lowering.new_buffer(node.name, node.outs[0].dtype, shape)
+    start = ZERO
+    for part in parts:
+        own = (*part.shape[:axis], ONE, *part.shape[axis:]) if stacks else part.shape
+        if not product(own).is_zero:
+            where = sliced(contiguous(shape), shape, axis, start, ONE, own[axis])
+            lowering.store(name, lowering.converted(part, own, node.outs[0].dtype), where)
+            start = start + own[axis]
+    lowering.keep_view(node, lowering.loaded(name))
+    return True
+
+
+def _constant(lowering: Lowering, node: OpNode) -> bool:
+    out = node.outs[0]
+    name = node.op.split(".")[1]
+    fill: Arg = 0 if "zeros" in name else 1 if "ones" in name else None
+    if fill is None:
+        fill = node.args[0 if name == "scalar_tensor" else 1]
+        fill = fill.sym if isinstance(fill, Sym) else fill
+    if not isinstance(fill, (bool, int, float, str)):
+        return False
+    dtype = compute_type(out.dtype)
+    if not isinstance(fill, str):
+        fill = bool(fill) if dtype == "bool" else float(fill) if is_float(dtype) else int(fill)
+    lowering.keep_expr(node, lowering.pool.const(fill, dtype))
+    return True
+
+
+def _range(lowering: Lowering, node: OpNode) -> bool:
+    """``arange`` and ``iota``: the index itself, scaled and shifted."""
+    if node.op.startswith("prims.iota"):
+        keywords = dict(node.kwargs)
+        start, step = keywords.get("start", 0), keywords.get("step", 1)
+    else:
+        start, step = node.args[0], node.args[2] if len(node.args) > 2 else 1
+    if not (isinstance(start, (int, Sym)) and isinstance(step, (int, Sym))):
+        return False
+    size = _shape(lowering, node)[0]
+    view = View((Axis(size, lowering.sizes.read(step)),), lowering.sizes.read(start))
+    index = lowering.pool.index(view, "i64")
+    lowering.keep_expr(node, lowering.cast(index, compute_type(node.outs[0].dtype)))
+    return True
+
+
+# ------------------------------------------------------------------------------------ computed indices
+
+
+def _gather(lowering: Lowering, node: OpNode) -> bool:
+    source, index = lowering.value(node.args[0]), lowering.value(node.args[2])
+    if not source.shape:
+        return False
+    axis = _int(node.args[1]) % len(source.shape)
+    shape = _shape(lowering, node)
+    found = _looked_up(lowering, source, index.expr, axis, _keep_axes(source.shape, shape, axis))
+    lowering.keep_expr(node, found)
+    return True
+
+
+def _keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+    """Every axis but the gathered one, cut to the index's size."""
+
+    def change(view: View) -> View:
+        parts = list(runs(view, source))
+        for position, size in enumerate(shape):
+            if position == axis:
+                parts[position] = (Axis(size, ZERO),)
+            elif source[position] != size:
+                run = merged(View(parts[position])).axes
+                if len(run) > 1:
+                    raise NotAView
+                parts[position] = (Axis(size, run[0].stride if run else ZERO),)
+        return joined(tuple(parts), view.offset)
+
+    return change
+
+
+def _take(lowering: Lowering, node: OpNode) -> bool:
+    """``index_select``, ``embedding`` and indexing with one tensor: an axis is replaced by the index's."""
+    embedding = node.op.startswith("aten.embedding")
+    source = lowering.value(node.args[0])
+    if node.op.startswith("aten.index.Tensor"):
+        given = node.args[1]
+        assert isinstance(given, tuple)
+        axes = [axis for axis, ref in enumerate(given) if ref is not None]
+        if len(axes) != 1:
+            return False
+        axis, index = axes[0], lowering.value(given[axes[0]])
+    else:
+        axis = 0 if embedding else _int(node.args[1]) % len(source.shape)
+        index = lowering.value(node.args[1 if embedding else 2])
+    if index.dtype not in ("i64", "i32"):
+        return False
+    shape = _shape(lowering, node)
+    before, after = source.shape[:axis], source.shape[axis + 1 :]
+    spread = (*before, *index.shape, *after)
+
+    def index_view(view: View) -> View:
+        middle = runs(view, index.shape)
+        front = tuple((Axis(size, ZERO),) for size in before)
+        return joined((*front, *middle, *((Axis(size, ZERO),) for size in after)), view.offset)
+
+    def source_view(view: View) -> View:
+        parts = runs(view, source.shape)
+        middle = tuple((Axis(size, ZERO),) for size in index.shape)
+        return joined((*parts[:axis], *middle, *parts[axis + 1 :]), view.offset)
+
+    if spread != shape:
+        return False
+    where = lowering.through(index, index_view, shape).expr
+    if node.op.startswith("aten.index.Tensor"):
+        where = _from_the_end(lowering, where, source.shape[axis])
+    lowering.keep_expr(node, _looked_up(lowering, source, where, axis, source_view))
+    return True
+
+
+def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
+    pool = lowering.pool
+    negative = pool.apply("lt", "bool", (index, pool.const(0, index.dtype)))
+    counted = pool.apply("add", index.dtype, (index, pool.const(size.text, index.dtype)))
+    return pool.apply("where", index.dtype, (negative, counted, index))
+
+
+def _looked_up(
+    lowering: Lowering, source: Value, index: Expr, axis: int, change: Callable[[View], View]
+) -> Expr:
+    """``source`` with one logical axis found by ``index``; written out first when it is not a load."""
+    for attempt in (source, None):
+        value = attempt or lowering.loaded(lowering.write(source, "table"))
+        try:
+            return lowering.pool.looked_up(value.expr, index, _stride_along(value.shape, axis), change)
+        except NotAView:
+            continue
+    raise AssertionError("a plain buffer has a stride along every axis")
+
+
+def _stride_along(shape: tuple[Size, ...], axis: int) -> Callable[[View], Size]:
+    def stride(view: View) -> Size:
+        run = merged(View(runs(view, shape)[axis])).axes
+        if len(run) > 1:
+            raise NotAView
+        return run[0].stride if run else ZERO
+
+    return stride
+
+
+# ------------------------------------------------------------------------------------ arguments
+
+
+def _int(arg: Arg) -> int:
+    assert isinstance(arg, int), f"not a number: {arg}"
+    return arg
+
+
+def _ints(arg: Arg) -> tuple[int, ...]:
+    assert isinstance(arg, tuple)
+    return tuple(_int(item) for item in arg)
+
+
+def _refs(arg: Arg) -> tuple[Ref, ...]:
+    assert isinstance(arg, tuple)
+    return tuple(item for item in arg if isinstance(item, Ref))
+
+
+Rule = Callable[["Lowering", OpNode], bool]
+
+_RULES: dict[str, Rule] = {
+    "aten.view.default": _view,
+    "aten.alias.default": _view,
+    "aten.clone.default": _view,
+    "aten.expand.default": _expand,
+    "aten.permute.default": _permute,
+    "aten.slice.Tensor": _slice,
+    "aten.select.int": _select,
+    "aten.flip.default": _flip,
+    "aten.repeat.default": _repeat,
+    "aten.split_with_sizes.default": _pieces,
+    "aten.unbind.int": _pieces,
+    "aten.cat.default": _concatenate,
+    "aten.stack.default": _concatenate,
+    "aten.full.default": _constant,
+    "aten.full_like.default": _constant,
+    "aten.zeros.default": _constant,
+    "aten.zeros_like.default": _constant,
+    "aten.ones.default": _constant,
+    "aten.ones_like.default": _constant,
+    "aten.scalar_tensor.default": _constant,
+    "aten.arange.start_step": _range,
+    "prims.iota.default": _range,
+    "aten.gather.default": _gather,
+    "aten.index_select.default": _take,
+    "aten.embedding.default": _take,
+    "aten.index.Tensor": _take,
+}

@@ -1,0 +1,96 @@
+"""Names in the generated text: unique, readable, never a word of C++ or of the plan language.
+
+Owns the choice of identifiers and of the macros that carry sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from workbench.playbook.sizes import Size, Sizes
+
+_CPP = frozenset(
+    """alignas alignof and asm auto bool break case catch char class const constexpr continue default delete
+    do double else enum explicit extern false float for friend goto if inline int long namespace new not
+    operator or private protected public register return short signed sizeof static struct switch template
+    this throw true try typedef union unsigned using virtual void volatile while xor
+    std main signal div labs tanh sinh cosh asin acos atan atan2 hypot fmod erfc cbrt trunc round rint log2
+    log10 log1p exp2 expm1 remainder assert printf malloc free clock time remove rename
+    half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
+    row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
+    Pack load store larger smaller THREADS WIDTH""".split()  # noqa: SIM905
+)
+
+
+class Names:
+    """Hands out identifiers of one scope."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*taken, *_CPP}
+
+    def new(self, stem: str) -> str:
+        """``stem``, or the stem with a number when it is taken."""
+        stem = re.sub(r"\W", "_", stem).strip("_") or "value"
+        stem = f"_{stem}" if stem[0].isdigit() else stem
+        name, number = stem, 1
+        while name in self._taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+
+_TELLING = 5
+"""Constant sizes from here on are written by name; smaller numbers may be anything."""
+
+
+class Macros:
+    """Sizes as compile-time constants of one file; remembers which ones its text uses."""
+
+    def __init__(self, sizes: Sizes, locals_: Mapping[str, str]) -> None:
+        self._sizes = sizes
+        self._locals = locals_
+        self._names = Names(["THREADS", "WIDTH"])
+        self._known: dict[Size, str] = {}
+        self.used: dict[str, Size] = {}
+
+    def name(self, size: Size, stem: str) -> None:
+        """Call a size by a name, unless it has one."""
+        if size not in self._known and (size.number is None or size.number >= _TELLING):
+            self._known[size] = self._names.new(stem)
+
+    def text(self, size: Size) -> str:
+        """A number or the name of a macro."""
+        if size not in self._known:
+            if size.number is not None:
+                return str(size.number)
+            self._known[size] = self._names.new(self._describe(size))
+        name = self._known[size]
+        self.used[name] = size
+        return name
+
+    def read(self, text: str) -> str:
+        """The same for an expression over symbols."""
+        return self.text(self._sizes.read(int(text) if text.isdigit() else text))
+
+    def _describe(self, size: Size) -> str:
+        words = size.spell(lambda symbol: self._locals[symbol])
+        for sign, word in (("//", " by "), ("*", " "), ("+", " plus "), ("-", " minus "), ("%", " mod ")):
+            words = words.replace(sign, word)
+        return "_".join(re.findall(r"\w+", words)).upper()
+
+
+_AXES = {
+    1: ("n",),
+    2: ("rows", "cols"),
+    3: ("batch", "length", "width"),
+    4: ("batch", "channels", "height", "width"),
+    5: ("batch", "channels", "depth", "height", "width"),
+}
+
+
+def axis_names(tensor: str, ndim: int, names: Names) -> tuple[str, ...]:
+    """Names for the sizes of a tensor."""
+    stems = _AXES.get(ndim) or tuple(f"{tensor}_{axis}" for axis in range(ndim))
+    return tuple(names.new(stem) for stem in stems)

@@ -1,0 +1,230 @@
+"""The plan of a generated file: shapes, requirements, allocations, launches, library calls.
+
+Owns the text between ``/* plan`` and ``*/``. Never writes CUDA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from workbench.model import DTYPE_BYTES, Problem, Sym
+from workbench.plan.vocabulary import DTYPES, RESERVED
+from workbench.playbook.kernel_text import KernelText, WidthRule
+from workbench.playbook.names import Names, axis_names
+from workbench.playbook.program import Buffer, LibraryArgument, LibraryCall, Output, Program
+from workbench.playbook.sizes import Size, Sizes
+
+_LONGEST = 104
+_WORDS = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
+    "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+_CONTIGUOUS_RESULTS = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "embedding", "stack", "cat"])
+
+
+class PlanText:
+    """Writes one plan. ``locals`` name the size symbols."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.sizes = Sizes(problem.symbols)
+        self._names = Names([*RESERVED, *(spec.name for spec in problem.tensors)])
+        self._buffers: dict[str, str] = {spec.name: spec.name for spec in problem.tensors}
+        self._widths: dict[str, str] = {}
+        self._consts = ""
+        self._shapes: list[str] = []
+        self.locals: dict[str, str] = {}
+        self._read_shapes()
+
+    # -------------------------------------------------------------------------------- arguments
+
+    def _read_shapes(self) -> None:
+        """Bind every symbol to the axis of an argument, and require what the kernels rely on."""
+        for spec in self.problem.tensors:
+            shape = self.sizes.shape(spec.dims)
+            new = [dim for dim in spec.dims if isinstance(dim, str) and dim not in self.locals]
+            direct = [dim for dim in new if dim in self.problem.symbols]
+            layout = f"{spec.name}.is_contiguous" if spec.strides is None else ""
+            kind = f"{spec.name}.dtype == {spec.dtype}"
+            words = f"{'contiguous ' if layout else ''}{_WORDS[spec.dtype]}"
+            if direct or any(set(self.sizes.read(dim).symbols) - set(self.locals) for dim in new):
+                checks = [f"{spec.name}.ndim == {len(shape)}", kind, layout]
+                self._require(checks, f"{spec.name} must be {words} with {_axes(len(shape))}")
+                self._bind(spec.name, shape, len(set(direct)) == len(shape))
+                if len(set(direct)) < len(shape):
+                    text = self.shape(shape)
+                    self._require([f"{spec.name}.shape == {text}"], f"{spec.name} must be of shape {text}")
+            else:
+                text = self.shape(shape)
+                checks = [f"{spec.name}.shape == {text}", kind, layout]
+                self._require(checks, f"{spec.name} must be {words} of shape {text}")
+            if spec.strides is not None:
+                strides = self.shape(self.sizes.shape(spec.strides))
+                self._require(
+                    [f"{spec.name}.strides == {strides}"], f"{spec.name} must have strides {strides}"
+                )
+
+    def _bind(self, tensor: str, shape: tuple[Size, ...], all_new: bool) -> None:
+        stems = axis_names(tensor, len(shape), Names())
+        fresh: list[str] = []
+        for axis, size in enumerate(shape):
+            unknown = [symbol for symbol in size.symbols if symbol not in self.locals]
+            if len(unknown) != 1:
+                continue
+            name = self._names.new(stems[axis])
+            self.locals[unknown[0]] = name
+            fresh.append(name)
+            if not all_new:
+                scale = f" // {size.coefficient}" if size.coefficient != 1 else ""
+                self._shapes.append(f"{name} = {tensor}.shape[{axis}]{scale}")
+        if all_new:
+            comma = "," if len(fresh) == 1 else ""
+            self._shapes.append(f"{', '.join(fresh)}{comma} = {tensor}.shape")
+
+    def _require(self, checks: Sequence[str], words: str) -> None:
+        condition = " and ".join(check for check in checks if check)
+        self._shapes += _call("require", [condition, f'"{words}"'])
+
+    def size(self, size: Size) -> str:
+        """A size over the plan's local names."""
+        return size.spell(lambda symbol: self.locals[symbol])
+
+    def shape(self, shape: Sequence[Size]) -> str:
+        """A tuple."""
+        comma = "," if len(shape) == 1 else ""
+        return f"({', '.join(self.size(size) for size in shape)}{comma})"
+
+    # -------------------------------------------------------------------------------- steps
+
+    def text(
+        self, program: Program, steps: Sequence[KernelText | LibraryCall], macros: Mapping[str, Size]
+    ) -> str:
+        """The whole comment. Every launch gets all ``macros``, so that one compilation serves them all."""
+        lines = [*self._shapes, *self._constants(steps, macros)]
+        for step in steps:
+            if isinstance(step, LibraryCall):
+                lines += self._library(program, step)
+            else:
+                lines += self._launch(program, step)
+        lines.append(f"return {', '.join(self._output(output) for output in program.outputs)}")
+        parameters = ", ".join(spec.name for spec in self.problem.tensors)
+        body = "\n".join(f"    {line}" for line in lines)
+        return f"/* plan\ndef plan({parameters}):\n{body}\n*/"
+
+    def _constants(self, steps: Sequence[KernelText | LibraryCall], macros: Mapping[str, Size]) -> list[str]:
+        consts = ", ".join(f'"{name}": {self.size(size)}' for name, size in sorted(macros.items()))
+        self._consts = f"{{{consts}}}" if consts else ""
+        if sum(isinstance(step, KernelText) for step in steps) < 2 or not consts:
+            return []
+        name = self._names.new("sizes")
+        line, self._consts = f"{name} = {self._consts}", name
+        return [line]
+
+    def _launch(self, program: Program, kernel: KernelText) -> list[str]:
+        lines = [self._allocation(program, name) for name in kernel.buffers if name not in self._buffers]
+        width = ""
+        if kernel.width is not None:
+            width = self._width(program, kernel.width, lines)
+        if kernel.limits.fits:
+            lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
+        grid = kernel.grid.replace(" * {width}", f" * {width}" if width else "")
+        parts = [f'f"{kernel.name}<{{{width}}}>"' if width else f'"{kernel.name}"']
+        parts += [f"grid={grid}", f"block={kernel.threads}"]
+        parts.append(f"args=[{', '.join(self._buffers[name] for name in kernel.buffers)}]")
+        if self._consts:
+            parts.append(f"const={self._consts}")
+        if kernel.limits.shared:
+            parts.append(f"smem={kernel.limits.shared}")
+        return lines + _call("launch", parts)
+
+    def _allocation(self, program: Program, name: str) -> str:
+        buffer = program.buffers[name]
+        local = self._buffers[name] = self._names.new(name)
+        for spec in self.problem.tensors:
+            like = program.buffers[spec.name]
+            if like.strides is None and (like.dtype, like.shape) == (buffer.dtype, buffer.shape):
+                return f"{local} = empty_like({spec.name})"
+        return f"{local} = empty({self.shape(buffer.shape)}, {buffer.dtype})"
+
+    def _width(self, program: Program, rule: WidthRule, lines: list[str]) -> str:
+        sizes = [size for size in rule.divisors if not _even(size, rule.width)]
+        checks = [f"{_atom(self.size(size))} % {rule.width} == 0" for size in sizes]
+        for name in rule.buffers:
+            buffer = program.buffers[name]
+            if buffer.role == "argument":
+                checks.append(f"{name}.alignment >= {_bytes(buffer, rule.width)}")
+        text = f"{rule.width} if {' and '.join(checks)} else 1" if checks else str(rule.width)
+        if text not in self._widths:
+            self._widths[text] = self._names.new("width")
+            lines.append(f"{self._widths[text]} = {text}")
+        return self._widths[text]
+
+    def _library(self, program: Program, call: LibraryCall) -> list[str]:
+        args = [self._argument(arg) for arg in call.args]
+        args += [f"{name}={self._plain(value)}" for name, value in call.kwargs]
+        names = []
+        for result in call.results:
+            names.append(self._names.new(result))
+            self._buffers[result] = names[-1]
+        op = call.op.removesuffix(".default")
+        lines = _call("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
+        if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
+            for name in names:
+                lines.append(f'require({name}.is_contiguous, "{op} must return a contiguous tensor")')
+        return lines
+
+    def _argument(self, arg: object) -> str:
+        if isinstance(arg, LibraryArgument):
+            name = self._buffers[arg.buffer]
+            if arg.shape is None:
+                return name
+            parts = [name, self.shape(arg.shape)]
+            if arg.strides:
+                parts.append(self.shape(arg.strides))
+            if arg.offset is not None and not arg.offset.is_zero:
+                parts.append(f"offset={self.size(arg.offset)}")
+            return f"view({', '.join(parts)})"
+        if isinstance(arg, tuple):
+            comma = "," if len(arg) == 1 else ""
+            return f"({', '.join(self._argument(item) for item in arg)}{comma})"
+        return self._plain(arg)
+
+    def _plain(self, arg: object) -> str:
+        if isinstance(arg, Sym):
+            return self.size(self.sizes.read(arg))
+        if isinstance(arg, str):
+            return arg if arg in DTYPES else f'"{arg}"'
+        if isinstance(arg, float) and not math.isfinite(arg):
+            return "nan" if math.isnan(arg) else "inf" if arg > 0 else "-inf"
+        if isinstance(arg, tuple):
+            return self._argument(arg)
+        return repr(arg)
+
+    def _output(self, output: Output) -> str:
+        name = self._buffers[output.buffer]
+        return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
+
+
+def _axes(count: int) -> str:
+    return "1 axis" if count == 1 else f"{count} axes"
+
+
+def _even(size: Size, width: int) -> bool:
+    return size.number is not None and size.number % width == 0
+
+
+def _atom(text: str) -> str:
+    return f"({text})" if " " in text else text
+
+
+def _bytes(buffer: Buffer, width: int) -> int:
+    return width * DTYPE_BYTES[buffer.dtype]
+
+
+def _call(name: str, parts: Sequence[str], prefix: str = "") -> list[str]:
+    """One line where it fits, else one argument a line."""
+    line = f"{prefix}{name}({', '.join(parts)})"
+    if len(line) <= _LONGEST - 4:
+        return [line]
+    return [f"{prefix}{name}(", *(f"    {part}," for part in parts), ")"]

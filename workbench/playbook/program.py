@@ -1,0 +1,89 @@
+"""What the graph is lowered to: buffers, stores to compute, and library calls, in order.
+
+Owns the values between lowering and emission; computes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.model import Arg, DType
+from workbench.playbook.expr import Expr, Pool
+from workbench.playbook.sizes import Size, Sizes
+from workbench.playbook.views import View
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in memory: an argument, a library result, or one the plan makes (``made``)."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...]
+    role: str
+    """``argument``, ``made`` or ``library``."""
+    strides: tuple[Size, ...] | None = None
+    """Of an argument that is not contiguous."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """``value`` written to ``buffer`` at every index of (rows, columns), or of rows alone."""
+
+    buffer: str
+    value: Expr
+    view: View
+    """Where in the buffer, over the store's own space."""
+    rows: Size
+    columns: Size
+    """What the reductions run over; a ``row`` store has one value for all of them."""
+    level: str
+    """``flat`` (no reductions: the space is one line), ``row`` or ``full``."""
+
+
+@dataclass
+class Kernel:
+    """Stores that share a space, computed in one pass over it."""
+
+    stores: list[Store] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LibraryArgument:
+    """A buffer as a library call takes it: as it is, or through strides."""
+
+    buffer: str
+    shape: tuple[Size, ...] | None = None
+    """None for the whole buffer as it is."""
+    strides: tuple[Size, ...] = ()
+    offset: Size | None = None
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """One ATen operation left to the library."""
+
+    op: str
+    args: tuple[object, ...]
+    """``LibraryArgument``, tuples of them, ``Sym`` and plain values."""
+    kwargs: tuple[tuple[str, Arg], ...]
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the plan returns: a buffer, seen in a shape when the buffer's own differs."""
+
+    buffer: str
+    shape: tuple[Size, ...] | None = None
+
+
+@dataclass
+class Program:
+    """A lowered problem."""
+
+    buffers: dict[str, Buffer]
+    steps: list[Kernel | LibraryCall]
+    outputs: tuple[Output, ...]
+    pool: Pool
+    sizes: Sizes

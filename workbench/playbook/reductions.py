@@ -1,0 +1,82 @@
+"""Reductions of the graph as reductions over the columns of a (rows, columns) space.
+
+Owns the table of reducing operations. Never decides which kernel computes one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.model import Arg, DType, OpNode
+from workbench.playbook.expr import Expr, Reduction
+from workbench.playbook.operations import compute_type
+from workbench.playbook.placement import identity
+from workbench.playbook.sizes import product
+from workbench.playbook.views import permuted
+
+if TYPE_CHECKING:
+    from workbench.playbook.lowering import Lowering
+
+_OPS = {
+    "sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "max": "max", "min": "min",
+    "argmax": "argmax", "argmin": "argmin", "any": "any", "all": "all",
+}  # fmt: skip
+_ONE_AXIS = ("prod", "max", "min", "argmax", "argmin")
+
+
+def lower(lowering: Lowering, node: OpNode) -> bool:
+    """Lower a reducing node; False when it is none."""
+    name = node.op.split(".")[1]
+    if not node.op.startswith("aten.") or name not in _OPS or node.op.endswith(".other"):
+        return False
+    axes = _axes(node, len(lowering.value(node.args[0]).shape))
+    if axes is None:
+        return False
+    if len(node.outs) == 1:
+        lowering.keep_expr(node, _reduced(lowering, node, _OPS[name], axes, 0))
+        return True
+    lowering.keep_expr(node, _reduced(lowering, node, _OPS[name], axes, 0), 0)
+    lowering.keep_expr(node, _reduced(lowering, node, f"arg{_OPS[name]}", axes, 1), 1)
+    return True
+
+
+def _axes(node: OpNode, ndim: int) -> tuple[int, ...] | None:
+    given: Arg = node.args[1] if len(node.args) > 1 else None
+    if given is None or given == ():
+        return tuple(range(ndim))
+    if isinstance(given, bool):
+        return None
+    if isinstance(given, int):
+        given = (given,)
+    if not isinstance(given, tuple):
+        return None
+    return tuple(sorted(axis % ndim if ndim else 0 for axis in given if isinstance(axis, int)))
+
+
+def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], item: int) -> Expr:
+    value = lowering.value(node.args[0])
+    dtype = compute_type(node.outs[item].dtype)
+    shape = value.shape
+    axes = tuple(axis for axis in axes if axis < len(shape))
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    rows, columns = product(shape[axis] for axis in kept), product(shape[axis] for axis in axes)
+    if columns.is_one:
+        return _of_one(lowering, value.expr, op, dtype)
+    order = (*kept, *axes)
+    moved = lowering.through(value, lambda view: permuted(view, shape, order), tuple(shape[i] for i in order))
+    body = moved.expr
+    if op in ("sum", "prod"):
+        body = lowering.cast(body, dtype)
+    elif op in ("any", "all"):
+        body = lowering.cast(body, "bool")
+    body = lowering.body(body, rows, columns)
+    found = lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
+    assert isinstance(found, Reduction)
+    return found
+
+
+def _of_one(lowering: Lowering, expr: Expr, op: str, dtype: DType) -> Expr:
+    """A reduction of a single element."""
+    if op.startswith("arg"):
+        return lowering.pool.const(0, dtype)
+    return lowering.cast(expr, dtype)

@@ -1,0 +1,240 @@
+"""Kernels that reduce along rows and store a value a row, a value a column, or both.
+
+Owns the text of multi-stage reductions: softmax, norms and losses are all made here, none by name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from workbench.model import DType
+from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.column_loop import ColumnLoop, Waits
+from workbench.playbook.cuda_text import Text
+from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, leaves, walk
+from workbench.playbook.indexing import index_text
+from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.program import Kernel
+from workbench.playbook.row_passes import (
+    Accumulator,
+    Pass,
+    RowSpace,
+    differs_by_row,
+    is_count,
+    passes_of,
+    waiting_loads,
+)
+from workbench.playbook.scope import Scope, stem_of
+from workbench.playbook.team import TeamText, team_of
+from workbench.playbook.views import View, split
+
+
+class RowKernel:
+    """One kernel being written; ``text`` gives the result."""
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
+        self.site = site
+        self.name = name
+        self.kernel = kernel
+        self.space = RowSpace(site.program.pool, kernel)
+        self.passes = passes_of(self.space, kernel, site.schedule.single_pass)
+        self.team: TeamText = team_of(site.schedule)
+        self.frame: Frame = frame_for(site, kernel, vector and self._any_unit_load())
+        self._pointers: dict[tuple[str, View], str] = {}
+        self._pointer_lines: list[str] = []
+        self._results: dict[int, Text] = {}
+        self.rows = Scope(self._row_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math)
+        cache = site.schedule.cache
+        waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
+        self.waits = Waits.of(waiting, cache, self.frame)
+
+    # -------------------------------------------------------------------------------- the function
+
+    def text(self) -> KernelText:
+        """Write it."""
+        body: list[str] = []
+        for number, step in enumerate(self.passes):
+            body += self._pass(number, step)
+        body += self._row_stores()
+        columns = self.frame.macros.text(self.space.columns)
+        lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *body]
+        limits = self.waits.limits(self.team, self.site.size(self.space.columns))
+        return self.frame.finish(self.name, self._rows(lines), self._grid(), limits)
+
+    def _rows(self, body: list[str]) -> list[str]:
+        """The loop over rows, or the one row of the team."""
+        team = self.team
+        lines = [*team.prologue]
+        if self.site.schedule.persistent:
+            step = f"gridDim.x * {team.rows_per_block}" if team.rows_per_block > 1 else "gridDim.x"
+            rows = self.frame.macros.text(self.space.rows)
+            head = f"for (int row = {team.first_row}; row < {rows}; row += {step})"
+            comment = "// A grid that fits the GPU once: every team strides over the rows."
+            return [*lines, comment, *block(head, body)]
+        lines.append(team.comment)
+        if team.rows_per_block > 1 or any(re.search(r"\brow\b", line) for line in body):
+            lines.append(f"const int row = {team.first_row};")
+        if team.rows_per_block > 1:
+            lines += block(f"if (row >= {self.frame.macros.text(self.space.rows)})", ["return;"])
+        return [*lines, *body]
+
+    def _grid(self) -> str:
+        rows = self.site.size(self.space.rows)
+        team = self.team
+        blocks = rows if team.rows_per_block == 1 else f"cdiv({rows}, {team.rows_per_block})"
+        if self.site.schedule.persistent:
+            return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {team.threads}))"
+        return blocks
+
+    # -------------------------------------------------------------------------------- passes
+
+    def _pass(self, number: int, step: Pass) -> list[str]:
+        row_values = self._row_values(step.roots)
+        texts = [self._accumulator(accumulator) for accumulator in step.accumulators]
+        loop = ColumnLoop(self, number, row_values)
+        lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
+        lines += loop.text(step, texts)
+        joined = []
+        for text in texts:
+            joined += self._join(text)
+        gap = [""] if number else []
+        return [*self._flush(), *gap, *lines, *joined]
+
+    def _accumulator(self, accumulator: Accumulator) -> AccumulatorText:
+        key = accumulator.keys[-1]
+        reduction = self._reduction(key)
+        stem = {"softmax": "running", "welford": "moments"}.get(accumulator.kind) or stem_of(reduction)
+        dtype: DType = reduction.dtype
+        if accumulator.kind.startswith("arg"):
+            dtype = accumulator.operand.dtype
+        return AccumulatorText(accumulator, dtype, self.frame.names.new(stem))
+
+    def _join(self, text: AccumulatorText) -> list[str]:
+        columns = self.frame.macros.text(self.space.columns)
+        for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
+            self._results[key] = result
+        self.frame.helpers.update(h for h in text.helpers if self.team.kind != "thread" or h in _USED_ALONE)
+        helper = self.team.helper(self.site.schedule.tree)
+        if not helper:
+            return []
+        self.frame.helpers.add(helper)
+        return [f"{text.name} = {self.team.join(text.op, text.name)};"]
+
+    def _reduction(self, key: int) -> Reduction:
+        for store in self.kernel.stores:
+            for expr in walk(store.value, into_reductions=True):
+                if isinstance(expr, Reduction) and expr.key == key:
+                    return expr
+        raise KeyError(key)
+
+    # -------------------------------------------------------------------------------- values a row
+
+    def _row_values(self, roots: list[Expr]) -> dict[int, Text]:
+        """Name what the pass needs that is one value a row; by the serial it has at full level."""
+        found: dict[int, Text] = {}
+        for root in roots:
+            for part in self.space.row_parts(root):
+                form = self.space.row_form(part)
+                assert form is not None
+                self._mean_of_moments(form)
+                found[part.serial] = self._named(form)
+        return found
+
+    def _named(self, form: Expr) -> Text:
+        if form.serial in self.rows.bound:
+            return self.rows.bound[form.serial]
+        if isinstance(form, Reduction):
+            return self._row_leaf(form)
+        self.rows.prepare([form])
+        return self.rows.bound.get(form.serial) or self.rows.name(form)
+
+    def _mean_of_moments(self, form: Expr) -> None:
+        """Welford's accumulator already holds the mean: no need to multiply and divide by the count."""
+        for part in walk(form):
+            match part:
+                case Apply(op="div", args=(Reduction(key=key), count)) if is_count(self.space, count):
+                    result = self._results.get(key)
+                    if result and ".mean *" in result.code:
+                        self.rows.bound[part.serial] = Text(result.code.split(" ")[0])
+
+    def _row_leaf(self, expr: Expr) -> Text:
+        if isinstance(expr, Reduction):
+            return self._results[expr.key]
+        assert isinstance(expr, (Load, Index))
+        base = index_text(expr.view, "row", self.frame.macros)
+        if isinstance(expr, Index):
+            return base
+        if expr.lookups:
+            pointer = self.row_pointer(expr.buffer, expr.view)
+            index = lookup_text(expr, Text("0"), self.frame, self.rows.text)
+            return self.frame.value(expr, f"{pointer}[{index.code}]")
+        return self.frame.value(expr, self.frame.element(expr.buffer, base))
+
+    def _flush(self) -> list[str]:
+        lines, self.rows.lines = self.rows.lines, []
+        return lines
+
+    # -------------------------------------------------------------------------------- memory
+
+    def row_pointer(self, buffer: str, row_view: View) -> str:
+        """A pointer to the row's first element in a buffer."""
+        index = index_text(row_view, "row", self.frame.macros)
+        pointer = self.frame.pointer(buffer)
+        if index.code == "0":
+            return pointer
+        key = (buffer, row_view)
+        if key not in self._pointers:
+            name = self.frame.names.new(f"{pointer}_row")
+            const = "" if buffer in self.frame.written else "const "
+            ctype = self.frame.element_type(buffer)
+            self._pointer_lines.append(f"{const}{ctype}* {name} = {pointer} + {index.code};")
+            self._pointers[key] = name
+        return self._pointers[key]
+
+    def depends_on_row(self, load: Load) -> bool:
+        """True when every row reads its own elements."""
+        return differs_by_row(self.space, load)
+
+    def split(self, view: View) -> tuple[View, View]:
+        """A full-level view as a row part and a column part."""
+        return split(view, self.space.rows, self.space.columns)
+
+    def _row_stores(self) -> list[str]:
+        stores = [store for store in self.kernel.stores if store.level == "row"]
+        if not stores:
+            return []
+        for store in stores:
+            self._mean_of_moments(store.value)
+        self.rows.prepare(store.value for store in stores)
+        lines = []
+        for store in stores:
+            index = index_text(store.view, "row", self.frame.macros)
+            value = self.frame.stored(store.buffer, self.rows.text(store.value).code)
+            lines.append(f"{self.frame.element(store.buffer, index)} = {value};")
+        before = self._flush()
+        return [*before, *(block(f"if ({self.team.leads})", lines) if self.team.leads else lines)]
+
+    def _any_unit_load(self) -> bool:
+        return any(
+            isinstance(leaf, Load) and not leaf.lookups and self._is_unit(leaf.view)
+            for step in self.passes
+            for root in step.roots
+            for leaf in leaves(root)
+        )
+
+    def _is_unit(self, view: View) -> bool:
+        column = self.split(view)[1]
+        return bool(column.axes) and column.axes[-1].stride.is_one
+
+
+_USED_ALONE = frozenset(["max", "min", "argmax", "argmin", "softmax", "welford"])
+"""Structs whose functions accumulate even when no threads are joined."""
+
+
+def row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
+    """Write the kernel of stores over the same (rows, columns)."""
+    site.macros.name(kernel.stores[0].columns, "COLS")
+    site.macros.name(kernel.stores[0].rows, "ROWS")
+    text = RowKernel(site, kernel, name, site.schedule.width > 1).text()
+    possible = text.width is None or text.width.is_possible
+    return text if possible else RowKernel(site, kernel, name, vector=False).text()

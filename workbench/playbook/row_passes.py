@@ -1,0 +1,270 @@
+"""The passes over a row: which reductions are made together, which loads wait from pass to pass.
+
+Owns the analysis of a row kernel, before any text. A pass makes every reduction whose operands are
+known; the last pass stores what has a value a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.placement import matrix
+from workbench.playbook.program import Kernel, Store
+from workbench.playbook.sizes import Size
+from workbench.playbook.views import NotAView, split
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """What a pass carries along a row: one reduction, or two that are made at once."""
+
+    kind: str
+    """An operation of the reduction table, ``softmax`` or ``welford``."""
+    operand: Expr
+    """Full-level expression that enters, column by column."""
+    keys: tuple[int, ...]
+    """Reductions it yields: (max, sum of exponentials) for softmax, (sum, sum of squares) for welford."""
+
+
+@dataclass
+class Pass:
+    """One walk over the columns."""
+
+    accumulators: list[Accumulator] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+
+    @property
+    def roots(self) -> list[Expr]:
+        """Full-level expressions the pass evaluates."""
+        return [a.operand for a in self.accumulators] + [store.value for store in self.stores]
+
+
+class RowSpace:
+    """A kernel's (rows, columns) space: tells values a row from values a column."""
+
+    def __init__(self, pool: Pool, kernel: Kernel) -> None:
+        self.pool = pool
+        self.rows: Size = kernel.stores[0].rows
+        self.columns: Size = kernel.stores[0].columns
+        self._space = matrix(self.rows, self.columns)
+        self._forms: dict[int, Expr | None] = {}
+
+    def row_form(self, expr: Expr) -> Expr | None:
+        """The same value over the rows alone; None when it differs from column to column."""
+        if expr.serial not in self._forms:
+            try:
+                self._forms[expr.serial] = self.pool.through(expr, self._space.rows_only)
+            except NotAView:
+                self._forms[expr.serial] = None
+        return self._forms[expr.serial]
+
+    def row_parts(self, root: Expr) -> list[Expr]:
+        """Largest parts of a full-level expression that are values a row and more than a number."""
+        inner: set[int] = set()
+        found: list[Expr] = []
+        for expr in reversed(list(walk(root))):
+            if expr.serial in inner or isinstance(expr, Const):
+                inner.update(operand.serial for operand in expr.operands if expr.serial in inner)
+                continue
+            if self.row_form(expr) is not None and any(True for _ in leaves(expr)):
+                found.append(expr)
+                inner.update(part.serial for part in walk(expr))
+        return found[::-1]
+
+    def column_loads(self, roots: list[Expr]) -> list[Load]:
+        """Loads that differ from column to column, in order of appearance."""
+        found: dict[int, Load] = {}
+        for root in roots:
+            for leaf in leaves(root):
+                if isinstance(leaf, Load) and self.row_form(leaf) is None:
+                    found[leaf.serial] = leaf
+        return [found[serial] for serial in sorted(found)]
+
+
+def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
+    """Passes over the columns in order; the last has the stores if any store has a value a column."""
+    reductions = _reductions(kernel)
+    depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
+    pairs = _pairs(space, reductions, _stored_rows(kernel)) if single_pass else {}
+    passes: list[Pass] = []
+    for depth in range(1, max(depths.values(), default=0) + 1):
+        made = [r for key, r in reductions.items() if depths[key] == depth and key not in pairs]
+        accumulators = [_accumulator(reduction, pairs) for reduction in made]
+        if accumulators:
+            passes.append(Pass(accumulators))
+    full = [store for store in kernel.stores if store.level == "full"]
+    if full:
+        passes.append(Pass(stores=full))
+    return passes
+
+
+def _reductions(kernel: Kernel) -> dict[int, Reduction]:
+    found: dict[int, Reduction] = {}
+    for store in kernel.stores:
+        for expr in walk(store.value, into_reductions=True):
+            if isinstance(expr, Reduction):
+                found.setdefault(expr.key, expr)
+    return dict(sorted(found.items()))
+
+
+def _depth(reduction: Reduction, known: dict[int, int]) -> int:
+    if reduction.key not in known:
+        below = (leaf for leaf in leaves(reduction.body) if isinstance(leaf, Reduction))
+        known[reduction.key] = 1 + max((_depth(leaf, known) for leaf in below), default=0)
+    return known[reduction.key]
+
+
+def _stored_rows(kernel: Kernel) -> set[int]:
+    """Reductions whose bare value is an output."""
+    return {store.value.key for store in kernel.stores if isinstance(store.value, Reduction)}
+
+
+# ------------------------------------------------------------------------------------ two at once
+
+
+@dataclass(frozen=True)
+class _Pair:
+    kind: str
+    first: Reduction
+    second: Reduction
+
+
+def _accumulator(reduction: Reduction, pairs: dict[int, _Pair]) -> Accumulator:
+    for pair in pairs.values():
+        if pair.first.key == reduction.key:
+            return Accumulator(pair.kind, reduction.body, (pair.first.key, pair.second.key))
+    return Accumulator(reduction.op, reduction.body, (reduction.key,))
+
+
+def _pairs(space: RowSpace, reductions: dict[int, Reduction], stored: set[int]) -> dict[int, _Pair]:
+    """Second reductions that one pass can make with their first, by key; a first takes one partner."""
+    found: dict[int, _Pair] = {}
+    taken: set[int] = set()
+    for key, second in reductions.items():
+        pair = _softmax_pair(second, reductions) or _variance_pair(space, second, reductions)
+        if pair and pair.first.key not in taken and not (pair.kind == "softmax" and pair.first.key in stored):
+            taken.add(pair.first.key)
+            found[key] = pair
+    return found
+
+
+def _softmax_pair(second: Reduction, reductions: dict[int, Reduction]) -> _Pair | None:
+    """sum(exp(e - max(e)))"""
+    match second:
+        case Reduction(
+            op="sum",
+            dtype="f32",
+            body=Apply(op="exp", args=(Apply(op="sub", args=(operand, Reduction(op="max", key=key))),)),
+        ) if reductions[key].body is operand:
+            return _Pair("softmax", reductions[key], second)
+    return None
+
+
+def _variance_pair(space: RowSpace, second: Reduction, reductions: dict[int, Reduction]) -> _Pair | None:
+    """sum((e - sum(e) / count) ** 2)"""
+    match second:
+        case Reduction(
+            op="sum",
+            dtype="f32",
+            body=Apply(
+                op="mul",
+                args=(
+                    Apply(
+                        op="sub", args=(operand, Apply(op="div", args=(Reduction(op="sum", key=key), count)))
+                    ) as d,
+                    other,
+                ),
+            ),
+        ) if d is other and reductions[key].body is operand and is_count(space, count):
+            return _Pair("welford", reductions[key], second)
+    return None
+
+
+def is_count(space: RowSpace, expr: Expr) -> bool:
+    """True for the number of columns as a constant."""
+    if not isinstance(expr, Const) or isinstance(expr.value, bool):
+        return False
+    if isinstance(expr.value, str):
+        return space.pool.sizes.read(expr.value) == space.columns
+    return space.columns.number is not None and expr.value == space.columns.number
+
+
+# ------------------------------------------------------------------------------------ what waits
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A load that stays on the chip from its first pass on."""
+
+    load: Load
+    first: int
+    last: int
+    becomes: Expr | None = None
+    """What replaces it after pass ``turns``: all later passes use it only through this."""
+    turns: int = -1
+
+
+def waiting_loads(space: RowSpace, passes: list[Pass]) -> list[Waiting]:
+    """Loads of more than one pass that depend on the row, each with what it may turn into."""
+    uses: dict[int, list[int]] = {}
+    loads: dict[int, Load] = {}
+    for number, step in enumerate(passes):
+        for load in space.column_loads(step.roots):
+            loads[load.serial] = load
+            uses.setdefault(load.serial, []).append(number)
+    found = []
+    for serial, numbers in uses.items():
+        load = loads[serial]
+        if len(numbers) > 1 and differs_by_row(space, load):
+            becomes, turns = _replacement(space, passes, load, numbers)
+            found.append(Waiting(load, numbers[0], numbers[-1], becomes, turns))
+    return found
+
+
+def differs_by_row(space: RowSpace, load: Load) -> bool:
+    """True when every row reads its own elements; one row's are its own."""
+    row_part, _ = split(load.view, space.rows, space.columns)
+    return space.rows.is_one or not row_part.is_constant or bool(load.lookups)
+
+
+def _replacement(
+    space: RowSpace, passes: list[Pass], load: Load, numbers: list[int]
+) -> tuple[Expr | None, int]:
+    for number in numbers[:-1]:
+        later = [root for step in passes[number + 1 :] for root in step.roots]
+        candidates = [
+            part
+            for root in passes[number].roots
+            for part in walk(root)
+            if isinstance(part, Apply) and part.dtype == "f32" and _only_from(space, part, load)
+        ]
+        for part in sorted(candidates, key=lambda part: -part.serial):
+            if _hides(later, part, load):
+                return part, number
+    return None, -1
+
+
+def _only_from(space: RowSpace, part: Expr, load: Load) -> bool:
+    """True when ``load`` is the one thing below ``part`` that differs from column to column."""
+    varying = [leaf for leaf in leaves(part) if space.row_form(leaf) is None]
+    return varying == [load] and not any(isinstance(leaf, Index) for leaf in varying)
+
+
+def _hides(roots: list[Expr], part: Expr, load: Load) -> bool:
+    """True when every use of ``load`` below ``roots`` goes through ``part``, which is used."""
+    used = False
+    for root in roots:
+        stack, seen = [root], set[int]()
+        while stack:
+            expr = stack.pop()
+            if expr.serial in seen:
+                continue
+            seen.add(expr.serial)
+            if expr is part:
+                used = True
+                continue
+            if expr is load:
+                return False
+            stack.extend(expr.operands)
+    return used

@@ -1,0 +1,72 @@
+"""A technique vector with every choice spelled out.
+
+Owns the meaning of the values; techniques.py owns their names, prose and predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.model import Vector
+
+Team = Literal["thread", "warp", "block"]
+Cache = Literal["registers", "shared", "reread"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How kernels are laid out; the defaults are the plain choices."""
+
+    fuse: bool = True
+    linear_rowsum: bool = True
+    width: int = 1
+    """Elements a thread moves with one instruction."""
+    team: Team = "block"
+    """Who computes a row."""
+    threads: int = 256
+    """Threads a block."""
+    cache: Cache = "reread"
+    """Where a row waits between passes."""
+    single_pass: bool = False
+    split: bool = False
+    """Several blocks a row, joined by a further launch."""
+    stream: bool = False
+    fast_math: bool = False
+    items: int = 1
+    """Vectors a thread has in flight."""
+    persistent: bool = False
+    tree: bool = False
+    """Block reductions through a tree in shared memory instead of shuffles."""
+
+
+def schedule_of(vector: Vector) -> Schedule:
+    """Read a vector that techniques.py has checked."""
+    values = dict(vector)
+
+    def on(name: str, default: str) -> bool:
+        return values.get(name, default) == "on"
+
+    team: Team = "block"
+    match values.get("threads_per_row"):
+        case "thread" | "warp" as chosen:
+            team = chosen
+    cache: Cache = "reread"
+    match values.get("row_cache"):
+        case "registers" | "shared" as kept:
+            cache = kept
+    return Schedule(
+        fuse=values.get("fusion", "all") == "all",
+        linear_rowsum=on("linear_rowsum", "on"),
+        width=int(values.get("vector_width", "1")),
+        team=team,
+        threads=int(values.get("block_size", "256")),
+        cache=cache,
+        single_pass=on("single_pass", "off"),
+        split=on("grid_split", "off"),
+        stream=on("stream_hints", "off"),
+        fast_math=on("fast_math", "off"),
+        items=int(values.get("loads_in_flight", "1")),
+        persistent=on("persistent_grid", "off"),
+        tree=values.get("block_reduction", "shuffle") == "tree",
+    )

@@ -1,0 +1,164 @@
+"""Sizes that depend on symbols: compared by value, printed as expressions.
+
+Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points, where every
+symbol is a multiple of 5040: ``4*(s1//4)`` equals ``s1`` wherever the reference accepts ``s1`` at all.
+Never prints CUDA or a plan; ``spell`` gives the text with other names for the symbols.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from workbench.model import Dim, Sym, size_of
+
+_PROBES = 3
+_PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
+_SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+@dataclass(frozen=True)
+class Size:
+    """An integer that depends on the problem's symbols; equality and hash go by value."""
+
+    probes: tuple[int, ...]
+    coefficient: int = field(compare=False)
+    factors: tuple[str, ...] = field(compare=False)
+    """Texts whose product, times the coefficient, is the size; each an atom of Python's grammar."""
+
+    @property
+    def text(self) -> str:
+        """A Python expression over the symbols."""
+        parts = list(self.factors)
+        if self.coefficient == -1 and parts:
+            return "-" + "*".join(parts)
+        if self.coefficient != 1 or not parts:
+            parts.insert(0, str(self.coefficient))
+        return "*".join(parts)
+
+    @property
+    def atom(self) -> str:
+        """The text, in parentheses where a product would need them."""
+        alone = len(self.factors) + (self.coefficient != 1) <= 1 and self.coefficient >= 0
+        return self.text if alone else f"({self.text})"
+
+    @property
+    def number(self) -> int | None:
+        """The value when no symbol is in it."""
+        return None if self.factors else self.coefficient
+
+    @property
+    def is_zero(self) -> bool:
+        return not any(self.probes)
+
+    @property
+    def is_one(self) -> bool:
+        return all(value == 1 for value in self.probes)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Names in the expression, each once."""
+        return tuple(dict.fromkeys(_SYMBOL.findall(self.text)))
+
+    def __mul__(self, other: Size) -> Size:
+        values = tuple(a * b for a, b in zip(self.probes, other.probes, strict=True))
+        return _size(values, self.coefficient * other.coefficient, self.factors + other.factors)
+
+    def __add__(self, other: Size) -> Size:
+        values = tuple(a + b for a, b in zip(self.probes, other.probes, strict=True))
+        if self.is_zero or other.is_zero:
+            return other if self.is_zero else self
+        minus = other.coefficient < 0
+        text = f"{self.text} - {(-other).text}" if minus else f"{self.text} + {other.text}"
+        return _size(values, 1, (f"({text})",))
+
+    def __floordiv__(self, other: Size) -> Size:
+        values = tuple(a // b for a, b in zip(self.probes, other.probes, strict=True))
+        left, right = Counter(self.factors), Counter(other.factors)
+        if right <= left and self.coefficient % other.coefficient == 0:
+            return _size(values, self.coefficient // other.coefficient, tuple((left - right).elements()))
+        return _size(values, 1, (f"({self.atom}//{other.atom})",))
+
+    def __neg__(self) -> Size:
+        return self * number(-1)
+
+    def divides(self, other: Size) -> bool:
+        """True when ``other`` is a multiple of this size wherever the reference is defined."""
+        return all(a != 0 and b % a == 0 for a, b in zip(self.probes, other.probes, strict=True))
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Value for given symbols."""
+        return size_of(self.text, sizes)
+
+    def spell(self, rename: Callable[[str], str]) -> str:
+        """The expression with its symbols renamed and spaces around the operators."""
+        text = _SYMBOL.sub(lambda match: rename(match.group()), self.text)
+        if re.fullmatch(r"\([^()]*\)", text):
+            text = text[1:-1]
+        return re.sub(r"\s*(//|\*|%)\s*", r" \1 ", text)
+
+
+def _size(probes: tuple[int, ...], coefficient: int, factors: tuple[str, ...]) -> Size:
+    if all(value == probes[0] for value in probes):
+        return number(probes[0])
+    return Size(probes, coefficient, tuple(sorted(factors, key=lambda text: (len(text), text))))
+
+
+def number(value: int) -> Size:
+    """A size without symbols."""
+    return Size((value,) * _PROBES, value, ())
+
+
+ONE, ZERO = number(1), number(0)
+
+
+class Sizes:
+    """Reads dimensions over a problem's symbols."""
+
+    def __init__(self, symbols: Iterable[str]) -> None:
+        names = tuple(symbols)
+        self._points = tuple(
+            {name: 5040 * _PRIMES[(k * _PROBES + point) % len(_PRIMES)] * (1 + k // 8)
+             for k, name in enumerate(names)}
+            for point in range(_PROBES)
+        )  # fmt: skip
+
+    def read(self, dim: Dim | Sym) -> Size:
+        """A number, an expression or a symbol's reference as a size."""
+        text = dim.sym if isinstance(dim, Sym) else dim
+        if isinstance(text, int):
+            return number(text)
+        return self._parsed(ast.parse(text, mode="eval").body)
+
+    def _parsed(self, node: ast.expr) -> Size:
+        match node:
+            case ast.Constant(value=int(value)):
+                return number(value)
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return self._parsed(left) * self._parsed(right)
+            case ast.BinOp(left=left, op=ast.FloorDiv(), right=right):
+                return self._parsed(left) // self._parsed(right)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._parsed(left) + self._parsed(right)
+            case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                return self._parsed(left) + -self._parsed(right)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self._parsed(operand)
+        text = ast.unparse(node)
+        values = tuple(size_of(text, point) for point in self._points)
+        return _size(values, 1, (text if isinstance(node, ast.Name) else f"({text})",))
+
+    def shape(self, dims: Iterable[Dim | Sym]) -> tuple[Size, ...]:
+        """Several at once."""
+        return tuple(self.read(dim) for dim in dims)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """Product of sizes; one for none."""
+    result = ONE
+    for size in sizes:
+        result = result * size
+    return result

@@ -1,0 +1,90 @@
+"""Who computes a row: one thread, one warp or one block; the text that differs between them.
+
+Owns row numbers, column strides and the joining of partial results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.playbook.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class TeamText:
+    """Fragments of CUDA for one kind of team."""
+
+    kind: str
+    threads: int
+
+    @property
+    def rows_per_block(self) -> int:
+        """Rows a block computes at a time."""
+        return {"thread": self.threads, "warp": self.threads // 32, "block": 1}[self.kind]
+
+    @property
+    def lane(self) -> str:
+        """Position of a thread in its team."""
+        return {"thread": "0", "warp": "lane", "block": "threadIdx.x"}[self.kind]
+
+    @property
+    def lanes(self) -> str:
+        """Threads of a team."""
+        return {"thread": "1", "warp": "32", "block": "THREADS"}[self.kind]
+
+    @property
+    def first_row(self) -> str:
+        """Row of a thread's team in the first round."""
+        match self.kind:
+            case "thread":
+                return "blockIdx.x * THREADS + threadIdx.x"
+            case "warp":
+                return f"blockIdx.x * {self.rows_per_block} + threadIdx.x / 32"
+            case _:
+                return "blockIdx.x"
+
+    @property
+    def prologue(self) -> list[str]:
+        """Statements before the row is known."""
+        return ["const int lane = threadIdx.x % 32;"] if self.kind == "warp" else []
+
+    @property
+    def comment(self) -> str:
+        """What the choice means."""
+        match self.kind:
+            case "thread":
+                return "// One thread a row."
+            case "warp":
+                return "// One warp a row: partial results are joined by shuffles, without shared memory."
+            case _:
+                return "// One block a row."
+
+    def join(self, op: str, value: str) -> str:
+        """The result of the whole team, known to each of its threads."""
+        match self.kind:
+            case "thread":
+                return value
+            case "warp":
+                return f"warp_reduce<{op}>({value})"
+            case _:
+                return f"block_reduce<{op}>({value})"
+
+    def helper(self, tree: bool) -> str:
+        """Helper function that ``join`` calls; empty for none."""
+        match self.kind:
+            case "thread":
+                return ""
+            case "warp":
+                return "warp_reduce"
+            case _:
+                return "block_tree" if tree else "block_reduce"
+
+    @property
+    def leads(self) -> str:
+        """Condition of the one thread that stores a value a row; empty when every thread does."""
+        return {"thread": "", "warp": "lane == 0", "block": "threadIdx.x == 0"}[self.kind]
+
+
+def team_of(schedule: Schedule) -> TeamText:
+    """The team a schedule asks for."""
+    return TeamText(schedule.team, schedule.threads)

@@ -140,6 +140,30 @@ def test_failed_assert(mode: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_crashes_end_the_run_and_not_the_process(mode: Any) -> None:
+    hazard = only_hazard("far_away", Shape(4, 32), {"y": Out((128,))}, mode=mode)
+    message = found_at(hazard, "out_of_bounds", "nowhere near")
+    assert "thread (0, 0, 0) of block (0, 0, 0) writes memory far from every tensor" in message
+    args = {"x": torch.tensor([3, 2, 0, 1] * 8, dtype=torch.int32), "y": Out((32,), "i32")}
+    report = run("faults.cu:divides", Shape(1, 32), args, mode).report
+    assert report.trap is not None
+    assert f"line {line_of('faults.cu', 'one divisor is zero')}: integer division by zero" in report.trap
+    assert "in thread (2, 0, 0) of block (0, 0, 0)" in report.trap
+    report = run(
+        "faults.cu:overflows_stack", Shape(1, 32), {"x": torch.ones(1), "y": Out((32,))}, mode
+    ).report
+    assert report.trap is not None
+    assert "more than 128 KB of local memory was used" in report.trap
+    assert report.stopped
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_misaligned_vector_store(mode: Any) -> None:
+    hazard = only_hazard("misaligned_store", Shape(1, 1), {"y": Out((8,))}, mode=mode)
+    found_at(hazard, "misaligned", "off by one float")
+
+
 def test_races_are_reported_when_asked_for() -> None:
     args = {"x": torch.ones(256), "out": Out((1,), zero=True), "n": 256}
     shape = Shape(1, 256, 1024)

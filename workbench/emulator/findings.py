@@ -153,6 +153,8 @@ class Findings:
             return f"{who} is not in the mask it passes: {fault['message']}"
         verb = _DONE[fault["action"]]
         place = self._place(fault)
+        if kind == "misaligned" and not fault["size"]:
+            return f"{who} reads or writes a vector at an address that does not fit it"
         if kind == "misaligned":
             size = fault["size"]
             return f"{who} {verb} {size} bytes at an address that is not a multiple of {size}: {place}"

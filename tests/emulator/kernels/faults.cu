@@ -80,3 +80,18 @@ __global__ void racy_histogram(const int* x, int* h, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) h[x[i]] += 1;  // no atomic
 }
+__global__ void far_away(float* y) {
+  y[threadIdx.x + 100000000000ll] = 1.f;  // nowhere near
+}
+__global__ void misaligned_store(float* y) {
+  *reinterpret_cast<float4*>(y + 1) = make_float4(1.f, 2.f, 3.f, 4.f);  // off by one float
+}
+__global__ void divides(const int* x, int* y) {
+  y[threadIdx.x] = 100 / x[threadIdx.x];  // one divisor is zero
+}
+__device__ float deep(volatile float* x, int n) {
+  volatile float local[1024];
+  local[n & 1023] = *x;
+  return n ? deep(x, n - 1) + local[n & 1023] : 0.f;  // too deep
+}
+__global__ void overflows_stack(float* x, float* y) { y[threadIdx.x] = deep(x, 1000); }

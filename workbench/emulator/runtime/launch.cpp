@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "crash.h"
 #include "faults.h"
 #include "races.h"
 #include "scheduler.h"
@@ -99,6 +100,7 @@ void poison_shared(Worker& worker) {
 
 void run_blocks(Launch& launch, Worker& worker) {
   prepare(worker, launch);
+  CrashGuard guard(worker);
   const emu_config& config = launch.config;
   for (;;) {
     worker.block = launch.next_block++;

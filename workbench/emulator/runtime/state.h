@@ -109,6 +109,14 @@ struct Tally {
   uint64_t switches = 0, events = 0, barriers = 0, warp_operations = 0, traced_blocks = 0;
 };
 
+// A signal that the kernel's code raised (see crash.cpp).
+struct Crash {
+  int signal;
+  uint32_t pc;
+  uint64_t address;
+  bool address_known, write;
+};
+
 using FaultKey = std::tuple<std::string, uint32_t, uint32_t>;
 
 struct Launch {
@@ -139,6 +147,9 @@ struct Worker {
   Thread* running = nullptr;
   void* scheduler_stack_pointer = nullptr;
   std::vector<Stack*> free_stacks;
+  Stack* crash_stack = nullptr;   // where a thread that crashed ends
+  Stack* signal_stack = nullptr;  // where the signal handler runs
+  Crash crash{};
 
   Launch* launch = nullptr;
   emu_index block_index{}, block_size{}, grid_size{};

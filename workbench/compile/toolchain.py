@@ -64,11 +64,10 @@ def _nvrtc(arch: str) -> Fact:
 
 
 def host_compiler() -> Fact:
-    """The C++ compiler of the emulator: ``$CXX`` or g++."""
-    wanted = os.environ.get("CXX", "g++")
-    path = shutil.which(wanted)
+    """The C++ compiler of the emulator."""
+    path = shutil.which("g++")
     if path is None:
-        missing = f"{wanted} not found; install g++ (Debian, Ubuntu: apt install g++) for the emulator"
+        missing = "g++ not found; install it (Debian, Ubuntu: apt install g++) for the emulator"
         return Fact(name="c++ compiler", ok=False, needed=False, found=missing)
     said = _first_line([path, "--version"])
     return Fact(

@@ -239,7 +239,7 @@ FLOAT4: Vector = (("load_width", "4"), ("threads_per_row", "block"))
 CACHED: Vector = (("load_width", "4"), ("row_cache", "registers"), ("threads_per_row", "block"))
 
 UNKNOWN_NAME = Diagnostic(
-    line=17, column=12, message='identifier "block_sun" is undefined',
+    line=18, column=11, message='identifier "block_sun" is undefined',
     caret="    sum = block_sun<BLOCK>(sum, partial);\n          ^",
 )  # fmt: skip
 

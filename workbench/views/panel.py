@@ -31,6 +31,17 @@ def _join(names: tuple[str, ...]) -> str:
     return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)
 
 
+def _hear_where_asked(comm: Any) -> None:
+    """Let the kernel take a click where the browser sent it.
+
+    ipykernel 7.4 instead sends it to the subshell of whatever message the kernel looked at last when the
+    widget was updated. Updates come from our own thread, where that is any subshell, one that has ended
+    included: then the click is lost. Its attribute is private, so that other versions are left alone.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda data, default: default
+
+
 class Panel(anywidget.AnyWidget):
     """A live view of one session; ``show`` takes every new tree, from any thread."""
 
@@ -43,6 +54,7 @@ class Panel(anywidget.AnyWidget):
     def __init__(self, tree: Tree, steering: Steering, key: str = "") -> None:
         """``key`` names the snapshot that is hidden while this panel lives."""
         super().__init__(key=key)
+        _hear_where_asked(self.comm)
         self._tree = tree
         self._sent: dict[BranchId, tuple[Node, bool, bool]] = {}
         self._steering = steering

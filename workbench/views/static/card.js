@@ -109,7 +109,7 @@ function numbersTab(detail, panel) {
       worst.heatmap.length ? heatmap(worst.heatmap) : null,
       h("div", {},
         h("h4", {}, worst.max_ratio <= 1 ? "Closest call" : "Worst run"), h("p", { class: "soft" }, worst.check),
-        h("p", {}, `Largest error ${shown(worst.max_abs)}, ${shown(worst.max_ratio)} of what the arithmetic allows.`,
+        h("p", {}, `Largest error ${shown(worst.max_abs)}, ${shown(worst.max_ratio)} times what the arithmetic allows.`,
           worst.wrong_percent ? ` ${worst.wrong_percent}% of the elements are wrong.` : "", worst.pattern ? ` Where: ${worst.pattern}.` : ""),
         worst.worst.length ? table(["index", "expected", "got"], worst.worst.map((e) => ({
           cells: [h("span", { class: "mono" }, `[${e.index.join(", ")}]`), shown(e.expected), shown(e.got)] })), [1, 2]) : null)),

@@ -53,7 +53,11 @@ class Panel {
     this.model.send(message);
   }
 
-  say(text) { this.note.textContent = text; }
+  say(text) {
+    this.note.textContent = text;
+    clearTimeout(this.silence);
+    this.silence = setTimeout(() => { this.note.textContent = ""; }, 10000);
+  }
 
   sendHint() {
     const text = this.hint.value.trim();
@@ -173,6 +177,7 @@ class Panel {
   }
 
   close() {
+    clearTimeout(this.silence);
     this.model.off("change:view", this.onView);
     this.model.off("msg:custom", this.onMessage);
   }

@@ -1,0 +1,179 @@
+// Clicks through a live session in JupyterLab: node scenario.js LAB_URL SHOTS_FOLDER [light|dark]
+// Prints one line a finding and ends with status 1 when any of them failed.
+const { chromium } = require("playwright-core");
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+const [, , url, shots, theme = "light"] = process.argv;
+let failed = 0;
+
+function check(name, good, seen = "") {
+  if (!good) failed += 1;
+  console.log(`${good ? "ok" : "FAILED"} ${name}${good ? "" : ` (${seen})`}`);
+}
+
+async function until(page, name, test, argument, timeout = 30000) {
+  try {
+    await page.waitForFunction(test, argument, { timeout });
+    check(name, true);
+  } catch (error) {
+    check(name, false, String(error).split("\n")[0]);
+  }
+}
+
+async function openLab(browser) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.on("pageerror", (error) => check("no error on the page", false, error.message));
+  await page.goto(`${url}/lab/tree/story.ipynb?reset`);
+  await page.waitForFunction(() => window.jupyterapp?.restored);
+  await page.evaluate(() => window.jupyterapp.restored);
+  await page.waitForSelector(".jp-Notebook .jp-Cell");
+  // Lab asks about news and keeps a side bar open; neither belongs on a picture.
+  await page.evaluate(() => {
+    document.querySelectorAll(".jp-toast-button, .Toastify__close-button").forEach((button) => button.click());
+    if (document.querySelector(".jp-SideBar .lm-mod-current")) window.jupyterapp.commands.execute("application:toggle-left-area");
+  });
+  return page;
+}
+
+const runCell = (page, index) => page.evaluate(async (i) => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  await panel.sessionContext.ready;
+  panel.content.activeCellIndex = i;
+  window.jupyterapp.commands.execute("notebook:run-cell");
+}, index);
+
+const shot = (page, name) => page.locator(".wb-panel").first().screenshot({ path: `${shots}/${name}-${theme}.png` });
+const row = (id) => `.wb-panel [role=treeitem][data-branch="${id}"]`;
+const button = (page, name) => page.locator(".wb-panel").getByRole("button", { name, exact: true });
+const tab = (page, name) => page.locator(".wb-panel").getByRole("tab", { name, exact: true }).click();
+const rowText = ([selector, text]) => document.querySelector(selector)?.innerText.includes(text);
+const running = () => document.querySelector(".wb-panel .head .verdict")?.innerText.match(/running|compiling|writing/);
+
+async function whileRunning(page) {
+  await until(page, "a branch is being judged", running);
+  await page.locator(row("b1")).click();
+  await button(page, "Approve").click();
+  await until(page, "approve is recorded while branches run", rowText, [row("b1"), "approved"]);
+  check("branches are still running after the click", await page.evaluate(running));
+  await page.locator(row("b2")).click();
+  await button(page, "Prune").click();
+  await until(page, "prune is recorded", rowText, [row("b2"), "pruned"]);
+  await button(page, "Undo").click();
+  await until(page, "undo takes it back", ([s]) => !document.querySelector(s)?.innerText.includes("pruned"), [row("b2")]);
+  await page.getByLabel("Hint for the next round").fill("keep the row in registers");
+  await button(page, "Send hint").click();
+  await until(page, "the hint is noted", () => document.querySelector(".wb-panel .note")?.innerText.includes("noted"));
+  await shot(page, "1-running");
+}
+
+async function keyboard(page) {
+  const cells = await page.locator(".jp-Notebook .jp-Cell").count();
+  await page.locator(row("b1")).click();
+  for (const key of ["x", "d", "d", "ArrowDown", "ArrowDown", "ArrowUp"]) await page.keyboard.press(key);
+  check("x and dd do not cut the cell", (await page.locator(".jp-Notebook .jp-Cell").count()) === cells);
+  const focused = await page.evaluate(() => document.activeElement?.dataset.branch);
+  check("arrows move through the tree", focused && focused !== "b1", focused);
+  await page.keyboard.press("a");
+  await until(page, "a approves the focused branch", rowText, [row(focused), "approved"]);
+  await page.keyboard.press("a");
+  await until(page, "a again takes it back", ([s]) => !document.querySelector(s)?.innerText.includes("approved"), [row(focused)]);
+}
+
+async function edit(page) {
+  await page.locator(row("b1")).click();
+  await button(page, "Edit").first().click();
+  const area = page.locator(".wb-panel textarea");
+  await area.fill((await area.inputValue()).replace("block_sum<", "block_sun<"));
+  await shot(page, "2-edit");
+  await button(page, "Judge this kernel").click();
+  await until(page, "the edit becomes a branch of the person's", (s) => document.querySelector(s), row("e1"));
+  await until(page, "its compile error is told", rowText, [row("e1"), "does not compile"]);
+  await page.locator(row("e1")).click();
+  await tab(page, "Source");
+  await until(page, "the error stands under its line", () => document.querySelector(".wb-panel .diagnostic")?.innerText.includes("block_sun"));
+  await shot(page, "3-compile-error");
+  await button(page, "Edit").first().click();
+  await area.fill((await area.inputValue()).replace("block_sun<", "block_sum<").replace("pass 1", "first pass"));
+  await button(page, "Judge this kernel").click();
+  await until(page, "the mended kernel passes", rowText, [row("e2"), "x (model)"]);
+}
+
+async function whileBlocked(page) {
+  await runCell(page, 1);
+  // Not the kernel's status: that flips with every message a subshell takes.
+  const blocked = () => document.querySelectorAll(".jp-Notebook .jp-CodeCell")[1].querySelector(".jp-InputPrompt").innerText.includes("*");
+  await until(page, "a cell blocks the kernel", blocked);
+  await page.locator(row("b3")).click();
+  await button(page, "Approve").click();
+  await until(page, "approve is recorded while a cell blocks the kernel", rowText, [row("b3"), "approved"], 5000);
+  check("the cell was still running", await page.evaluate(blocked));
+}
+
+async function nextRound(page) {
+  await until(page, "after the round it waits for the person", () => document.querySelector(".wb-panel .head")?.innerText.includes("Next round"));
+  await button(page, "Next round").click();
+  await until(page, "the next round runs", () => document.querySelector(".wb-panel .head .verdict")?.innerText.includes("round 2"));
+  await until(page, "and ends", () => document.querySelector(".wb-panel .head")?.innerText.includes("round 2 is done"), null, 60000);
+}
+
+async function pictures(page) {
+  const best = await page.evaluate(() => [...document.querySelectorAll(".wb-panel .row.tone-best")][0]?.dataset.branch);
+  check("a best branch is marked", Boolean(best));
+  await page.locator(row(best)).click();
+  for (const [index, name] of ["Hypothesis", "Source", "Compile", "Numbers", "Speed"].entries()) {
+    await tab(page, name);
+    await shot(page, `${index + 4}-${name.toLowerCase()}`);
+  }
+  const wrong = await page.evaluate(() => [...document.querySelectorAll(".wb-panel .row")].find((r) => r.innerText.includes("wrong numbers"))?.dataset.branch);
+  check("a wrong kernel is in the tree", Boolean(wrong));
+  await page.locator(row(wrong)).click();
+  await tab(page, "Numbers");
+  check("it has a heatmap", (await page.locator(".wb-panel .heat rect").count()) > 100);
+  await shot(page, "9-wrong-numbers");
+}
+
+async function reload(page, browser) {
+  await page.evaluate(() => window.jupyterapp.commands.execute("docmanager:save"));
+  await page.waitForTimeout(500);
+  await page.close();
+  const again = await openLab(browser);
+  await until(again, "after a reload the panel is there", () => document.querySelectorAll(".wb-panel [role=treeitem]").length > 6);
+  check("the snapshot is hidden beside it", !(await again.locator(".wb-report.frozen").first().isVisible()));
+  await again.locator(row("e1")).click();
+  await until(again, "and answers clicks", () => document.querySelector(".wb-panel .card")?.innerText.includes("edit of b1"));
+  return again;
+}
+
+async function freeze(page, browser) {
+  await runCell(page, 2);
+  await until(page, "closing freezes the panel", () => !document.querySelector(".wb-panel") && document.querySelector(".wb-report.frozen svg.tree"));
+  await page.locator(".wb-report.frozen").first().screenshot({ path: `${shots}/10-frozen-${theme}.png` });
+  await page.evaluate(() => window.jupyterapp.commands.execute("docmanager:save"));
+  await page.waitForTimeout(500);
+  await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown());
+  await page.close();
+  const fresh = await openLab(browser);
+  await until(fresh, "reopened without its kernel it still shows the tree", () => document.querySelector(".wb-report.frozen svg.tree"));
+}
+
+async function main() {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: FLAGS });
+  let page = await openLab(browser);
+  if (theme === "dark") await page.evaluate(() => window.jupyterapp.commands.execute("apputils:change-theme", { theme: "JupyterLab Dark" }));
+  await runCell(page, 0);
+  await until(page, "the panel is shown and the cell has returned", () => document.querySelector(".wb-panel [role=treeitem]")
+    && window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === "idle", null, 60000);
+  await whileRunning(page);
+  await keyboard(page);
+  await edit(page);
+  await whileBlocked(page);
+  await nextRound(page);
+  await pictures(page);
+  page = await reload(page, browser);
+  await freeze(page, browser);
+  await browser.close();
+  process.exit(failed ? 1 : 0);
+}
+
+main().catch((error) => { console.log(`FAILED ${error.stack}`); process.exit(1); });

@@ -86,11 +86,11 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     """Say so where evaluation mode changes what a module computes."""
     if not isinstance(form.target, nn.Module):
         return ()
-    names = {type(part).__name__ for part in form.target.modules()}
-    told_of = sorted(name for name in names if "Dropout" in name or "BatchNorm" in name)
+    kinds = {type(part) for part in form.target.modules() if type(part).__module__.startswith("torch.")}
+    told_of = sorted(k.__name__ for k in kinds if "Dropout" in k.__name__ or "BatchNorm" in k.__name__)
     if not told_of:
         return ()
-    return (f"the module runs in evaluation mode: {' and '.join(told_of)} behave as in inference",)
+    return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
 
 
 def _self_tested(problem: Problem, form: Form) -> Problem:

@@ -2,12 +2,14 @@
 
 Owns what those two are assumed to launch. Eager: one kernel for each operation the reference calls,
 as seen by eager.py. Compile: pointwise operations and reductions fused, matrix products and the like
-on their own. Both are models, deliberately not slower than what was measured where they are unsure.
+on their own. Both are models, rather too fast than too slow where they are unsure.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value
 from workbench.referee.launchtime import Shape, Traffic, launch_time
@@ -20,7 +22,7 @@ PERSISTENT = 1024
 SHARED_ROW_BYTES = 48 * 1024
 """Row up to which eager's softmax keeps it in shared memory."""
 POINTWISE_THREADS = 256
-INDUCTOR_THREADS = 512
+INDUCTOR_THREADS = 1024
 
 
 class EagerOp(Value):
@@ -36,17 +38,14 @@ class EagerOp(Value):
     flops: float = 0.0
 
 
-_ROW_OPS = {"_softmax": (1024, 3), "_log_softmax": (1024, 3), "native_layer_norm": (128, 2)}
+_NORMS = "native_group_norm native_batch_norm _native_batch_norm_legit cudnn_batch_norm instance_norm"
+ROW_OPS: Mapping[str, tuple[int, int]] = {
+    "_softmax": (1024, 3),
+    "_log_softmax": (1024, 3),
+    "native_layer_norm": (128, 2),
+    **dict.fromkeys(_NORMS.split(), (512, 2)),
+}
 """Threads a row and reads of the row, for operations that give each row one block."""
-_TWO_PASS = frozenset(
-    [
-        "native_group_norm",
-        "native_batch_norm",
-        "_native_batch_norm_legit",
-        "cudnn_batch_norm",
-        "instance_norm",
-    ]
-)
 
 
 def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
@@ -59,17 +58,22 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
     name = op.op.split(".")[1]
     if op.flops or name in EXTERNAL:
         return library_us(target, unique, op.flops)
-    if name in _ROW_OPS and op.row:
-        threads, reads = _ROW_OPS[name]
-        rows = max(op.elements // op.row, 1)
-        row_bytes = op.read_bytes / rows
-        kept = op.row <= PERSISTENT or (name != "native_layer_norm" and row_bytes <= SHARED_ROW_BYTES)
-        again = 0.0 if kept else (reads - 1) * float(op.read_bytes)
-        warps_a_block = 4 if op.row <= PERSISTENT else 1
-        shape = Shape(blocks=-(-rows // warps_a_block), threads=128 if op.row <= PERSISTENT else threads)
-        return launch_time(target, shape, Traffic(unique, unique + again, 16.0, 4.0)).us
-    again = float(op.read_bytes) if name in _TWO_PASS else 0.0
-    return launch_time(target, _wide(op.elements), Traffic(unique, unique + again, 16.0)).us
+    if name in ROW_OPS and op.row:
+        return _rows_us(target, op, name)
+    return launch_time(target, _wide(op.elements), Traffic(unique, unique, 16.0)).us
+
+
+def _rows_us(target: Target, op: EagerOp, name: str) -> float:
+    """A normalising operation: short rows stay in a warp's registers, softmax's next in shared memory."""
+    unique = float(op.read_bytes + op.written_bytes)
+    threads, reads = ROW_OPS[name]
+    rows = max(op.elements // op.row, 1)
+    if op.row <= PERSISTENT:
+        shape = Shape(blocks=-(-rows // 4), threads=128)
+        return launch_time(target, shape, Traffic(unique, unique, 16.0)).us
+    kept = "softmax" in name and op.read_bytes / rows <= SHARED_ROW_BYTES
+    again = 0.0 if kept else (reads - 1) * float(op.read_bytes)
+    return launch_time(target, Shape(rows, threads), Traffic(unique, unique + again, 16.0, 4.0)).us
 
 
 def _wide(elements: int) -> Shape:
@@ -135,26 +139,50 @@ def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], retu
     if not reductions:
         return launch_time(target, _wide(elements), Traffic(unique, unique, 16.0)).us + target.launch_us
     rows = max(max(math.prod(one.output) for one in reductions), 1)
-    row = elements // rows
-    again = (
-        0.0 if row <= PERSISTENT else (_passes(group, elements) - 1) * float(max(read.values(), default=0))
-    )
-    split = rows < 2 * target.sm_count and row > 8 * PERSISTENT
-    shape = _wide(elements) if split else Shape(blocks=rows, threads=INDUCTOR_THREADS)
-    launches = 2 if split else 1
-    time = launch_time(target, shape, Traffic(unique, unique + again, 16.0, 2.0))
-    return time.us + launches * target.launch_us
+    stores = any(math.prod(one.output) == elements for one in group if one.name not in FREE)
+    reduced = _Reduced(elements, rows, _depth(group), stores, unique, float(max(read.values(), default=0)))
+    return _reduced_us(target, reduced)
 
 
-def _passes(group: list[Sized], elements: int) -> int:
-    """Times a row that does not fit in registers is read: dependent reductions, and the final store.
+@dataclass(frozen=True)
+class _Reduced:
+    """A fused group with reductions: ``rows`` results of ``elements / rows`` terms each."""
 
-    A maximum and the sum of exponentials that needs it share a pass (online softmax).
-    """
+    elements: int
+    rows: int
+    depth: int
+    """Reductions that wait for one another."""
+    stores: bool
+    """True when every element is visited again for the result."""
+    unique: float
+    largest: float
+    """Bytes of the largest tensor read."""
+
+
+def _reduced_us(target: Target, group: _Reduced) -> float:
+    """Rows in registers, rows in a loop (two dependent reductions share a pass: online softmax,
+    Welford), or, for few long rows, two launches a reduction over the whole device."""
+    row = group.elements // group.rows
+    if row <= PERSISTENT:
+        shape = Shape(max(group.elements // (4 * INDUCTOR_THREADS), 1), INDUCTOR_THREADS)
+        passes, launches = 1, 1
+    elif group.rows < 2 * target.sm_count and row > 8 * PERSISTENT:
+        shape = _wide(group.elements)
+        passes, launches = group.depth + group.stores, 2 * group.depth + group.stores
+    else:
+        shape = Shape(group.rows, INDUCTOR_THREADS)
+        passes, launches = -(-group.depth // 2) + group.stores, 1
+    again = (passes - 1) * group.largest
+    # Between launches nothing is kept on the multiprocessors, and L2 keeps what fits.
+    lost = again if launches > 1 and group.largest > target.l2_bytes else 0.0
+    traffic = Traffic(group.unique + lost, group.unique + again, 16.0, 2.0)
+    return launch_time(target, shape, traffic).us + launches * target.launch_us
+
+
+def _depth(group: list[Sized]) -> int:
+    """Length of the longest chain of reductions, at least 1."""
     depth: dict[str, int] = {}
     for one in group:
         below = max((depth.get(name, 0) for name, _, _ in one.inputs), default=0)
-        counts = one.name in REDUCTIONS and one.name not in ("amax", "amin", "max", "min")
-        depth[one.node.name] = below + counts
-    stores_rows = any(math.prod(one.output) == elements for one in group if one.name not in FREE)
-    return max(max(depth.values(), default=1), 1) + stores_rows
+        depth[one.node.name] = below + (one.name in REDUCTIONS)
+    return max(max(depth.values(), default=1), 1)

@@ -17,10 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from workbench.model import Case, Problem
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.reference import Reference, run
-from workbench.referee.baselines import EagerOp
+from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, flops
-
-_ROW_DIM = {"_softmax": 1, "_log_softmax": 1}
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -56,11 +54,20 @@ def _recorded(name: str, base: str, args: tuple[Any, ...], read: list[Tensor], m
 
 
 def _row(base: str, args: tuple[Any, ...]) -> int:
-    if base in _ROW_DIM and len(args) > 1 and args[0].dim():
-        return int(args[0].shape[args[1]])
-    if base == "native_layer_norm":
-        return math.prod(args[1])
-    return 0
+    """Length of the rows a normalising operation works on, each with a block of its own."""
+    if base not in ROW_OPS or not args[0].dim():
+        return 0
+    x = args[0]
+    match base:
+        case "_softmax" | "_log_softmax":
+            return int(x.shape[args[1]])
+        case "native_layer_norm":
+            return math.prod(args[1])
+        case "native_group_norm":
+            batch, groups = args[3], args[6]
+            return int(x.numel() // max(batch * groups, 1))
+        case _:
+            return int(x.numel() // x.shape[1]) if x.dim() > 1 else 0
 
 
 def _tensors(value: Any) -> Iterable[Tensor]:

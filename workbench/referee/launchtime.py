@@ -18,7 +18,7 @@ L2_OVER_DRAM = 1.85
 """L2 to multiprocessor bandwidth over DRAM copy bandwidth (about 5.6 TB/s on an H100)."""
 L2_USABLE = 0.8
 """Part of L2 that holds what a block will read again; the rest is passing through."""
-L1_USABLE = 0.5
+L1_USABLE = 0.75
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
 BARRIER_NS = 25.0

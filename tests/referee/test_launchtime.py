@@ -1,0 +1,88 @@
+"""The model orders variants as a GPU would; none of its numbers is a measurement."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.model import H100
+from workbench.referee.launchtime import Shape, Traffic, launch_time
+from workbench.referee.occupancy import resident_blocks
+
+MB = 2.0**20
+
+
+def us(shape: Shape, traffic: Traffic) -> float:
+    return launch_time(H100, shape, traffic).us
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared", "blocks"),
+    [
+        (256, 32, 0, 8),
+        (1024, 32, 0, 2),
+        (1024, 64, 0, 1),
+        (128, 32, 0, 16),
+        (32, 32, 0, 32),
+        (256, 255, 0, 1),
+        (256, 32, 100 * 1024, 2),
+        (256, 32, 227 * 1024, 1),
+        (256, 32, 228 * 1024, 0),
+        (33, 32, 0, 32),
+    ],
+)
+def test_occupancy_of_an_h100(threads: int, registers: int, shared: int, blocks: int) -> None:
+    assert resident_blocks(H100, threads, registers, shared) == blocks
+
+
+def test_a_large_copy_runs_at_copy_bandwidth() -> None:
+    moved = 1024 * MB
+    time = launch_time(H100, Shape(blocks=65536, threads=256), Traffic(moved, moved, 16.0))
+    assert moved / H100.dram_bytes_per_s * 1e6 <= time.us < 1.1 * moved / H100.dram_bytes_per_s * 1e6
+    assert time.bound == "memory"
+
+
+def test_wider_requests_are_faster_and_more_so_at_low_occupancy() -> None:
+    gains = []
+    for registers in (32, 128):
+        shape = Shape(blocks=16384, threads=256, registers=registers)
+        narrow, wide = (us(shape, Traffic(512 * MB, 512 * MB, width)) for width in (4.0, 16.0))
+        gains.append(narrow / wide)
+    assert 1.02 < gains[0] < gains[1]
+
+
+def test_a_row_kept_is_faster_than_a_row_read_again() -> None:
+    shape = Shape(blocks=4096, threads=1024)
+    kept, again = Traffic(1024 * MB, 1024 * MB, 16.0), Traffic(1024 * MB, 2048 * MB, 16.0)
+    assert 1.2 < us(shape, again) / us(shape, kept) < 2.1
+
+
+def test_reading_again_costs_less_where_a_cache_holds_the_row() -> None:
+    def factor(row_bytes: float) -> float:
+        shape = Shape(blocks=int(1024 * MB / row_bytes), threads=256)
+        return us(shape, Traffic(1024 * MB, 2048 * MB, 16.0)) / us(shape, Traffic(1024 * MB, 1024 * MB, 16.0))
+
+    assert factor(4096) < factor(64 * 1024) < factor(4 * MB)
+
+
+def test_few_long_rows_want_many_blocks() -> None:
+    """(1, 1048576): one block took eager 301 us, a split over 256 blocks 10.8 us in two launches."""
+    moved = 8 * MB
+    one_block = us(Shape(blocks=1, threads=1024), Traffic(moved, 2 * moved, 16.0))
+    split = us(Shape(blocks=256, threads=256), Traffic(moved / 2, moved / 2, 16.0))
+    split += us(Shape(blocks=256, threads=256), Traffic(moved, moved, 16.0))
+    assert 200 < one_block < 450
+    assert split + 2 * H100.launch_us < 20
+    assert launch_time(H100, Shape(1, 1024), Traffic(moved, moved, 16.0)).bound == "latency"
+
+
+def test_arithmetic_counts_when_it_is_what_takes_time() -> None:
+    time = launch_time(H100, Shape(1024, 256), Traffic(MB, MB, 16.0, flops=2.0 * 4096**3))
+    assert time.bound == "compute"
+    assert time.us == pytest.approx(2.0 * 4096**3 / H100.fp32_flops_per_s * 1e6, rel=0.01)
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 131, 132, 133, 10_000])
+def test_never_faster_than_physics(blocks: int) -> None:
+    moved = 64 * MB
+    time = us(Shape(blocks, 256), Traffic(moved, moved, 16.0))
+    assert time >= moved / H100.dram_bytes_per_s * 1e6

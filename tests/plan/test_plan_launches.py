@@ -307,6 +307,7 @@ def test_pointers_that_do_not_fit(parameter: str, dtype: str) -> None:
         ("index_t n", "2 ** 40", ScalarArg(value=2**40, ctype="index_t")),
         ("typename Traits<float>::index n", "3", ScalarArg(value=3, ctype="Traits<float>::index")),
         ("cuda::std::size_t n", "3", ScalarArg(value=3, ctype="unsigned long")),
+        ("std::int32_t", "3", ScalarArg(value=3, ctype="int")),
         ("unsigned long long int", "3", ScalarArg(value=3, ctype="unsigned long long")),
     ],
 )
@@ -375,6 +376,9 @@ def test_numbers_that_do_not_fit(parameter: str, given: str, words: str) -> None
         ("namespace a { namespace { __global__ void k(const half* p) {} } }", "a::k", "{}"),
         ("namespace a { inline namespace v1 { __global__ void k(const half* p) {} } }", "a::k", "{}"),
         ("namespace a { __global__ void k(const half* p) {} } namespace b = a;", "b::k", "{}"),
+        ("#ifdef A\nnamespace a {\n#endif\n"
+         "__global__ void k(const half* p) {}\n#ifdef A\n}\n#endif", "k", "{}"),
+        ("namespace a {\n__global__ void k(const half* p) {}", "k", "{}"),
         ('extern "C" __global__ void k(const half* p) {}', "k", "{}"),
         ('extern "C" { __global__ void k(const half* p) {} }', "k", "{}"),
         ("__global__ void k(const half* p);", "k", "{}"),
@@ -401,6 +405,7 @@ def test_no_false_refusal(kernel: str, expression: str, const: str) -> None:
         ("__global__ void k(const T* p) {}", "k", "{'T': f32}", "takes float*"),
         ("__global__ void k(const float* p, int n) {} "
          "__global__ void k(const float* p) {}", "k", "{}", "takes float*"),
+        ("namespace a { __global__ void k(const half* p) {} }", "a::q", "{}", "unknown kernel 'a::q'"),
         ("namespace a { __global__ void k(const half* p) {} }", "k", "{}", "Did you mean 'a::k'?"),
         ("template <> __global__ void k<half>(const half* p) {}", "k<half>", "{}", "no __global__ function"),
         ("// __global__ void k(const half* p) {}", "k", "{}", "no __global__ function"),

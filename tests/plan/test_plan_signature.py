@@ -194,6 +194,21 @@ def test_kernel_names_in_order_without_repeats() -> None:
     assert [s.line for s in kernel_table(text).signatures] == [1, 2, 3]
 
 
+def test_branches_open_the_same_namespaces() -> None:
+    text = (
+        "#if A\nnamespace a {\n#elif B\nnamespace a {\n#else\nnamespace a {\n#endif\n__global__ void k() {} }"
+    )
+    assert kernel_names(text) == ("a::k",)
+
+
+def test_a_comparison_in_a_default_is_no_bracket() -> None:
+    table = kernel_table(
+        "__global__ void k(int a = 1 < 2, int b = (3 > 2), Pair<int, int> c = 4 >> 1, int d = 0) {}"
+    )
+    read = parameters_of(table.signatures[0], kernel_name("k"), table, ())
+    assert [p.name for p in read] == ["a", "b", "c", "d"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -159,8 +159,7 @@ def resolve(tokens: Words, names: Environment, depth: int = _MOST_DEEP) -> tuple
         target = names[bare[0]]
         if target is None or "*" in target or not depth:
             return None, True
-        # An alias may be named like what it stands for: typedef unsigned int uint32_t.
-        kind, inner = resolve(target, {**names, bare[0]: None}, depth - 1)
+        kind, inner = resolve(target, names, depth - 1)
         return kind, const or inner
     kind = builtin(bare)
     return kind, const or kind is None

@@ -18,7 +18,7 @@ from workbench.plan.values import Tensor, describe
 
 LibraryMeta = Callable[[str, tuple[object, ...], Mapping[str, object]], tuple[TensorMeta, ...]]
 """Metadata of what an ATen operation returns. Tensors among the arguments are given as ``TensorMeta``,
-dtypes by their name. Raises ``ValueError``, ``TypeError`` or ``RuntimeError`` for a bad call."""
+dtypes by their name. Raises ``ValueError`` or what torch raises for a bad call."""
 
 _LARGEST_SIZE = 2**62
 _ALIGNMENT = 256

@@ -31,6 +31,10 @@ VIEW_OPS = frozenset(_VIEWS.split())
 
 _UNWRITTEN = ("empty", "new_empty", "resize")
 """Beginnings of the names of operations that return memory with undefined contents."""
+_REFUSALS = (
+    ValueError, TypeError, RuntimeError, LookupError, ArithmeticError, AttributeError, AssertionError,
+)  # fmt: skip
+"""What metadata kernels raise for arguments they do not take."""
 _OUTSIDE = ("from_file", "_print", "save", "load", "set_", "data_ptr", "record_stream", "_assert_async")
 
 
@@ -55,7 +59,7 @@ def library(build: Build, op: object, args: tuple[object, ...], kwargs: Mapping[
         metas = build.library_meta(
             name, tuple(_meta_argument(a) for a in args), {k: _meta_argument(v) for k, v in kwargs.items()}
         )
-    except (ValueError, TypeError, RuntimeError, LookupError) as error:
+    except _REFUSALS as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise Refused(f"{name}: {reason or type(error).__name__}") from None
     if not 1 <= len(metas) <= LIBRARY_RESULTS:

@@ -170,7 +170,9 @@ class _Scan:
         elif name in ("else", "elif", "elifdef", "elifndef") and self.branches:
             self.scopes = list(self.branches[-1])
         elif name == "endif" and self.branches:
-            self.branches.pop()
+            # A namespace opened in a branch that may not be taken may not be there.
+            before = [part for scope in self.branches.pop() for part in scope]
+            self.loose = self.loose or before != self._namespaces()
         elif name == "define" and len(parts) > 1:
             self._define(parts[1], parts[2:], text)
         elif name == "undef" and len(parts) > 1:
@@ -199,11 +201,13 @@ class _Scan:
         if first == opening:
             return  # a specialisation or explicit instantiation repeats its primary template
         name = [t for t in self.texts[first:opening] if t != "::"]
-        namespaces = [part for scope in self.scopes for part in scope]
         line = self.source.count("\n", 0, self.tokens[at].start) + 1
         inside = tuple(t.text for t in self.tokens[opening + 1 : closing] if t.kind != "directive")
-        full_name = "::".join((*namespaces, *name))
+        full_name = "::".join((*self._namespaces(), *name))
         self.signatures.append(Signature(full_name, template_parameters(head), inside, line))
+
+    def _namespaces(self) -> list[str]:
+        return [part for scope in self.scopes for part in scope]
 
     def _declarator(self, i: int) -> tuple[int, int, int] | None:
         """Indices of the name, of ``(`` and of ``)`` of the function declared from token ``i`` on."""

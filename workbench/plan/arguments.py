@@ -17,7 +17,7 @@ from workbench.plan.expression import KernelName
 from workbench.plan.refusal import Refused
 from workbench.plan.signature import KernelTable, Signature
 from workbench.plan.steps import BufferArg, ScalarArg
-from workbench.plan.values import DTypeName, Tensor, describe
+from workbench.plan.values import Tensor, describe
 
 _SUGGESTED = 200
 """Characters of a name that is offered as the nearest one."""
@@ -161,7 +161,7 @@ def _unchecked(value: object, i: int) -> BoundArgument:
     """An argument of a kernel whose parameters only the compiler knows."""
     if isinstance(value, Tensor):
         return BoundArgument(BufferArg(buffer=value.buffer), writable=True)
-    if isinstance(value, int | float) and not isinstance(value, DTypeName):
+    if isinstance(value, int | float):
         return BoundArgument(ScalarArg(value=value, ctype=_guess(value)))
     raise Refused(f"argument {i + 1} must be a tensor or a number, not {describe(value)}", ("args", i))
 

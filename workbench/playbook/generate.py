@@ -9,20 +9,34 @@ from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site
-from workbench.playbook.lowering import lower
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import Kernel as KernelStep
 from workbench.playbook.program import LibraryCall, Program
 from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.techniques import settled
+from workbench.playbook.traits import program_of, rewritten, traits_of
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
-    """Write the kernel of a technique vector. Raises ``UsageError`` for an unknown technique or value."""
-    schedule = schedule_of(vector)
-    program = lower(problem, schedule.fuse)
-    return Draft(kernel=Kernel(source=source_of(problem, program, schedule)), vector=vector)
+    """Write the kernel of a technique vector. Raises ``UsageError`` for an unknown technique or value.
+
+    What the vector leaves open gets the plain value; the draft carries the vector that was used.
+    """
+    whole = settled(problem, vector)
+    schedule = schedule_of(whole)
+    linear = schedule.linear_rowsum and traits_of(problem).linear_rowsum
+    program = program_of(problem, schedule.fuse, linear)
+    source = source_of(rewritten(problem, linear), program, schedule)
+    return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program))
+
+
+def _note(program: Program) -> str:
+    kernels = sum(isinstance(step, KernelStep) for step in program.steps)
+    calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
+    words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
+    return f"{words}; left to the library: {', '.join(dict.fromkeys(calls))}" if calls else words
 
 
 def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:

@@ -1,0 +1,128 @@
+"""The words on a hypothesis card: titles, fixes and risks by technique and value, evidence with numbers.
+
+Owns prose and the reading of an evaluation. Never ranks anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.model import AccessSite, Evaluation, Problem, Target, Vector
+from workbench.playbook.estimate import estimate
+
+TITLES: Mapping[tuple[str, str], str] = {
+    ("linear_rowsum", "on"): "Sum the weights instead of the product",
+    ("linear_rowsum", "off"): "Multiply first, sum afterwards",
+    ("fusion", "all"): "One kernel for the whole chain",
+    ("fusion", "none"): "One kernel for every operation",
+    ("vector_width", "1"): "Scalar loads",
+    ("vector_width", "2"): "Two elements a load",
+    ("vector_width", "4"): "Four elements a load",
+    ("vector_width", "8"): "Eight elements a load",
+    ("threads_per_row", "block"): "One block a row",
+    ("threads_per_row", "warp"): "One warp a row",
+    ("threads_per_row", "thread"): "One thread a row",
+    ("block_size", "64"): "Blocks of 64 threads",
+    ("block_size", "128"): "Blocks of 128 threads",
+    ("block_size", "256"): "Blocks of 256 threads",
+    ("block_size", "512"): "Blocks of 512 threads",
+    ("block_size", "1024"): "Blocks of 1024 threads",
+    ("grid_split", "off"): "One team a row",
+    ("grid_split", "on"): "Several blocks a row, joined by a second launch",
+    ("row_cache", "reread"): "Read the row again in every pass",
+    ("row_cache", "registers"): "Keep the row in registers",
+    ("row_cache", "shared"): "Keep the row in shared memory",
+    ("single_pass", "off"): "One pass for each reduction",
+    ("single_pass", "on"): "Make dependent reductions in a single pass",
+    ("block_reduction", "shuffle"): "Join threads with shuffles",
+    ("block_reduction", "tree"): "Join threads with a tree in shared memory",
+    ("loads_in_flight", "1"): "One load in flight a thread",
+    ("loads_in_flight", "2"): "Two loads in flight a thread",
+    ("loads_in_flight", "4"): "Four loads in flight a thread",
+    ("stream_hints", "off"): "Plain loads and stores",
+    ("stream_hints", "on"): "Mark data that is used once as streaming",
+    ("persistent_grid", "off"): "A block for every piece of work",
+    ("persistent_grid", "on"): "A grid that fits the GPU once",
+    ("fast_math", "off"): "Accurate math functions",
+    ("fast_math", "on"): "Hardware approximations of exp, log and division",
+}
+
+RISKS: Mapping[str, str] = {
+    "linear_rowsum": "Another order of summation rounds differently.",
+    "fusion": "More registers a thread.",
+    "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",
+    "threads_per_row": "One team must keep enough loads in flight by itself.",
+    "block_size": "Idle lanes on short rows, fewer independent blocks on long ones.",
+    "grid_split": "One more launch; partial results go through memory.",
+    "row_cache": "Registers or shared memory limit how many threads fit on a multiprocessor.",
+    "single_pass": "More arithmetic per element, in a longer chain of dependences.",
+    "block_reduction": "More barriers than shuffles need.",
+    "loads_in_flight": "More registers a thread.",
+    "stream_hints": "Data marked as used once is gone when it is needed after all.",
+    "persistent_grid": "The strided loop adds a little arithmetic to each piece.",
+    "fast_math": "The error grows with the argument; the referee's bound may not allow it.",
+}
+
+
+def evidence(
+    problem: Problem, vector: Vector, evaluation: Evaluation | None, target: Target
+) -> tuple[str, ...]:
+    """Facts about a kernel, each with its number and where it comes from."""
+    found: list[str] = []
+    if evaluation is not None:
+        found += _times(evaluation)
+        found += _traffic(evaluation)
+        found += _resources(evaluation)
+    if not found and problem.cases:
+        case = problem.cases[0]
+        guess = estimate(problem, vector, target, case.size_map)
+        found.append(
+            f"{case.label}: about {guess.us:.0f} us, {guess.dram_bytes / 1e6:.3g} MB and "
+            f"{guess.launches} launches (playbook's model)"
+        )
+        if guess.flight_share < 0.9:
+            found.append(f"bytes in flight draw {guess.flight_share:.0%} of the bandwidth (playbook's model)")
+    return tuple(found)
+
+
+def _times(evaluation: Evaluation) -> list[str]:
+    return [
+        f"{time.case}: {time.time_us:.3g} us, {time.roofline_share:.0%} of the roofline, "
+        f"bound by {time.bound} ({time.source})"
+        for time in evaluation.times[:1]
+    ]
+
+
+def _traffic(evaluation: Evaluation) -> list[str]:
+    found = []
+    for facts in evaluation.facts[:1]:
+        if facts.bytes_plan > 1.02 * facts.bytes_min:
+            ratio = facts.bytes_plan / max(facts.bytes_min, 1)
+            found.append(
+                f"steps touch {ratio:.2g} times the least bytes, in {facts.launches} launches (plan)"
+            )
+        if facts.library_share > 0:
+            found.append(f"{facts.library_share:.0%} of the bytes are moved by library calls (plan)")
+    site = worst_site(evaluation)
+    if site is not None:
+        found.append(
+            f"line {site.line}: {site.transactions / site.requests:.3g} sectors a request where "
+            f"{site.ideal_transactions / site.requests:.3g} would do (emulator)"
+        )
+    return found
+
+
+def worst_site(evaluation: Evaluation) -> AccessSite | None:
+    """The access that wastes most sectors, when it wastes any."""
+    sites = [site for counts in evaluation.counts for site in counts.sites if site.space == "global"]
+    wasteful = [site for site in sites if site.requests and site.transactions > 1.1 * site.ideal_transactions]
+    return max(wasteful, key=lambda site: site.transactions - site.ideal_transactions, default=None)
+
+
+def _resources(evaluation: Evaluation) -> list[str]:
+    if evaluation.compiled is None or not evaluation.compiled.kernels:
+        return []
+    heaviest = max(evaluation.compiled.kernels, key=lambda kernel: kernel.registers)
+    spills = heaviest.spill_store_bytes + heaviest.spill_load_bytes
+    words = f"{heaviest.registers} registers, {heaviest.shared_bytes} B of shared memory"
+    return [f"{heaviest.kernel}: {words}{f', {spills} B spilled' if spills else ''} (ptxas)"]

@@ -1,0 +1,233 @@
+"""A rough model of time, good enough to rank techniques before anything is compiled.
+
+Owns the arithmetic behind predicted factors: bytes over bandwidth, bytes in flight against bandwidth
+times latency (Little's law), launches. The referee's model, which sees counts and registers, is the
+one that a card is judged by; neither is a measurement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from workbench.model import DTYPE_BYTES, Problem, Target, Vector
+from workbench.playbook.expr import Expr, Load, walk
+from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program
+from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.sizes import ONE, Size, product
+from workbench.playbook.techniques import settled
+from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.views import View, split
+
+_L2_SPEED = 1.85
+"""L2 bandwidth over DRAM bandwidth, as the referee's model has it."""
+_BARRIER_US = 0.03
+_PHASE_US = 0.6
+"""One dependent trip to memory."""
+_APART = 4.0
+"""Cost of reads whose neighbours in a warp lie far apart, after what L1 saves."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Microseconds at one case, and what they consist of."""
+
+    us: float
+    dram_bytes: float
+    launches: int
+    library_us: float
+    flight_share: float
+    """Part of the bandwidth that the bytes in flight can draw, worst kernel."""
+
+
+def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
+    """Model a vector at one assignment of sizes."""
+    schedule = schedule_of(settled(problem, vector))
+    program = program_of(problem, schedule.fuse, schedule.linear_rowsum and traits_of(problem).linear_rowsum)
+    model = _Model(program, schedule, target, sizes)
+    total = Estimate(0.0, 0.0, 0, 0.0, 1.0)
+    for step in program.steps:
+        part = model.library(step) if isinstance(step, LibraryCall) else model.kernel(step)
+        total = Estimate(
+            total.us + part.us,
+            total.dram_bytes + part.dram_bytes,
+            total.launches + part.launches,
+            total.library_us + part.library_us,
+            min(total.flight_share, part.flight_share),
+        )
+    return total
+
+
+def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:
+    """Expected old time over new time: geometric mean over the declared cases."""
+    ratios = []
+    for case in problem.cases:
+        old = estimate(problem, before, target, case.size_map)
+        new = estimate(problem, after, target, case.size_map)
+        ratios.append(math.log(old.us / new.us))
+    return math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
+
+
+class _Model:
+    def __init__(
+        self, program: Program, schedule: Schedule, target: Target, sizes: Mapping[str, int]
+    ) -> None:
+        self.program = program
+        self.schedule = schedule
+        self.target = target
+        self.sizes = sizes
+
+    def at(self, size: Size) -> int:
+        return size.at(self.sizes)
+
+    # -------------------------------------------------------------------------------- library
+
+    def library(self, call: LibraryCall) -> Estimate:
+        moved = 0.0
+        shapes = []
+        for arg in call.args:
+            if isinstance(arg, LibraryArgument):
+                buffer = self.program.buffers[arg.buffer]
+                shape = arg.shape or buffer.shape
+                shapes.append([self.at(size) for size in shape])
+                moved += math.prod(shapes[-1]) * DTYPE_BYTES[buffer.dtype]
+        for name in call.results:
+            moved += self.bytes_of(name)
+        operations = 0.0
+        if call.op.split(".")[1] in ("mm", "bmm", "addmm") and len(shapes) > 1:
+            operations = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
+        us = 1e6 * max(moved / self.target.dram_bytes_per_s, operations / self.target.fp32_flops_per_s)
+        us += self.target.launch_us
+        return Estimate(us, moved, 1, us, 1.0)
+
+    def bytes_of(self, name: str) -> float:
+        buffer = self.program.buffers[name]
+        return float(self.at(product(buffer.shape)) * DTYPE_BYTES[buffer.dtype])
+
+    # -------------------------------------------------------------------------------- kernels
+
+    def kernel(self, kernel: Kernel) -> Estimate:
+        stored = sum(
+            self.at(store.view.size) * DTYPE_BYTES[self.program.buffers[store.buffer].dtype]
+            for store in kernel.stores
+        )
+        if kernel.stores[0].level == "flat":
+            return self._flat(kernel, stored)
+        return self._row(kernel, stored)
+
+    def _flat(self, kernel: Kernel, stored: float) -> Estimate:
+        count = self.at(kernel.stores[0].columns)
+        loads = _loads(store.value for store in kernel.stores)
+        moved = stored + sum(self._read(load) * self._apart(load.view) for load in loads)
+        width = self._width(kernel.stores[0].columns)
+        threads = math.ceil(count / width / (1 if self.schedule.persistent else self.schedule.items))
+        streams = max(len(loads), 1)
+        flight = width * 4 * self.schedule.items * streams
+        return self._timed(moved, 0.0, threads, flight, self._issue(count * (1 + len(loads)), width))
+
+    def _row(self, kernel: Kernel, stored: float) -> Estimate:
+        space = RowSpace(self.program.pool, kernel)
+        passes = passes_of(space, kernel, self.schedule.single_pass)
+        keeps = self.schedule.cache != "reread"
+        waits = {wait.load.serial for wait in waiting_loads(space, passes)} if keeps else set[int]()
+        rows, columns = self.at(space.rows), self.at(space.columns)
+        first, again, elements = stored, 0.0, float(rows * columns)
+        seen: set[int] = set()
+        for step in passes:
+            for load in space.column_loads(step.roots):
+                size = self._read(load) * self._row_apart(space, load)
+                if load.serial not in seen:
+                    first += size
+                elif load.serial not in waits:
+                    again += size
+                seen.add(load.serial)
+        others = _loads(store.value for store in kernel.stores)
+        first += sum(self._read(load) for load in others if load.serial not in seen)
+        lanes = {"thread": 1, "warp": 32, "block": self.schedule.threads}[self.schedule.team]
+        chunks = self._chunks(rows, columns)
+        width = self._width(space.columns)
+        busy = rows * chunks * min(lanes, math.ceil(columns / chunks / width))
+        deep = min(4, max(1, columns / chunks / lanes / width)) if waits else self.schedule.items
+        result = self._timed(first, again, busy, width * 4 * deep, self._issue(elements * len(passes), width))
+        return self._with_latency(result, rows * chunks, lanes, passes, columns / chunks / width)
+
+    def _with_latency(
+        self, part: Estimate, teams: float, lanes: int, passes: list[Pass], vectors: float
+    ) -> Estimate:
+        """A team that walks its row trip by trip takes at least that many round trips to memory."""
+        resident = self.target.sm_count * self.target.threads_per_sm / max(lanes, 32)
+        if self.schedule.team == "thread":
+            resident = self.target.sm_count * self.target.threads_per_sm
+        waves = math.ceil(teams / resident)
+        deep = max(self.schedule.items, 4 if self.schedule.cache == "registers" else 1)
+        trips = max(1.0, vectors / lanes / deep)
+        walks = 1 if self.schedule.cache != "reread" else len(passes)
+        barriers = 0.0
+        if self.schedule.team == "block":
+            rounds = math.log2(self.schedule.threads) + 2 if self.schedule.tree else 2
+            barriers = rounds * _BARRIER_US * len(passes)
+        floor = waves * (trips * walks * _PHASE_US + barriers) * 0.5
+        launches = len(passes) if self.schedule.split else 1
+        extra = (launches - 1) * self.target.launch_us
+        us = max(part.us, floor + self.target.launch_us) + extra + barriers * waves * 0.25
+        return Estimate(us, part.dram_bytes, launches, 0.0, part.flight_share)
+
+    def _timed(self, first: float, again: float, threads: float, flight: float, issue_us: float) -> Estimate:
+        target = self.target
+        resident = min(threads, target.sm_count * target.threads_per_sm)
+        needed = target.dram_bytes_per_s * target.dram_latency_ns * 1e-9
+        share = min(1.0, resident * flight / needed)
+        fits = first <= 0.8 * target.l2_bytes
+        dram = first + (0.0 if fits else again)
+        us = dram / target.dram_bytes_per_s * 1e6 / share
+        if fits:
+            us += again / (_L2_SPEED * target.dram_bytes_per_s) * 1e6 / share
+        us = (us**4 + issue_us**4) ** 0.25
+        if self.schedule.stream:
+            us *= 0.995
+        if self.schedule.persistent:
+            us *= 0.998 if threads > 4 * resident else 1.004
+        return Estimate(us + target.launch_us, dram, 1, 0.0, share)
+
+    def _issue(self, accesses: float, width: int) -> float:
+        """Microseconds the multiprocessors need for the instructions around memory."""
+        per_access = (6.0 / width + (4.0 if self.schedule.fast_math else 6.0)) / 128
+        return accesses * per_access / (self.target.sm_count * 1.7e3)
+
+    def _width(self, columns: Size) -> int:
+        width = self.schedule.width
+        return width if self.at(columns) % width == 0 else 1
+
+    def _chunks(self, rows: int, columns: int) -> int:
+        if not self.schedule.split:
+            return 1
+        return max(1, min(columns // 4096, 2 * self.target.sm_count // max(rows, 1)))
+
+    def _read(self, load: Load) -> float:
+        touched = 1
+        for axis in load.view.axes:
+            touched *= 1 if axis.stride.is_zero else self.at(axis.size)
+        return float(touched * DTYPE_BYTES[self.program.buffers[load.buffer].dtype])
+
+    def _apart(self, view: View) -> float:
+        last = view.axes[-1].stride if view.axes else ONE
+        return 1.0 if last.is_one or last.is_zero else _APART
+
+    def _row_apart(self, space: RowSpace, load: Load) -> float:
+        """Neighbouring threads should read neighbouring elements, whichever axis they run along."""
+        row, column = split(load.view, space.rows, space.columns)
+        along = row if self.schedule.team == "thread" else column
+        if not along.axes or along.axes[-1].stride.is_one or along.axes[-1].stride.is_zero:
+            return 1.0
+        return _APART
+
+
+def _loads(roots: Iterable[Expr]) -> list[Load]:
+    found: dict[int, Load] = {}
+    for root in roots:
+        for expr in walk(root, into_reductions=True):
+            if isinstance(expr, Load):
+                found[expr.serial] = expr
+    return list(found.values())

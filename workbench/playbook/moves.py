@@ -1,0 +1,231 @@
+"""Which technique to try next on which kernel, and why: the reasoner's rules.
+
+Owns the ranking of hypotheses. Pure: the same problem, vector, evaluation and target give the same
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, cast
+
+from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
+from workbench.playbook.cards import RISKS, TITLES, evidence
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.traits import traits_of
+
+Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
+Scope = Literal["refine", "rewrite", "any"]
+
+_COMPANIONS: dict[tuple[str, str], Vector] = {
+    ("row_cache", "registers"): (("vector_width", "4"),),
+    ("threads_per_row", "warp"): (("block_size", "128"),),
+    ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
+}
+"""What a rewrite brings along, so that the new structure gets a fair start."""
+_TEACHING_ONLY = frozenset([("block_reduction", "tree"), ("fusion", "none"), ("linear_rowsum", "off")])
+"""Values that are there to be compared with; never proposed as an improvement."""
+
+
+def naive_vector(problem: Problem) -> Vector:
+    """One kernel an operation: what every gain is measured against."""
+    return settled(problem, (("fusion", "none"),))
+
+
+def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypothesis, ...]:
+    """Where a search starts: the naive chain, the plain fused kernel, then the best structures."""
+    naive, plain = naive_vector(problem), settled(problem, ())
+    order = dict.fromkeys([naive, plain])
+    ranked = sorted(_structures(problem), key=lambda v: -predicted_factor(problem, naive, v, target))
+    order.update(dict.fromkeys(ranked))
+    cards = []
+    for vector in list(order)[:count]:
+        factor = predicted_factor(problem, naive, vector, target)
+        cards.append(_seed_card(problem, vector, naive, factor))
+    return tuple(cards)
+
+
+def _structures(problem: Problem) -> list[Vector]:
+    """Vectors that differ in structure, with a usual width."""
+    found: dict[Vector, None] = {}
+    for team in ("block", "warp", "thread"):
+        for cache in ("registers", "shared", "reread"):
+            for split in ("off", "on"):
+                for single in ("off", "on"):
+                    vector = (
+                        ("threads_per_row", team),
+                        ("row_cache", cache),
+                        ("grid_split", split),
+                        ("single_pass", single),
+                        ("vector_width", "4"),
+                    )
+                    found[settled(problem, vector)] = None
+    return list(found)
+
+
+def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -> Hypothesis:
+    traits = traits_of(problem)
+    library = dict.fromkeys(traits.library_calls)
+    risk = f"Left to the library: {', '.join(library)}." if library else ""
+    if vector == naive and traits.naive_kernels > traits.kernels:
+        return Hypothesis(
+            title=TITLES["fusion", "none"],
+            bottleneck="memory",
+            cause="The reference runs operation by operation; each writes its result to memory.",
+            evidence=(f"{traits.naive_kernels} kernels where {traits.kernels} would do (graph)",),
+            fix="Nothing yet: this is the chain that the other kernels are compared with.",
+            technique="fusion",
+            predicted_factor=1.0,
+            risk=risk,
+            vector=vector,
+        )
+    differences = [(name, value) for name, value in vector if dict(naive).get(name) != value]
+    words = [TITLES[pair] for pair in differences if pair[1] != TECHNIQUES[pair[0]].plain]
+    technique = differences[0][0] if differences else ""
+    return (
+        Hypothesis(
+            title=words[0] if len(words) < 2 else f"{words[0]}; {words[1][0].lower()}{words[1][1:]}",
+            bottleneck="memory",
+            cause="Values that stay on the chip need not go through memory.",
+            evidence=(f"{traits.kernels} of {traits.naive_kernels} kernels remain (graph)",),
+            fix=". ".join(words) + "." if words else "The plain choice everywhere.",
+            technique=next(
+                (name for name, value in differences if value != TECHNIQUES[name].plain), technique
+            ),
+            predicted_factor=factor,
+            risk=risk,
+            vector=vector,
+        )
+        if words
+        else _plain_card(vector, factor, risk)
+    )
+
+
+def _plain_card(vector: Vector, factor: float, risk: str) -> Hypothesis:
+    return Hypothesis(
+        title="The plain kernel",
+        bottleneck="none",
+        cause="A simple kernel to start from.",
+        fix="The plain choice for every technique.",
+        predicted_factor=factor,
+        risk=risk,
+        vector=vector,
+    )
+
+
+def moves(
+    problem: Problem,
+    vector: Vector,
+    evaluation: Evaluation | None,
+    target: Target,
+    scope: Scope = "any",
+) -> tuple[Hypothesis, ...]:
+    """One-technique changes of a vector, best predicted gain first.
+
+    ``refine`` changes how a structure is tuned, ``rewrite`` the structure itself. An evaluation gives
+    the card its evidence and moves that help against its bottleneck come first.
+    """
+    here = settled(problem, vector)
+    facts = evidence(problem, here, evaluation, target)
+    cards: dict[Vector, tuple[float, Hypothesis]] = {}
+    for name, value in _changes(here, scope):
+        changed = settled(problem, _with(here, name, value))
+        if dict(changed).get(name) != value or changed == here or changed in cards:
+            continue
+        factor = predicted_factor(problem, here, changed, target)
+        card = _card(name, value, changed, factor, facts, evaluation)
+        cards[changed] = (_rank(name, factor, evaluation), card)
+    ranked = sorted(cards.values(), key=lambda pair: -pair[0])
+    return tuple(card for _, card in ranked)
+
+
+def _changes(vector: Vector, scope: Scope) -> Iterable[tuple[str, str]]:
+    for name, current in vector:
+        technique = TECHNIQUES[name]
+        if scope != "any" and technique.structural != (scope == "rewrite"):
+            continue
+        for value in technique.values:
+            if value != current and (name, value) not in _TEACHING_ONLY:
+                yield name, value
+
+
+def _with(vector: Vector, name: str, value: str) -> Vector:
+    companions = dict(_COMPANIONS.get((name, value), ()))
+    return tuple(sorted({**dict(vector), **companions, name: value}.items()))
+
+
+def _rank(name: str, factor: float, evaluation: Evaluation | None) -> float:
+    """Predicted factor, with a small lead for what answers the bottleneck that was found."""
+    bound = evaluation.times[0].bound if evaluation is not None and evaluation.times else None
+    return factor * (1.02 if TECHNIQUES[name].bottleneck == bound else 1.0)
+
+
+def _card(
+    name: str,
+    value: str,
+    vector: Vector,
+    factor: float,
+    facts: tuple[str, ...],
+    evaluation: Evaluation | None,
+) -> Hypothesis:
+    technique = TECHNIQUES[name]
+    bound = technique.bottleneck
+    if evaluation is not None and evaluation.times:
+        bound = evaluation.times[0].bound
+    return Hypothesis(
+        title=TITLES[name, value],
+        bottleneck=cast("Bottleneck", bound),
+        cause=f"Bound by {bound}; to be seen in {technique.look_for}.",
+        evidence=facts,
+        fix=f"{TITLES[name, value]} ({technique.title}).",
+        technique=name,
+        predicted_factor=factor,
+        risk=RISKS[name],
+        vector=vector,
+    )
+
+
+def cross(problem: Problem, first: Vector, second: Vector, target: Target) -> tuple[Hypothesis, ...]:
+    """Vectors that take each technique from one of two parents and differ from both, best first."""
+    one, two = dict(settled(problem, first)), dict(settled(problem, second))
+    differing = [name for name in one if name in two and one[name] != two[name]]
+    found: dict[Vector, float] = {}
+    for choice in range(1, 2 ** min(len(differing), 6) - 1):
+        mixed = {**two, **one}
+        mixed.update({name: two[name] for bit, name in enumerate(differing[:6]) if choice >> bit & 1})
+        vector = settled(problem, tuple(sorted(mixed.items())))
+        if vector not in (settled(problem, first), settled(problem, second)):
+            found[vector] = predicted_factor(problem, settled(problem, first), vector, target)
+    ranked = sorted(found.items(), key=lambda pair: -pair[1])
+    return tuple(_cross_card(vector, factor, one, two) for vector, factor in ranked)
+
+
+def _cross_card(vector: Vector, factor: float, one: dict[str, str], two: dict[str, str]) -> Hypothesis:
+    taken = [pair for pair in vector if two.get(pair[0]) == pair[1] and one.get(pair[0]) != pair[1]]
+    words = [TITLES[pair] for pair in taken] or [TITLES[vector[0]]]
+    return Hypothesis(
+        title=f"{words[0]}, from the other parent",
+        bottleneck="memory",
+        cause="Both parents are right, and each made a choice that the other did not try.",
+        fix=f"Keep the first parent's kernel and take over: {'; '.join(words)}.",
+        technique=taken[0][0] if taken else "",
+        predicted_factor=factor,
+        risk="Choices that helped apart may get in each other's way.",
+        vector=vector,
+    )
+
+
+def parse_vector(text: str) -> Vector:
+    """Read ``vector_width=4 row_cache=registers``. Raises ``UsageError`` for what is not known."""
+    from workbench.errors import UsageError
+    from workbench.playbook.techniques import check_vector
+
+    pairs = []
+    for word in text.replace(",", " ").split():
+        name, sign, value = word.partition("=")
+        if not sign:
+            raise UsageError(f"{word!r} is not of the form technique=value.")
+        pairs.append((name, value))
+    check_vector(tuple(pairs))
+    return tuple(sorted(pairs))

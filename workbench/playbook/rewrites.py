@@ -1,0 +1,149 @@
+"""Algebraic rewrites of the op graph, each with a name; their numerics are proved by the referee.
+
+Owns the rules. Pure: a graph in, a graph out.
+"""
+
+from __future__ import annotations
+
+from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+
+
+def linear_rowsum(problem: Problem) -> Graph:
+    """``sum(A @ B, 1)`` as ``A @ sum(B, 1)``: a matrix product becomes two passes over its operands.
+
+    The sum is pushed through additions, scalar factors and reshapes that keep the last axis. The
+    graph comes back unchanged where nothing matches.
+    """
+    return _RowSum(problem).graph()
+
+
+def has_linear_rowsum(problem: Problem) -> bool:
+    """True when the rewrite finds something to do."""
+    return linear_rowsum(problem) != problem.graph
+
+
+class _RowSum:
+    def __init__(self, problem: Problem) -> None:
+        self._graph = problem.graph
+        self._nodes = {node.name: node for node in problem.graph.nodes}
+        self._inputs = {spec.name: OutputSpec(dtype=spec.dtype, dims=spec.dims) for spec in problem.tensors}
+        self._added: list[OpNode] = []
+        self._count = 0
+
+    def graph(self) -> Graph:
+        kept: list[OpNode] = []
+        for node in self._graph.nodes:
+            self._added = []
+            replaced = self._replaced(node)
+            kept += [*self._added, replaced] if replaced is not None else [node]
+        return Graph(nodes=_reachable(kept, self._graph.outputs), outputs=self._graph.outputs)
+
+    def _replaced(self, node: OpNode) -> OpNode | None:
+        if node.op != "aten.sum.dim_IntList" or not isinstance(node.args[0], Ref):
+            return None
+        spec = self._spec(node.args[0])
+        axes = node.args[1]
+        last = len(spec.dims) - 1
+        if last < 1 or axes not in ((last,), (-1,)) or not self._reaches_product(node.args[0]):
+            return None
+        total = self._summed(node.args[0])
+        args: tuple[Arg, ...] = (total, _shape(node.outs[0].dims))
+        return node.model_copy(update={"op": "aten.view.default", "args": args, "kwargs": ()})
+
+    # Every ``_summed`` has the shape of its operand without the last axis.
+
+    def _summed(self, ref: Ref) -> Ref:
+        node = self._nodes.get(ref.ref)
+        spec = self._spec(ref)
+        kept = spec.dims[:-1]
+        match node:
+            case OpNode(op="aten.mm.default", args=(Ref() as left, Ref() as right)):
+                return self._product(left, right, kept)
+            case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
+                parts = (self._side(left, spec), self._side(right, spec))
+                return self._node(node.op, parts, spec.dtype, kept)
+            case OpNode(
+                op="aten.mul.Tensor" | "aten.div.Tensor" | "aten.mul.Scalar", args=(Ref() as left, factor)
+            ):
+                return self._node(node.op, (self._summed(left), factor), spec.dtype, kept)
+            case OpNode(op="aten.view.default", args=(Ref() as operand, *_)):
+                return self._node(
+                    "aten.view.default", (self._summed(operand), _shape(kept)), spec.dtype, kept
+                )
+        return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
+
+    def _product(self, left: Ref, right: Ref, kept: tuple[Dim, ...]) -> Ref:
+        inner, width = self._spec(left).dims[-1], self._spec(left).dims
+        weights = self._node("aten.sum.dim_IntList", (right, (1,)), "f32", (inner,))
+        products = self._node("aten.mul.Tensor", (left, weights), "f32", width)
+        return self._node("aten.sum.dim_IntList", (products, (1,)), "f32", kept)
+
+    def _side(self, ref: Ref, whole: OutputSpec) -> Ref:
+        """The sum over the last axis of one side of an addition, which may be broadcast."""
+        spec = self._spec(ref)
+        if spec.dims == whole.dims:
+            return self._summed(ref)
+        if spec.dims and spec.dims[-1] == whole.dims[-1]:
+            kept = spec.dims[:-1]
+            return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
+        last = whole.dims[-1]
+        count: Arg = Sym(sym=last) if isinstance(last, str) else last
+        scaled = self._node("aten.mul.Tensor", (ref, count), spec.dtype, spec.dims)
+        kept = spec.dims[:-1]
+        return self._node("aten.view.default", (scaled, _shape(kept)), spec.dtype, kept)
+
+    def _reaches_product(self, ref: Ref) -> bool:
+        node = self._nodes.get(ref.ref)
+        match node:
+            case OpNode(op="aten.mm.default"):
+                return True
+            case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
+                return not node.kwargs and (self._reaches_product(left) or self._reaches_product(right))
+            case OpNode(
+                op="aten.mul.Tensor" | "aten.div.Tensor" | "aten.mul.Scalar", args=(Ref() as left, factor)
+            ):
+                return isinstance(factor, (int, float)) and self._reaches_product(left)
+            case OpNode(op="aten.view.default", args=(Ref() as operand, *_)):
+                dims = self._spec(operand).dims
+                same = bool(dims) and dims[-1] == node.outs[0].dims[-1:][0] if node.outs[0].dims else False
+                return same and self._reaches_product(operand)
+        return False
+
+    def _spec(self, ref: Ref) -> OutputSpec:
+        for node in self._added:
+            if node.name == ref.ref:
+                return node.outs[0]
+        if ref.ref in self._inputs:
+            return self._inputs[ref.ref]
+        return self._nodes[ref.ref].outs[ref.item or 0]
+
+    def _node(self, op: str, args: tuple[Arg, ...], dtype: DType, dims: tuple[Dim, ...]) -> Ref:
+        self._count += 1
+        name = f"rowsum_{self._count}"
+        out = OutputSpec(dtype=dtype, dims=dims)
+        self._added.append(OpNode(name=name, op=op, args=args, outs=(out,)))
+        return Ref(ref=name)
+
+
+def _shape(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
+    return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)
+
+
+def _reachable(nodes: list[OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:
+    wanted = {ref.ref for ref in outputs}
+    kept = []
+    for node in reversed(nodes):
+        if node.name in wanted:
+            kept.append(node)
+            wanted |= _refs(node.args) | _refs(tuple(value for _, value in node.kwargs))
+    return tuple(reversed(kept))
+
+
+def _refs(args: tuple[Arg, ...]) -> set[str]:
+    found: set[str] = set()
+    for arg in args:
+        if isinstance(arg, Ref):
+            found.add(arg.ref)
+        elif isinstance(arg, tuple):
+            found |= _refs(arg)
+    return found

@@ -1,0 +1,364 @@
+"""The table of techniques: what each is called, when it applies, what it teaches.
+
+Owns names, values and prose, and the check of a vector against them. estimate.py predicts gains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from workbench.errors import UsageError, nearest
+from workbench.model import Problem, Vector
+from workbench.playbook.column_loop import MOST_KEPT
+from workbench.playbook.sizes import Size
+from workbench.playbook.traits import Traits, traits_of
+
+Settings = Mapping[str, str]
+"""A vector as a mapping, with a value for every technique decided so far."""
+
+
+@dataclass(frozen=True)
+class Technique:
+    """One named choice. ``values`` are ordered from the plain choice on."""
+
+    name: str
+    title: str
+    values: tuple[str, ...]
+    offers: Callable[[Traits, Settings], tuple[str, ...]]
+    """Values that make sense next to the choices made before it; fewer than two: it does not apply."""
+    structural: bool
+    """True when a change of it is a rewrite, not a refinement."""
+    bottleneck: str
+    """What it helps against: memory, latency, compute or launch."""
+    look_for: str
+    """Where its effect shows."""
+    teaches: str
+
+    @property
+    def plain(self) -> str:
+        """The value a kernel has before anybody thinks of the technique."""
+        return self.values[0]
+
+
+def _always(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values
+
+
+def _fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
+
+
+def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("on", "off") if traits.linear_rowsum else ()
+
+
+def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not traits.kernels:
+        return ()
+    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
+
+
+def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not traits.rows:
+        return ()
+    longest = max(traits.largest(row.columns, declared=True) for row in traits.rows)
+    strided = any(not row.neighbours for row in traits.rows)
+    values = ["block"]
+    if longest <= 8192:
+        values.append("warp")
+    if strided or longest <= 256:
+        values.append("thread")
+    return tuple(values)
+
+
+def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not any(row.kept for row in traits.rows) or settings.get("grid_split") == "on":
+        return ()
+    if settings["fusion"] == "none":
+        return ()
+    values = ["reread"]
+    if all(_in_registers(traits, settings, row.columns, row.kept) for row in traits.rows):
+        values.append("registers")
+    team = settings["threads_per_row"]
+    rows = int(settings["block_size"]) // 32 if team == "warp" else 1
+    largest = max(traits.largest(row.columns) * max(row.kept, 1) for row in traits.rows)
+    if team != "thread" and largest * 4 * rows <= 220 * 1024:
+        values.append("shared")
+    return tuple(values)
+
+
+def _in_registers(traits: Traits, settings: Settings, columns: Size, kept: int) -> bool:
+    lanes = {"thread": 1, "warp": 32, "block": int(settings["block_size"])}[settings["threads_per_row"]]
+    return not kept or traits.largest(columns) * kept <= lanes * MOST_KEPT
+
+
+def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    joint = any(row.joint_passes < row.passes for row in traits.rows)
+    return ("off", "on") if joint and settings["fusion"] == "all" else ()
+
+
+def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    few = any(
+        traits.smallest(row.rows) * 4 < 132 and traits.largest(row.columns, declared=True) >= 4096
+        for row in traits.rows
+    )
+    return ("off", "on") if few else ()
+
+
+def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values if traits.kernels else ()
+
+
+def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if traits.slow_math else ()
+
+
+def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    loops = traits.flat_kernels or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    return ("1", "2", "4") if loops else ()
+
+
+def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("shuffle", "tree") if traits.rows and settings["threads_per_row"] == "block" else ()
+
+
+_TABLE = (
+    Technique(
+        name="linear_rowsum",
+        title="sum the weights, not the product",
+        values=("on", "off"),
+        offers=_rowsum,
+        structural=True,
+        bottleneck="compute",
+        look_for="the matrix product leaves the list of steps; A and B are read once each",
+        teaches=(
+            "The sum over the columns of A @ B is A @ (the sum over the columns of B): both are the same "
+            "double sum in another order. The left side costs 2*M*N*K operations and writes M*N numbers "
+            "only to add them up; the right side reads each operand once. Compilers do not do this, "
+            "because floating-point addition in another order rounds differently; the referee checks that "
+            "the result stays within the bound that any order would meet."
+        ),
+    ),
+    Technique(
+        name="fusion",
+        title="one kernel for the whole chain",
+        values=("none", "all"),
+        offers=_fusion,
+        structural=True,
+        bottleneck="memory",
+        look_for="launches, and bytes moved against the least possible",
+        teaches=(
+            "A kernel per operation writes every intermediate tensor to memory and reads it back, although "
+            "the arithmetic between takes no time. Fused, values stay in registers from the first load to "
+            "the last store: a chain of n pointwise operations moves 2 tensors instead of 2n, and a softmax "
+            "needs one launch instead of five. Nothing on a GPU saves more for memory-bound work."
+        ),
+    ),
+    Technique(
+        name="vector_width",
+        title="vector loads and stores",
+        values=("1", "2", "4", "8"),
+        offers=_widths,
+        structural=False,
+        bottleneck="memory",
+        look_for="bytes a request moves: 4 for scalar float32, 16 for four of them",
+        teaches=(
+            "A warp that loads one float a thread asks for 128 bytes with one instruction; with float4 it "
+            "asks for 512. The bytes are the same, but a quarter of the instructions and address "
+            "calculations is left, and more bytes are in flight for the same number of warps. Rows must "
+            "start at multiples of 16 bytes and their length must be a multiple of the width: the plan "
+            "checks both and falls back to scalars where they do not hold."
+        ),
+    ),
+    Technique(
+        name="threads_per_row",
+        title="who computes a row",
+        values=("block", "warp", "thread"),
+        offers=_teams,
+        structural=True,
+        bottleneck="latency",
+        look_for="barriers a row, and whether all multiprocessors have work",
+        teaches=(
+            "A block for every row needs shared memory and barriers to join its warps. A warp joins its 32 "
+            "partial results with shuffles alone, so several short rows share a block without ever waiting "
+            "for each other. A single thread a row needs no joining at all; that pays for very short rows, "
+            "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
+            "rows want a block: one warp cannot keep enough loads in flight."
+        ),
+    ),
+    Technique(
+        name="block_size",
+        title="threads a block",
+        values=("256", "64", "128", "512", "1024"),
+        offers=_any_kernel("256", "64", "128", "512", "1024"),
+        structural=False,
+        bottleneck="latency",
+        look_for="threads resident on a multiprocessor, and idle lanes at the end of a row",
+        teaches=(
+            "Small blocks start and finish independently and waste fewer threads on short rows; large "
+            "blocks spread one long row over more lanes, which shortens its chain of dependent loads and "
+            "lets more of it wait in registers. The multiprocessor holds 2048 threads either way: what "
+            "changes is how much of the work waits at the same barrier."
+        ),
+    ),
+    Technique(
+        name="grid_split",
+        title="several blocks a row",
+        values=("off", "on"),
+        offers=_split,
+        structural=True,
+        bottleneck="latency",
+        look_for="blocks launched against multiprocessors; one more launch",
+        teaches=(
+            "A block runs on one multiprocessor. Two rows of a million columns therefore use two of 132 "
+            "multiprocessors, whatever else is done. Split, every block reduces a piece of a row and leaves "
+            "a partial result in memory; a second launch joins the few partial results. The launch costs "
+            "about 2.5 us and the partial results almost nothing: it pays whenever rows are few and long."
+        ),
+    ),
+    Technique(
+        name="row_cache",
+        title="where the row waits between passes",
+        values=("reread", "registers", "shared"),
+        offers=_caches,
+        structural=True,
+        bottleneck="memory",
+        look_for="sectors loaded against the least possible; registers and spills",
+        teaches=(
+            "Softmax needs a row three times: for the maximum, for the sum, and to write the result. Read "
+            "from memory each time, that is three reads for one write. Kept in the registers of its threads "
+            "the row is read once; the price is registers, of which a thread has at most 255 and which limit "
+            "how many threads fit. Shared memory holds 227 KB a block, enough for 58,000 floats, at the "
+            "price of fewer blocks on each multiprocessor."
+        ),
+    ),
+    Technique(
+        name="single_pass",
+        title="two reductions in one pass",
+        values=("off", "on"),
+        offers=_single_pass,
+        structural=True,
+        bottleneck="memory",
+        look_for="passes over the row; arithmetic per element rises",
+        teaches=(
+            "The sum of exponentials needs the maximum first, so it seems to need a second pass. But when "
+            "the maximum grows from m to m', the sum so far only has to be scaled by exp(m - m'): both can "
+            "be carried along together (Milakov and Gimelshein, 2018). Mean and variance go together in the "
+            "same way (Welford, 1962; Chan et al., 1979), without the cancellation of E[x^2] - E[x]^2."
+        ),
+    ),
+    Technique(
+        name="block_reduction",
+        title="how a block joins its threads",
+        values=("shuffle", "tree"),
+        offers=_block_reduction,
+        structural=False,
+        bottleneck="latency",
+        look_for="barriers a row",
+        teaches=(
+            "The classic tree halves the number of active threads with a barrier each time: 8 barriers for "
+            "256 threads. Shuffles let a warp exchange registers directly, so each warp reduces itself "
+            "without any barrier and only one value a warp goes through shared memory: 2 barriers, whatever "
+            "the block size."
+        ),
+    ),
+    Technique(
+        name="loads_in_flight",
+        title="several loads in flight",
+        values=("1", "2", "4"),
+        offers=_in_flight,
+        structural=False,
+        bottleneck="latency",
+        look_for="bytes in flight against bandwidth times latency (about 1.8 MB on an H100)",
+        teaches=(
+            "Memory answers after some 600 ns. To draw 3 TB/s, 1.8 MB must be on the way at any moment "
+            "(Little's law), about 14 KB a multiprocessor. A thread that waits for each load before it "
+            "issues the next contributes 4 bytes; unrolled, it issues several independent loads first and "
+            "waits once."
+        ),
+    ),
+    Technique(
+        name="stream_hints",
+        title="tell the cache what is used once",
+        values=("off", "on"),
+        offers=_any_kernel("off", "on"),
+        structural=False,
+        bottleneck="memory",
+        look_for="L2 hit rate of what is read again",
+        teaches=(
+            "Data that passes through once still displaces data that will be needed again. __ldcs and "
+            "__stcs mark loads and stores as streaming, so that L2 evicts them first. It helps when part of "
+            "the working set is reused, such as weights or a row that is read twice, and does nothing when "
+            "everything is used once."
+        ),
+    ),
+    Technique(
+        name="persistent_grid",
+        title="a grid that fits the GPU once",
+        values=("off", "on"),
+        offers=_any_kernel("off", "on"),
+        structural=False,
+        bottleneck="latency",
+        look_for="blocks launched; the last, partly filled wave",
+        teaches=(
+            "Usually every row or tile gets its own block and the hardware schedules them in waves; the last "
+            "wave may leave multiprocessors idle, and every block repeats its set-up. A persistent grid "
+            "launches only as many blocks as fit and lets each stride over the work."
+        ),
+    ),
+    Technique(
+        name="fast_math",
+        title="hardware approximations",
+        values=("off", "on"),
+        offers=_fast_math,
+        structural=False,
+        bottleneck="compute",
+        look_for="error against float64, which must stay within the bound",
+        teaches=(
+            "expf is about ten instructions that get the last bit nearly right; __expf is one multiplication "
+            "and one instruction of the special function unit, with an error that grows with the argument. "
+            "For memory-bound work the difference hides behind the loads; for 16-bit outputs it disappears "
+            "in the rounding. The referee's bound decides whether it may be used."
+        ),
+    ),
+)
+
+TECHNIQUES: Mapping[str, Technique] = {technique.name: technique for technique in _TABLE}
+"""All techniques by name, in the order in which their values are settled."""
+
+_SEED_VALUES = {"fusion": "all"}
+
+
+def check_vector(vector: Vector) -> dict[str, str]:
+    """The vector as a mapping. Raises ``UsageError`` for an unknown technique or value."""
+    settings: dict[str, str] = {}
+    for name, value in vector:
+        technique = TECHNIQUES.get(name)
+        if technique is None:
+            raise UsageError(f"There is no technique {name!r}.{nearest(name, TECHNIQUES)}")
+        if value not in technique.values:
+            known = ", ".join(technique.values)
+            raise UsageError(
+                f"{name} cannot be {value!r}; it is one of {known}.{nearest(value, technique.values)}"
+            )
+        settings[name] = value
+    return settings
+
+
+def settled(problem: Problem, vector: Vector) -> Vector:
+    """The whole vector: a value for every technique that applies, impossible choices replaced.
+
+    What the vector leaves open gets the plain value, but fusion is on. Raises ``UsageError``.
+    """
+    asked = check_vector(vector)
+    traits = traits_of(problem)
+    settings: dict[str, str] = {}
+    applying: dict[str, str] = {}
+    for name, technique in TECHNIQUES.items():
+        wanted = asked.get(name, _SEED_VALUES.get(name, technique.plain))
+        offers = technique.offers(traits, settings)
+        settings[name] = wanted if wanted in offers else offers[0] if offers else technique.plain
+        if len(offers) > 1:
+            applying[name] = settings[name]
+    return tuple(sorted(applying.items()))

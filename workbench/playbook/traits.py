@@ -1,0 +1,163 @@
+"""What a problem's kernels look like, as far as techniques care.
+
+Owns the facts that decide which technique applies; derived once a problem from its lowered program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from workbench.model import DTYPE_BYTES, Problem
+from workbench.playbook.expr import Apply, Load, walk
+from workbench.playbook.lowering import lower
+from workbench.playbook.program import Kernel, LibraryCall, Program
+from workbench.playbook.rewrites import has_linear_rowsum, linear_rowsum
+from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.sizes import Size
+from workbench.playbook.views import split
+
+_SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
+
+
+@dataclass(frozen=True)
+class RowTraits:
+    """One kernel that reduces along rows."""
+
+    rows: Size
+    columns: Size
+    passes: int
+    joint_passes: int
+    """Passes when reductions that can be made at once are."""
+    kept: int
+    """Loads that later passes need again."""
+    neighbours: bool
+    """Columns lie next to each other in memory."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """The whole problem."""
+
+    kernels: int
+    naive_kernels: int
+    """Kernels when every operation has its own."""
+    library_calls: tuple[str, ...]
+    flat_kernels: int
+    rows: tuple[RowTraits, ...]
+    narrowest_bytes: int
+    """Bytes of the narrowest float that is read or written; 4 where there is none."""
+    slow_math: bool
+    linear_rowsum: bool
+    case_sizes: tuple[tuple[tuple[str, int], ...], ...]
+    """Sizes of the declared cases, then of the proofs."""
+    declared: int
+
+    def largest(self, size: Size, declared: bool = False) -> int:
+        """Over the cases the kernel has to work for."""
+        return max(size.at(dict(sizes)) for sizes in self._cases(declared))
+
+    def smallest(self, size: Size, declared: bool = True) -> int:
+        """Over the cases that matter for speed."""
+        return min(size.at(dict(sizes)) for sizes in self._cases(declared))
+
+    def _cases(self, declared: bool) -> tuple[tuple[tuple[str, int], ...], ...]:
+        return self.case_sizes[: self.declared] if declared else self.case_sizes
+
+
+def rewritten(problem: Problem, linear: bool) -> Problem:
+    """The problem with its graph rewritten."""
+    return problem.model_copy(update={"graph": linear_rowsum(problem)}) if linear else problem
+
+
+@lru_cache(maxsize=64)
+def _program(digest: str, holder: _Holder, fuse: bool, linear: bool) -> Program:
+    return lower(rewritten(holder.problem, linear), fuse)
+
+
+@dataclass(frozen=True, eq=False)
+class _Holder:
+    """A problem that the cache keys by digest alone."""
+
+    problem: Problem
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Holder)
+
+
+def program_of(problem: Problem, fuse: bool, linear: bool) -> Program:
+    """The lowered problem, made once."""
+    return _program(problem.digest, _Holder(problem), fuse, linear)
+
+
+@lru_cache(maxsize=64)
+def _traits(digest: str, holder: _Holder) -> Traits:
+    problem = holder.problem
+    linear = has_linear_rowsum(problem)
+    program = program_of(problem, True, linear)
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    naive = program_of(problem, False, linear)
+    cases = (*problem.cases, *problem.proofs)
+    return Traits(
+        kernels=len(kernels),
+        naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
+        library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
+        flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
+        rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
+        narrowest_bytes=_narrowest(program, kernels),
+        slow_math=_slow(kernels),
+        linear_rowsum=linear,
+        case_sizes=tuple(case.sizes for case in cases),
+        declared=len(problem.cases),
+    )
+
+
+def traits_of(problem: Problem) -> Traits:
+    """The problem's traits, made once."""
+    return _traits(problem.digest, _Holder(problem))
+
+
+def row_traits(program: Program, kernel: Kernel) -> RowTraits:
+    """Traits of one row kernel."""
+    space = RowSpace(program.pool, kernel)
+    passes = passes_of(space, kernel, single_pass=False)
+    joint = passes_of(space, kernel, single_pass=True)
+    return RowTraits(
+        rows=space.rows,
+        columns=space.columns,
+        passes=len(passes),
+        joint_passes=len(joint),
+        kept=len(waiting_loads(space, passes)),
+        neighbours=_neighbours(space, passes),
+    )
+
+
+def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
+    loads = [load for step in passes for load in space.column_loads(step.roots)]
+    parts = [split(load.view, space.rows, space.columns)[1] for load in loads]
+    return any(bool(part.axes) and part.axes[-1].stride.is_one for part in parts)
+
+
+def _narrowest(program: Program, kernels: list[Kernel]) -> int:
+    names = {store.buffer for kernel in kernels for store in kernel.stores}
+    names |= {
+        expr.buffer
+        for kernel in kernels
+        for store in kernel.stores
+        for expr in walk(store.value, into_reductions=True)
+        if isinstance(expr, Load)
+    }
+    sizes = [DTYPE_BYTES[program.buffers[name].dtype] for name in names]
+    return min((size for size in sizes if size > 1), default=4)
+
+
+def _slow(kernels: list[Kernel]) -> bool:
+    return any(
+        isinstance(expr, Apply) and expr.dtype == "f32" and expr.op in _SLOW_MATH
+        for kernel in kernels
+        for store in kernel.stores
+        for expr in walk(store.value, into_reductions=True)
+    )

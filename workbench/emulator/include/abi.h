@@ -9,10 +9,25 @@ struct emu_index {
 };
 
 enum emu_warp_code {
-  EMU_SHFL, EMU_SHFL_UP, EMU_SHFL_DOWN, EMU_SHFL_XOR,
-  EMU_BALLOT, EMU_ANY, EMU_ALL, EMU_SYNC, EMU_MATCH_ANY, EMU_MATCH_ALL,
-  EMU_ADD, EMU_MIN_UNSIGNED, EMU_MAX_UNSIGNED, EMU_MIN_SIGNED, EMU_MAX_SIGNED,
-  EMU_AND, EMU_OR, EMU_XOR, EMU_EXCHANGE,
+  EMU_SHFL,
+  EMU_SHFL_UP,
+  EMU_SHFL_DOWN,
+  EMU_SHFL_XOR,
+  EMU_BALLOT,
+  EMU_ANY,
+  EMU_ALL,
+  EMU_SYNC,
+  EMU_MATCH_ANY,
+  EMU_MATCH_ALL,
+  EMU_ADD,
+  EMU_MIN_UNSIGNED,
+  EMU_MAX_UNSIGNED,
+  EMU_MIN_SIGNED,
+  EMU_MAX_SIGNED,
+  EMU_AND,
+  EMU_OR,
+  EMU_XOR,
+  EMU_EXCHANGE,
 };
 
 // Bits of emu_config.checks.
@@ -48,26 +63,26 @@ struct emu_range {
 struct emu_buffer {
   uint64_t low, high;
   uint32_t item_bytes;
-  uint32_t read_only;   // an input of the problem: a store to it is reported
-  uint8_t* initialised; // one byte for each byte of the buffer; null where all of it counts as written
+  uint32_t read_only;    // an input of the problem: a store to it is reported
+  uint8_t* initialised;  // one byte for each byte of the buffer; null where all of it counts as written
 };
 
 struct emu_config {
   uint32_t grid[3], block[3];
   uint32_t dynamic_shared_bytes;
   uint32_t workers;
-  uint32_t checks;         // emu_check bits
-  uint32_t reverse;        // threads and warps take their turns from the last to the first
-  uint32_t sample;         // trace every n-th block only; bounds are checked in all of them
+  uint32_t checks;   // emu_check bits
+  uint32_t reverse;  // threads and warps take their turns from the last to the first
+  uint32_t sample;   // trace every n-th block only; bounds are checked in all of them
   uint32_t text_bytes;
   uint32_t buffers;
   uint32_t shared_arrays, guards;
-  uint32_t shadow_shift;   // log2 of the bytes that one cell of shadow memory stands for
+  uint32_t shadow_shift;  // log2 of the bytes that one cell of shadow memory stands for
   uint64_t module_base;
-  void (*touch_tls)();     // makes the C library create this module's TLS for the calling OS thread
-  const emu_range* shared; // static __shared__ arrays, as offsets into the module's TLS
+  void (*touch_tls)();            // makes the C library create this module's TLS for the calling OS thread
+  const emu_range* shared;        // static __shared__ arrays, as offsets into the module's TLS
   const uint64_t* guard_offsets;  // C++ initialisation guards that lie in the TLS beside them
-  uint64_t dynamic_offset; // TLS offset of `extern __shared__`, all ones if there is none
+  uint64_t dynamic_offset;        // TLS offset of `extern __shared__`, all ones if there is none
   uint64_t data_low, data_high;   // __device__ and __constant__ variables
 };
 

@@ -2,10 +2,12 @@
 // of the kernel's own instruction.
 #pragma once
 
-template <class T, class F> EMU_OPAQUE inline T emu_read_modify_write(T* pointer, F change) {
+template <class T, class F>
+EMU_OPAQUE inline T emu_read_modify_write(T* pointer, F change) {
   emu_atomic_access(pointer, sizeof(T), __builtin_return_address(0));
   if constexpr (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) {
-    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
+    using Word =
+        std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
     Word* word = (Word*)pointer;
     Word old = __atomic_load_n(word, __ATOMIC_RELAXED), wanted;
     T value;
@@ -20,41 +22,87 @@ template <class T, class F> EMU_OPAQUE inline T emu_read_modify_write(T* pointer
   }
 }
 
-#define EMU_ATOMIC(T) \
-  EMU_INLINE T atomicAdd(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return (T)(old + v); }); } \
-  EMU_INLINE T atomicMin(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return v < old ? v : old; }); } \
-  EMU_INLINE T atomicMax(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return old < v ? v : old; }); } \
-  EMU_INLINE T atomicExch(T* p, T v) { return emu_read_modify_write(p, [=](T) { return v; }); } \
-  EMU_ATOMIC_SCOPES(atomicAdd, T) EMU_ATOMIC_SCOPES(atomicMin, T) EMU_ATOMIC_SCOPES(atomicMax, T) EMU_ATOMIC_SCOPES(atomicExch, T)
-#define EMU_ATOMIC_SCOPES(name, T) \
+#define EMU_ATOMIC(T)                                                          \
+  EMU_INLINE T atomicAdd(T* p, T v) {                                          \
+    return emu_read_modify_write(p, [=](T old) { return (T)(old + v); });      \
+  }                                                                            \
+  EMU_INLINE T atomicMin(T* p, T v) {                                          \
+    return emu_read_modify_write(p, [=](T old) { return v < old ? v : old; }); \
+  }                                                                            \
+  EMU_INLINE T atomicMax(T* p, T v) {                                          \
+    return emu_read_modify_write(p, [=](T old) { return old < v ? v : old; }); \
+  }                                                                            \
+  EMU_INLINE T atomicExch(T* p, T v) {                                         \
+    return emu_read_modify_write(p, [=](T) { return v; });                     \
+  }                                                                            \
+  EMU_ATOMIC_SCOPES(atomicAdd, T)                                              \
+  EMU_ATOMIC_SCOPES(atomicMin, T)                                              \
+  EMU_ATOMIC_SCOPES(atomicMax, T)                                              \
+  EMU_ATOMIC_SCOPES(atomicExch, T)
+#define EMU_ATOMIC_SCOPES(name, T)                            \
   EMU_INLINE T name##_block(T* p, T v) { return name(p, v); } \
   EMU_INLINE T name##_system(T* p, T v) { return name(p, v); }
-#define EMU_ATOMIC_INTEGER(T) \
-  EMU_INLINE T atomicSub(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return (T)(old - v); }); } \
-  EMU_INLINE T atomicAnd(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return (T)(old & v); }); } \
-  EMU_INLINE T atomicOr(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return (T)(old | v); }); } \
-  EMU_INLINE T atomicXor(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return (T)(old ^ v); }); } \
-  EMU_ATOMIC_SCOPES(atomicSub, T) EMU_ATOMIC_SCOPES(atomicAnd, T) EMU_ATOMIC_SCOPES(atomicOr, T) EMU_ATOMIC_SCOPES(atomicXor, T)
+#define EMU_ATOMIC_INTEGER(T)                                             \
+  EMU_INLINE T atomicSub(T* p, T v) {                                     \
+    return emu_read_modify_write(p, [=](T old) { return (T)(old - v); }); \
+  }                                                                       \
+  EMU_INLINE T atomicAnd(T* p, T v) {                                     \
+    return emu_read_modify_write(p, [=](T old) { return (T)(old & v); }); \
+  }                                                                       \
+  EMU_INLINE T atomicOr(T* p, T v) {                                      \
+    return emu_read_modify_write(p, [=](T old) { return (T)(old | v); }); \
+  }                                                                       \
+  EMU_INLINE T atomicXor(T* p, T v) {                                     \
+    return emu_read_modify_write(p, [=](T old) { return (T)(old ^ v); }); \
+  }                                                                       \
+  EMU_ATOMIC_SCOPES(atomicSub, T)                                         \
+  EMU_ATOMIC_SCOPES(atomicAnd, T)                                         \
+  EMU_ATOMIC_SCOPES(atomicOr, T)                                          \
+  EMU_ATOMIC_SCOPES(atomicXor, T)
 // A failed exchange is how a lock waits: let the holder run.
-#define EMU_ATOMIC_CAS(T) \
-  EMU_INLINE T atomicCAS(T* p, T expected, T v) { \
-    T found = emu_read_modify_write(p, [=](T old) { return old == expected ? v : old; }); \
-    if (found != expected) emu_yield(); \
-    return found; \
-  } \
+#define EMU_ATOMIC_CAS(T)                                                                   \
+  EMU_INLINE T atomicCAS(T* p, T expected, T v) {                                           \
+    T found = emu_read_modify_write(p, [=](T old) { return old == expected ? v : old; });   \
+    if (found != expected) emu_yield();                                                     \
+    return found;                                                                           \
+  }                                                                                         \
   EMU_INLINE T atomicCAS_block(T* p, T expected, T v) { return atomicCAS(p, expected, v); } \
   EMU_INLINE T atomicCAS_system(T* p, T expected, T v) { return atomicCAS(p, expected, v); }
-EMU_ATOMIC(int) EMU_ATOMIC(unsigned) EMU_ATOMIC(unsigned long long) EMU_ATOMIC(long long)
-EMU_ATOMIC(float) EMU_ATOMIC(double)
-EMU_ATOMIC_INTEGER(int) EMU_ATOMIC_INTEGER(unsigned) EMU_ATOMIC_INTEGER(unsigned long long) EMU_ATOMIC_INTEGER(long long)
-EMU_ATOMIC_CAS(int) EMU_ATOMIC_CAS(unsigned) EMU_ATOMIC_CAS(unsigned long long) EMU_ATOMIC_CAS(long long) EMU_ATOMIC_CAS(unsigned short)
-EMU_INLINE unsigned atomicInc(unsigned* p, unsigned limit) { return emu_read_modify_write(p, [=](unsigned old) { return old >= limit ? 0u : old + 1; }); }
-EMU_INLINE unsigned atomicDec(unsigned* p, unsigned limit) { return emu_read_modify_write(p, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; }); }
+EMU_ATOMIC(int)
+EMU_ATOMIC(unsigned)
+EMU_ATOMIC(unsigned long long)
+EMU_ATOMIC(long long)
+EMU_ATOMIC(float)
+EMU_ATOMIC(double)
+EMU_ATOMIC_INTEGER(int)
+EMU_ATOMIC_INTEGER(unsigned)
+EMU_ATOMIC_INTEGER(unsigned long long)
+EMU_ATOMIC_INTEGER(long long)
+EMU_ATOMIC_CAS(int)
+EMU_ATOMIC_CAS(unsigned)
+EMU_ATOMIC_CAS(unsigned long long)
+EMU_ATOMIC_CAS(long long)
+EMU_ATOMIC_CAS(unsigned short)
+EMU_INLINE unsigned atomicInc(unsigned* p, unsigned limit) {
+  return emu_read_modify_write(p, [=](unsigned old) { return old >= limit ? 0u : old + 1; });
+}
+EMU_INLINE unsigned atomicDec(unsigned* p, unsigned limit) {
+  return emu_read_modify_write(p, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+}
 
-#define EMU_ATOMIC_ADD(T, add) EMU_INLINE T atomicAdd(T* p, T v) { return emu_read_modify_write(p, [=](T old) { return add(old, v); }); }
-EMU_ATOMIC_ADD(__half, __hadd) EMU_ATOMIC_ADD(__half2, __hadd2) EMU_ATOMIC_ADD(__nv_bfloat16, __hadd) EMU_ATOMIC_ADD(__nv_bfloat162, __hadd2)
+#define EMU_ATOMIC_ADD(T, add)                                           \
+  EMU_INLINE T atomicAdd(T* p, T v) {                                    \
+    return emu_read_modify_write(p, [=](T old) { return add(old, v); }); \
+  }
+EMU_ATOMIC_ADD(__half, __hadd)
+EMU_ATOMIC_ADD(__half2, __hadd2)
+EMU_ATOMIC_ADD(__nv_bfloat16, __hadd)
+EMU_ATOMIC_ADD(__nv_bfloat162, __hadd2)
 // Atomic for each element, not for the whole vector: as the hardware has it.
-EMU_INLINE float2 atomicAdd(float2* p, float2 v) { return make_float2(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)); }
+EMU_INLINE float2 atomicAdd(float2* p, float2 v) {
+  return make_float2(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));
+}
 EMU_INLINE float4 atomicAdd(float4* p, float4 v) {
-  return make_float4(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w));
+  return make_float4(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z),
+                     atomicAdd(&p->w, v.w));
 }

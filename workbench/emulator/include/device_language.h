@@ -48,10 +48,20 @@
 #define assert(condition) ((condition) ? (void)0 : emu_trap("assert(" #condition ") failed"))
 EMU_INLINE void __trap() { emu_trap("__trap()"); }
 EMU_INLINE void __brkpt() { emu_trap("__brkpt()"); }
-EMU_INLINE void __nanosleep(unsigned) { EMU_FENCE; emu_yield(); EMU_FENCE; }
+EMU_INLINE void __nanosleep(unsigned) {
+  EMU_FENCE;
+  emu_yield();
+  EMU_FENCE;
+}
 EMU_INLINE long long clock64() { return 0; }
 EMU_INLINE int clock() { return 0; }
 #define __builtin_assume(condition) ((void)0)
 #define __assume(condition) ((void)0)
-template <class T> EMU_INLINE unsigned long long __cvta_generic_to_shared(T* pointer) { return (unsigned long long)pointer; }
-template <class T> EMU_INLINE unsigned long long __cvta_generic_to_global(T* pointer) { return (unsigned long long)pointer; }
+template <class T>
+EMU_INLINE unsigned long long __cvta_generic_to_shared(T* pointer) {
+  return (unsigned long long)pointer;
+}
+template <class T>
+EMU_INLINE unsigned long long __cvta_generic_to_global(T* pointer) {
+  return (unsigned long long)pointer;
+}

@@ -4,7 +4,8 @@
 #pragma once
 
 // glibc declares some of these names with C linkage, hence macros.
-#define EMU_FLOAT_INTRINSIC(name, result) EMU_INLINE float emu##name(float x) { return result; }
+#define EMU_FLOAT_INTRINSIC(name, result) \
+  EMU_INLINE float emu##name(float x) { return result; }
 EMU_FLOAT_INTRINSIC(__expf, ::expf(x))
 EMU_FLOAT_INTRINSIC(__exp10f, ::exp10f(x))
 EMU_FLOAT_INTRINSIC(__logf, ::logf(x))
@@ -15,7 +16,10 @@ EMU_FLOAT_INTRINSIC(__cosf, ::cosf(x))
 EMU_FLOAT_INTRINSIC(__tanf, ::tanf(x))
 EMU_FLOAT_INTRINSIC(__tanhf, ::tanhf(x))
 EMU_INLINE float emu__powf(float x, float y) { return ::powf(x, y); }
-EMU_INLINE void emu__sincosf(float x, float* sine, float* cosine) { *sine = ::sinf(x); *cosine = ::cosf(x); }
+EMU_INLINE void emu__sincosf(float x, float* sine, float* cosine) {
+  *sine = ::sinf(x);
+  *cosine = ::cosf(x);
+}
 #define __expf emu__expf
 #define __exp10f emu__exp10f
 #define __logf emu__logf
@@ -29,37 +33,51 @@ EMU_INLINE void emu__sincosf(float x, float* sine, float* cosine) { *sine = ::si
 #define __sincosf emu__sincosf
 
 // The C library's fmaxf is a call; these are two instructions. A NaN loses against a number.
-#define EMU_EXTREMES(T, suffix) \
+#define EMU_EXTREMES(T, suffix)                                               \
   EMU_INLINE T emu_fmax##suffix(T a, T b) { return a < b || a != a ? b : a; } \
   EMU_INLINE T emu_fmin##suffix(T a, T b) { return b < a || a != a ? b : a; }
-EMU_EXTREMES(float, f) EMU_EXTREMES(double, )
-namespace std { using ::emu_fmaxf; using ::emu_fminf; }
+EMU_EXTREMES(float, f)
+EMU_EXTREMES(double, )
+namespace std {
+using ::emu_fmaxf;
+using ::emu_fminf;
+}  // namespace std
 #define fmaxf emu_fmaxf
 #define fminf emu_fminf
 
-#define EMU_EXTREMES_OF_INTEGERS(T) \
+#define EMU_EXTREMES_OF_INTEGERS(T)                    \
   EMU_INLINE T max(T a, T b) { return a < b ? b : a; } \
   EMU_INLINE T min(T a, T b) { return b < a ? b : a; }
-EMU_EXTREMES_OF_INTEGERS(int) EMU_EXTREMES_OF_INTEGERS(unsigned)
-EMU_EXTREMES_OF_INTEGERS(long) EMU_EXTREMES_OF_INTEGERS(unsigned long)
-EMU_EXTREMES_OF_INTEGERS(long long) EMU_EXTREMES_OF_INTEGERS(unsigned long long)
-#define EMU_EXTREMES_OF_MIXED(Result, A, B) \
+EMU_EXTREMES_OF_INTEGERS(int)
+EMU_EXTREMES_OF_INTEGERS(unsigned)
+EMU_EXTREMES_OF_INTEGERS(long)
+EMU_EXTREMES_OF_INTEGERS(unsigned long)
+EMU_EXTREMES_OF_INTEGERS(long long)
+EMU_EXTREMES_OF_INTEGERS(unsigned long long)
+#define EMU_EXTREMES_OF_MIXED(Result, A, B)                             \
   EMU_INLINE Result max(A a, B b) { return max((Result)a, (Result)b); } \
   EMU_INLINE Result min(A a, B b) { return min((Result)a, (Result)b); }
 EMU_INLINE float max(float a, float b) { return emu_fmaxf(a, b); }
 EMU_INLINE float min(float a, float b) { return emu_fminf(a, b); }
 EMU_INLINE double max(double a, double b) { return emu_fmax(a, b); }
 EMU_INLINE double min(double a, double b) { return emu_fmin(a, b); }
-EMU_EXTREMES_OF_MIXED(unsigned, int, unsigned) EMU_EXTREMES_OF_MIXED(unsigned, unsigned, int)
-EMU_EXTREMES_OF_MIXED(long, int, long) EMU_EXTREMES_OF_MIXED(long, long, int)
-EMU_EXTREMES_OF_MIXED(long long, int, long long) EMU_EXTREMES_OF_MIXED(long long, long long, int)
-EMU_EXTREMES_OF_MIXED(double, float, double) EMU_EXTREMES_OF_MIXED(double, double, float)
+EMU_EXTREMES_OF_MIXED(unsigned, int, unsigned)
+EMU_EXTREMES_OF_MIXED(unsigned, unsigned, int)
+EMU_EXTREMES_OF_MIXED(long, int, long)
+EMU_EXTREMES_OF_MIXED(long, long, int)
+EMU_EXTREMES_OF_MIXED(long long, int, long long)
+EMU_EXTREMES_OF_MIXED(long long, long long, int)
+EMU_EXTREMES_OF_MIXED(double, float, double)
+EMU_EXTREMES_OF_MIXED(double, double, float)
 EMU_INLINE int umin(unsigned a, unsigned b) { return min(a, b); }
 EMU_INLINE unsigned umax(unsigned a, unsigned b) { return max(a, b); }
 
-#define EMU_BOTH(name, body) \
+#define EMU_BOTH(name, body)                        \
   EMU_INLINE double name(double x) { return body; } \
-  EMU_INLINE float name##f(float given) { double x = given; return (float)(body); }
+  EMU_INLINE float name##f(float given) {           \
+    double x = given;                               \
+    return (float)(body);                           \
+  }
 constexpr double emu_pi = 3.14159265358979323846, emu_root_half = 0.70710678118654752440;
 
 EMU_INLINE float rsqrtf(float x) { return 1.0f / ::sqrtf(x); }
@@ -70,10 +88,12 @@ EMU_BOTH(sinpi, ::fabs(emu_reduce_period(x)) == 1.0 ? 0.0 : ::sin(emu_reduce_per
 EMU_BOTH(cospi, ::fabs(emu_reduce_period(x)) == 0.5 ? 0.0 : ::cos(emu_reduce_period(x) * emu_pi))
 EMU_BOTH(rcbrt, 1.0 / ::cbrt(x))
 EMU_BOTH(normcdf, 0.5 * ::erfc(-x * emu_root_half))
-EMU_BOTH(erfcx, x < 26.0 ? ::exp(x * x) * ::erfc(x) : 1.0 / (x * 1.77245385090551602730) * (1.0 - 0.5 / (x * x)))
+EMU_BOTH(erfcx,
+         x < 26.0 ? ::exp(x * x) * ::erfc(x) : 1.0 / (x * 1.77245385090551602730) * (1.0 - 0.5 / (x * x)))
 EMU_INLINE double emu_bessel_i(double x, int order) {
   double term = order ? x / 2 : 1.0, sum = term;
-  for (int k = 1; k < 500 && ::fabs(term) > 1e-17 * ::fabs(sum); k++) sum += term *= x * x / 4 / (k * (k + order));
+  for (int k = 1; k < 500 && ::fabs(term) > 1e-17 * ::fabs(sum); k++)
+    sum += term *= x * x / 4 / (k * (k + order));
   return sum;
 }
 EMU_BOTH(cyl_bessel_i0, emu_bessel_i(x, 0))
@@ -94,19 +114,30 @@ EMU_INLINE double erfcinv(double y) {
   if (y >= 0.0625) return erfinv(1.0 - y);
   if (!(y > 0.0)) return y == 0.0 ? INFINITY : NAN;
   double x = ::sqrt(-::log(y));
-  for (int step = 0; step < 40; step++) x += (::erfc(x) - y) / (2.0 / ::sqrt(emu_pi) * ::exp(-x * x) + 1e-320);
+  for (int step = 0; step < 40; step++)
+    x += (::erfc(x) - y) / (2.0 / ::sqrt(emu_pi) * ::exp(-x * x) + 1e-320);
   return x;
 }
 EMU_INLINE float erfinvf(float y) { return (float)erfinv(y); }
 EMU_INLINE float erfcinvf(float y) { return (float)erfcinv(y); }
 EMU_INLINE double normcdfinv(double p) { return -erfcinv(2.0 * p) / emu_root_half; }
 EMU_INLINE float normcdfinvf(float p) { return (float)normcdfinv(p); }
-EMU_INLINE void sincospif(float x, float* sine, float* cosine) { *sine = sinpif(x); *cosine = cospif(x); }
-EMU_INLINE void sincospi(double x, double* sine, double* cosine) { *sine = sinpi(x); *cosine = cospi(x); }
+EMU_INLINE void sincospif(float x, float* sine, float* cosine) {
+  *sine = sinpif(x);
+  *cosine = cospif(x);
+}
+EMU_INLINE void sincospi(double x, double* sine, double* cosine) {
+  *sine = sinpi(x);
+  *cosine = cospi(x);
+}
 EMU_INLINE float rhypotf(float x, float y) { return 1.0f / ::hypotf(x, y); }
 EMU_INLINE double rhypot(double x, double y) { return 1.0 / ::hypot(x, y); }
-EMU_INLINE float norm3df(float a, float b, float c) { return (float)::sqrt((double)a * a + (double)b * b + (double)c * c); }
-EMU_INLINE float norm4df(float a, float b, float c, float d) { return (float)::sqrt((double)a * a + (double)b * b + (double)c * c + (double)d * d); }
+EMU_INLINE float norm3df(float a, float b, float c) {
+  return (float)::sqrt((double)a * a + (double)b * b + (double)c * c);
+}
+EMU_INLINE float norm4df(float a, float b, float c, float d) {
+  return (float)::sqrt((double)a * a + (double)b * b + (double)c * c + (double)d * d);
+}
 EMU_INLINE float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
 EMU_INLINE float rnorm4df(float a, float b, float c, float d) { return 1.0f / norm4df(a, b, c, d); }
 EMU_INLINE float fdividef(float a, float b) { return a / b; }
@@ -123,19 +154,25 @@ EMU_INLINE float emu_round_towards(double exact, int direction) {
   if (direction > 0 && (double)nearest < exact) return ::nextafterf(nearest, INFINITY);
   return nearest;
 }
-#define EMU_ROUNDED(name, parameters, in_float, in_double) \
-  EMU_INLINE float name##_rn parameters { return in_float; } \
-  EMU_INLINE float name##_rz parameters { return emu_round_towards(in_double, 0); } \
+#define EMU_ROUNDED(name, parameters, in_float, in_double)                           \
+  EMU_INLINE float name##_rn parameters { return in_float; }                         \
+  EMU_INLINE float name##_rz parameters { return emu_round_towards(in_double, 0); }  \
   EMU_INLINE float name##_rd parameters { return emu_round_towards(in_double, -1); } \
   EMU_INLINE float name##_ru parameters { return emu_round_towards(in_double, 1); }
 // Through a volatile-like barrier, because _rn forms must not be contracted into a fused multiply-add.
-EMU_INLINE float emu_keep(float x) { asm("" : "+x"(x)); return x; }
-EMU_INLINE double emu_keep(double x) { asm("" : "+x"(x)); return x; }
+EMU_INLINE float emu_keep(float x) {
+  asm("" : "+x"(x));
+  return x;
+}
+EMU_INLINE double emu_keep(double x) {
+  asm("" : "+x"(x));
+  return x;
+}
 EMU_ROUNDED(__fadd, (float a, float b), emu_keep(a) + emu_keep(b), (double)a + b)
 EMU_ROUNDED(__fsub, (float a, float b), emu_keep(a) - emu_keep(b), (double)a - b)
-EMU_ROUNDED(__fmul, (float a, float b), emu_keep(a * b), (double)a * b)
+EMU_ROUNDED(__fmul, (float a, float b), emu_keep(a* b), (double)a* b)
 EMU_ROUNDED(__fdiv, (float a, float b), a / b, (double)a / b)
-EMU_ROUNDED(__fmaf, (float a, float b, float c), ::fmaf(a, b, c), (double)a * b + c)
+EMU_ROUNDED(__fmaf, (float a, float b, float c), ::fmaf(a, b, c), (double)a* b + c)
 EMU_ROUNDED(__frcp, (float a), 1.0f / a, 1.0 / a)
 EMU_ROUNDED(__fsqrt, (float a), ::sqrtf(a), ::sqrt((double)a))
 EMU_INLINE double __dadd_rn(double a, double b) { return emu_keep(a) + emu_keep(b); }

@@ -1,15 +1,36 @@
 // Loads and stores with cache hints, and cp.async through its C interface (done at once).
 #pragma once
 
-#define EMU_LOAD(name) template <class T> EMU_INLINE T name(const T* pointer) { return *pointer; }
-EMU_LOAD(__ldg) EMU_LOAD(__ldcs) EMU_LOAD(__ldcg) EMU_LOAD(__ldca) EMU_LOAD(__ldlu)
-template <class T> EMU_INLINE T __ldcv(const T* pointer) { EMU_FENCE; return *pointer; }
+#define EMU_LOAD(name)                  \
+  template <class T>                    \
+  EMU_INLINE T name(const T* pointer) { \
+    return *pointer;                    \
+  }
+EMU_LOAD(__ldg)
+EMU_LOAD(__ldcs)
+EMU_LOAD(__ldcg)
+EMU_LOAD(__ldca)
+EMU_LOAD(__ldlu)
+template <class T>
+EMU_INLINE T __ldcv(const T* pointer) {
+  EMU_FENCE;
+  return *pointer;
+}
 
 // The value's type follows the pointer's, as in CUDA's own overloads: __stcs(float*, 1) stores a float.
-template <class T> struct emu_same { using type = T; };
-#define EMU_STORE(name) \
-  template <class T> EMU_INLINE void name(T* pointer, typename emu_same<T>::type value) { *pointer = value; }
-EMU_STORE(__stcs) EMU_STORE(__stcg) EMU_STORE(__stwb) EMU_STORE(__stwt)
+template <class T>
+struct emu_same {
+  using type = T;
+};
+#define EMU_STORE(name)                                                \
+  template <class T>                                                   \
+  EMU_INLINE void name(T* pointer, typename emu_same<T>::type value) { \
+    *pointer = value;                                                  \
+  }
+EMU_STORE(__stcs)
+EMU_STORE(__stcg)
+EMU_STORE(__stwb)
+EMU_STORE(__stwt)
 
 EMU_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_fill = 0) {
   if (bytes == 16) *(uint4*)to = *(const uint4*)from;

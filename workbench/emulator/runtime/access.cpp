@@ -46,9 +46,11 @@ bool near_shared(const Worker& worker, uint64_t address) {
 }
 
 // Index of the range that holds the address, or the number of ranges. Starts with the last hit.
-template <class Ranges> ALWAYS_INLINE size_t find(const Ranges& ranges, size_t& last_hit, uint64_t address) {
+template <class Ranges>
+ALWAYS_INLINE size_t find(const Ranges& ranges, size_t& last_hit, uint64_t address) {
   size_t count = ranges.size();
-  if (LIKELY(last_hit < count && address - ranges[last_hit].low < ranges[last_hit].high - ranges[last_hit].low))
+  if (LIKELY(last_hit < count &&
+             address - ranges[last_hit].low < ranges[last_hit].high - ranges[last_hit].low))
     return last_hit;
   for (size_t i = 0; i < count; i++)
     if (address - ranges[i].low < ranges[i].high - ranges[i].low) return last_hit = i;
@@ -56,7 +58,8 @@ template <class Ranges> ALWAYS_INLINE size_t find(const Ranges& ranges, size_t& 
 }
 
 // Tracks which bytes of an output or workspace have been written.
-ALWAYS_INLINE void track_initialised(Worker& worker, Thread& thread, const emu_buffer& buffer, const Event& event) {
+ALWAYS_INLINE void track_initialised(Worker& worker, Thread& thread, const emu_buffer& buffer,
+                                     const Event& event) {
   uint8_t* marks = buffer.initialised + (event.address - buffer.low);
   if ((event.kind & kActionMask) == kWrite) {
     memset(marks, 1, event.size);
@@ -80,10 +83,12 @@ NOINLINE void note_written_input(Worker& worker, Thread& thread, const Event& ev
   report(worker, &thread, fault);
 }
 
-ALWAYS_INLINE void check_buffer(Worker& worker, Thread& thread, const emu_buffer& buffer, const Event& event) {
+ALWAYS_INLINE void check_buffer(Worker& worker, Thread& thread, const emu_buffer& buffer,
+                                const Event& event) {
   if (UNLIKELY(event.address + event.size > buffer.high)) bad_access(worker, thread, event, "out_of_bounds");
   if (UNLIKELY(buffer.initialised != nullptr)) track_initialised(worker, thread, buffer, event);
-  if (UNLIKELY(buffer.read_only && (event.kind & kActionMask) != kRead)) note_written_input(worker, thread, event);
+  if (UNLIKELY(buffer.read_only && (event.kind & kActionMask) != kRead))
+    note_written_input(worker, thread, event);
 }
 
 // Inside the span of the shared arrays there are gaps, and C++ guards that the compiler put there.
@@ -107,8 +112,12 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
   if (UNLIKELY(!worker || !worker->running)) return;
   Thread& thread = *worker->running;
   if (address - thread.stack_low < kStackBytes) return;  // a local variable
-  Event event{address, module_offset(*worker, return_address), static_cast<uint8_t>(size), action,
-              thread.call_depth, thread.warp_epoch};
+  Event event{address,
+              module_offset(*worker, return_address),
+              static_cast<uint8_t>(size),
+              action,
+              thread.call_depth,
+              thread.warp_epoch};
   if (holds(worker->shared_span, address)) {
     check_shared_array(*worker, thread, event);
     event.kind |= kShared;
@@ -117,7 +126,8 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
     size_t buffer = find(buffers, worker->last_buffer, address);
     if (UNLIKELY(buffer == buffers.size())) {
       if (tolerated(*worker, thread, address)) return;
-      bad_access(*worker, thread, event, near_shared(*worker, address) ? "out_of_bounds_shared" : "out_of_bounds");
+      bad_access(*worker, thread, event,
+                 near_shared(*worker, address) ? "out_of_bounds_shared" : "out_of_bounds");
     }
     check_buffer(*worker, thread, buffers[buffer], event);
     event.kind |= kGlobal;
@@ -134,7 +144,8 @@ NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address) {
 
 void volatile_read(uint64_t address, unsigned size, const void* return_address) {
   access(address, size, kRead, return_address);
-  if (current_worker && current_worker->running) poll(*current_worker, *current_worker->running, return_address);
+  if (current_worker && current_worker->running)
+    poll(*current_worker, *current_worker->running, return_address);
 }
 
 // Copies of structures: split into the widest aligned pieces, as a GPU compiler would.
@@ -153,18 +164,22 @@ void access_range(uint64_t address, size_t bytes, uint8_t action, const void* re
 
 #define CALLER __builtin_return_address(0)
 #define ADDRESS(pointer) reinterpret_cast<uint64_t>(pointer)
-#define HOOKS(size) \
-  void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); } \
-  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
-  void __tsan_unaligned_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); } \
-  void __tsan_unaligned_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
-  void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); } \
-  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); } \
+#define HOOKS(size)                                                                                    \
+  void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }               \
+  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }             \
+  void __tsan_unaligned_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }     \
+  void __tsan_unaligned_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }   \
+  void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }           \
+  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }    \
   void __tsan_unaligned_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); } \
   void __tsan_unaligned_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }
 
 extern "C" {
-HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+HOOKS(16)
 
 void __tsan_read_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kRead, CALLER); }
 void __tsan_write_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kWrite, CALLER); }

@@ -43,7 +43,8 @@ void after_crash() {
 void on_signal(int signal, siginfo_t* info, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   Worker* worker = current_worker;
-  uint32_t pc = worker && worker->running ? module_offset(*worker, reinterpret_cast<void*>(registers[REG_RIP])) : 0;
+  uint32_t pc =
+      worker && worker->running ? module_offset(*worker, reinterpret_cast<void*>(registers[REG_RIP])) : 0;
   if (!pc) {
     sigaction(signal, &previous_actions[signal], nullptr);  // returning repeats the instruction
     return;
@@ -57,7 +58,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 }
 
 void install() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   for (int signal : kSignals) sigaction(signal, &action, &previous_actions[signal]);

@@ -22,7 +22,7 @@ void locate(const Worker& worker, Fault& fault) {
   uint64_t nearest = kFarAway;
   const auto& buffers = worker.launch->buffers;
   for (size_t i = 0; i < buffers.size(); i++) {
-    uint64_t distance = address < buffers[i].low    ? buffers[i].low - address
+    uint64_t distance = address < buffers[i].low     ? buffers[i].low - address
                         : address >= buffers[i].high ? address - buffers[i].high
                                                      : 0;
     if (distance >= nearest) continue;
@@ -33,7 +33,8 @@ void locate(const Worker& worker, Fault& fault) {
 }
 
 bool earlier(const Fault& a, const Fault& b) {
-  return std::tie(a.block, a.thread.z, a.thread.y, a.thread.x) < std::tie(b.block, b.thread.z, b.thread.y, b.thread.x);
+  return std::tie(a.block, a.thread.z, a.thread.y, a.thread.x) <
+         std::tie(b.block, b.thread.z, b.thread.y, b.thread.x);
 }
 
 void merge_site(Site& into, const Site& from) {
@@ -53,12 +54,36 @@ void merge_site(Site& into, const Site& from) {
 class Json {
  public:
   std::string text;
-  void open(char bracket) { separate(); text += bracket; first_ = true; }
-  void close(char bracket) { text += bracket; first_ = false; }
-  void key(const char* name) { separate(); text += '"'; text += name; text += "\":"; first_ = true; }
-  template <class Number> void number(Number value) { separate(); text += std::to_string(value); }
-  template <class Number> void field(const char* name, Number value) { key(name); number(value); }
-  void field(const char* name, const std::string& value) { key(name); string(value); }
+  void open(char bracket) {
+    separate();
+    text += bracket;
+    first_ = true;
+  }
+  void close(char bracket) {
+    text += bracket;
+    first_ = false;
+  }
+  void key(const char* name) {
+    separate();
+    text += '"';
+    text += name;
+    text += "\":";
+    first_ = true;
+  }
+  template <class Number>
+  void number(Number value) {
+    separate();
+    text += std::to_string(value);
+  }
+  template <class Number>
+  void field(const char* name, Number value) {
+    key(name);
+    number(value);
+  }
+  void field(const char* name, const std::string& value) {
+    key(name);
+    string(value);
+  }
   void index(const char* name, emu_index value) {
     key(name);
     open('[');

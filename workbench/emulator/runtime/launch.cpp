@@ -106,7 +106,8 @@ void run_blocks(Launch& launch, Worker& worker) {
     worker.block = launch.next_block++;
     if (worker.block >= launch.blocks || worker.given_up()) break;
     uint64_t row = config.grid[0], plane = row * config.grid[1];
-    worker.block_index = {static_cast<unsigned>(worker.block % row), static_cast<unsigned>(worker.block % plane / row),
+    worker.block_index = {static_cast<unsigned>(worker.block % row),
+                          static_cast<unsigned>(worker.block % plane / row),
                           static_cast<unsigned>(worker.block / plane)};
     worker.tracing = config.checks && worker.block % config.sample == 0;
     worker.tally.traced_blocks += worker.tracing;
@@ -120,7 +121,8 @@ void run_blocks(Launch& launch, Worker& worker) {
 }
 
 void* map_zeroed(size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     perror("emulator: no memory for the shadow of a buffer");
     abort();
@@ -137,7 +139,8 @@ void run_on_all_cores(Launch& launch) {
   std::vector<Worker*> workers;
   for (uint64_t i = 0; i < count; i++) workers.push_back(take_worker());
   std::vector<std::thread> others;
-  for (uint64_t i = 1; i < count; i++) others.emplace_back([&launch, worker = workers[i]] { run_blocks(launch, *worker); });
+  for (uint64_t i = 1; i < count; i++)
+    others.emplace_back([&launch, worker = workers[i]] { run_blocks(launch, *worker); });
   run_blocks(launch, *workers[0]);
   for (std::thread& other : others) other.join();
   for (Worker* worker : workers) give_back(worker);
@@ -221,9 +224,11 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
   launch.blocks = static_cast<uint64_t>(config->grid[0]) * config->grid[1] * config->grid[2];
   bool races = config->checks & EMU_RACES;
   for (const emu_buffer& buffer : launch.buffers)
-    launch.shadow.push_back(races ? static_cast<emu::GlobalCell*>(emu::map_zeroed(emu::shadow_bytes(buffer))) : nullptr);
+    launch.shadow.push_back(races ? static_cast<emu::GlobalCell*>(emu::map_zeroed(emu::shadow_bytes(buffer)))
+                                  : nullptr);
   emu::run_on_all_cores(launch);
-  for (size_t i = 0; races && i < launch.buffers.size(); i++) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
+  for (size_t i = 0; races && i < launch.buffers.size(); i++)
+    munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
   return strdup(emu::to_json(launch).c_str());
 }
 

@@ -16,8 +16,8 @@ namespace {
 // Shared key: [barrier epoch : 32][warp epoch : 8][- : 7][atomic : 1][rank + 1 : 16]; 0 means never.
 uint64_t shared_key(const Worker& worker, const LaneEvent& lane) {
   uint64_t atomic = (lane.event->kind & kActionMask) == kAtomic;
-  return static_cast<uint64_t>(worker.barrier_epoch) << 32 | static_cast<uint64_t>(lane.event->warp_epoch) << 24 |
-         atomic << 16 | (lane.thread->rank + 1);
+  return static_cast<uint64_t>(worker.barrier_epoch) << 32 |
+         static_cast<uint64_t>(lane.event->warp_epoch) << 24 | atomic << 16 | (lane.thread->rank + 1);
 }
 int rank_in_shared_key(uint64_t key) { return static_cast<int>(key & 0xffff) - 1; }
 
@@ -43,7 +43,8 @@ void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, 
   if ((checks & EMU_SHARED_INITIAL) && cell.written_in_block != worker.block_serial)
     report(worker, lane.thread, race("uninitialised_shared", event, 0, -1));
   if ((checks & EMU_RACES) && conflict_in_shared(cell.write, key))
-    report(worker, lane.thread, race("race_read_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+    report(worker, lane.thread,
+           race("race_read_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
   if (rank_in_shared_key(cell.read) != rank_in_shared_key(key)) {
     if (cell.read >> 32 == key >> 32) cell.earlier_read = cell.read;
     cell.read_pc = event.pc;
@@ -55,10 +56,12 @@ void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell,
   const Event& event = *lane.event;
   if ((worker.launch->config.checks & EMU_RACES) && worker.shadow_restarted_in != worker.block_serial) {
     if (conflict_in_shared(cell.write, key) && cell.write_request != worker.request)
-      report(worker, lane.thread, race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+      report(worker, lane.thread,
+             race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
     uint64_t read = conflict_in_shared(cell.read, key) ? cell.read : cell.earlier_read;
     if (conflict_in_shared(read, key))
-      report(worker, lane.thread, race("race_write_after_read", event, cell.read_pc, rank_in_shared_key(read)));
+      report(worker, lane.thread,
+             race("race_write_after_read", event, cell.read_pc, rank_in_shared_key(read)));
   }
   cell.write = key;
   cell.write_pc = event.pc;
@@ -74,7 +77,8 @@ void check_shared(Worker& worker, const LaneEvent& lane) {
     worker.shadow_restarted_in = worker.block_serial;
   }
   uint64_t offset = event.address - worker.shared_span.low, key = shared_key(worker, lane);
-  for (uint64_t i = offset >> worker.shadow_shift; i <= (offset + event.size - 1) >> worker.shadow_shift; i++) {
+  for (uint64_t i = offset >> worker.shadow_shift; i <= (offset + event.size - 1) >> worker.shadow_shift;
+       i++) {
     SharedCell& cell = worker.shared_shadow[i];
     if ((event.kind & kActionMask) == kRead) enter_shared_read(worker, lane, cell, key);
     else enter_shared_write(worker, lane, cell, key);
@@ -98,7 +102,8 @@ bool conflict_in_global(uint64_t earlier, uint64_t mine) {
   return rank / kWarp != my_rank / kWarp || (earlier >> 11 & 0x1ff) == (mine >> 11 & 0x1ff);
 }
 
-void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier, uint32_t other_pc) {
+void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier,
+                 uint32_t other_pc) {
   Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
   uint64_t block = (earlier >> 33) - 1;
   if (block != worker.block) fault.message = "block " + std::to_string(block);
@@ -109,10 +114,12 @@ void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64
 // that exists; it cannot make one up.
 void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint64_t key) {
   bool reads = (lane.event->kind & kActionMask) == kRead;
-  uint64_t write = __atomic_load_n(&cell.write, __ATOMIC_RELAXED), read = __atomic_load_n(&cell.read, __ATOMIC_RELAXED);
+  uint64_t write = __atomic_load_n(&cell.write, __ATOMIC_RELAXED),
+           read = __atomic_load_n(&cell.read, __ATOMIC_RELAXED);
   bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
   if (conflict_in_global(write, key) && !one_request)
-    note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write, cell.write_pc);
+    note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write,
+                cell.write_pc);
   if (!reads && conflict_in_global(read, key))
     note_global(worker, lane, "race_write_after_read", read, cell.read_pc);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);

@@ -37,7 +37,16 @@ struct Event {
   uint8_t warp_epoch;  // warp operations the thread had passed, modulo 256
 };
 
-enum class Run : uint8_t { Unstarted, Running, Ready, AtWarpOperation, AtActiveMask, AtBarrier, LogFull, Done };
+enum class Run : uint8_t {
+  Unstarted,
+  Running,
+  Ready,
+  AtWarpOperation,
+  AtActiveMask,
+  AtBarrier,
+  LogFull,
+  Done
+};
 
 struct Thread {
   void* stack_pointer = nullptr;
@@ -81,7 +90,7 @@ struct Fault {
   uint32_t pc = 0, other_pc = 0;
   uint64_t address = 0;
   unsigned size = 0;
-  int action = -1;        // kRead, kWrite or kAtomic; -1 where no access is at fault
+  int action = -1;  // kRead, kWrite or kAtomic; -1 where no access is at fault
   emu_index thread{};
   uint64_t block = 0;     // linear index
   int other_thread = -1;  // rank in its block
@@ -157,12 +166,12 @@ struct Worker {
   uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
   uint32_t barrier_epoch = 0;  // likewise
   int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
-  uint64_t idle_turns = 0;     // yields since a thread of this block last got anywhere
+  uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
 
   uint64_t tls = 0;
   std::vector<emu_range> shared;  // addresses; the dynamic array is the last one when there is one
   size_t last_shared = 0, last_buffer = 0;
-  emu_range shared_span{};        // from the first static array to the end of the dynamic one
+  emu_range shared_span{};  // from the first static array to the end of the dynamic one
   uint64_t dynamic_low = kNever;
 
   uint32_t request = 0;           // number of the warp request that is being replayed
@@ -176,7 +185,9 @@ struct Worker {
   Tally tally;
 
   Thread* lanes_of(int warp) { return &threads[warp * kWarp]; }
-  int lane_count(int warp) const { return thread_count - warp * kWarp < kWarp ? thread_count - warp * kWarp : kWarp; }
+  int lane_count(int warp) const {
+    return thread_count - warp * kWarp < kWarp ? thread_count - warp * kWarp : kWarp;
+  }
   bool given_up() const { return block >= launch->first_given_up.load(std::memory_order_relaxed); }
 };
 
@@ -189,7 +200,9 @@ inline void note_progress(Worker& worker) {
 extern __thread Worker* current_worker __attribute__((tls_model("initial-exec")));
 
 inline uint32_t lane_bit(int lane) { return 1u << lane; }
-inline bool holds(const emu_range& range, uint64_t address) { return address - range.low < range.high - range.low; }
+inline bool holds(const emu_range& range, uint64_t address) {
+  return address - range.low < range.high - range.low;
+}
 
 // Offset of a return address into the module; 0 for code that is not the module's.
 inline uint32_t module_offset(const Worker& worker, const void* pc) {

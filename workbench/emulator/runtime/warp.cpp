@@ -13,8 +13,12 @@ namespace {
 uint64_t combine(const Thread* lanes, uint32_t mask, int operation) {
   uint64_t first = lanes[__builtin_ctz(mask)].value, result = 0;
   switch (operation) {
-    case EMU_ALL: case EMU_AND: case EMU_MIN_UNSIGNED: case EMU_MAX_UNSIGNED:
-    case EMU_MIN_SIGNED: case EMU_MAX_SIGNED: result = first; break;
+    case EMU_ALL:
+    case EMU_AND:
+    case EMU_MIN_UNSIGNED:
+    case EMU_MAX_UNSIGNED:
+    case EMU_MIN_SIGNED:
+    case EMU_MAX_SIGNED: result = first; break;
     case EMU_MATCH_ALL: result = mask; break;
   }
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -24,15 +28,19 @@ uint64_t combine(const Thread* lanes, uint32_t mask, int operation) {
     int number = static_cast<int>(word), number_so_far = static_cast<int>(so_far);
     switch (operation) {
       case EMU_BALLOT: result |= (value & 1) << lane; break;
-      case EMU_ANY: case EMU_OR: result |= value; break;
-      case EMU_ALL: case EMU_AND: result &= value; break;
+      case EMU_ANY:
+      case EMU_OR: result |= value; break;
+      case EMU_ALL:
+      case EMU_AND: result &= value; break;
       case EMU_ADD: result += word; break;
       case EMU_XOR: result ^= word; break;
       case EMU_MIN_UNSIGNED: result = std::min(so_far, word); break;
       case EMU_MAX_UNSIGNED: result = std::max(so_far, word); break;
       case EMU_MIN_SIGNED: result = static_cast<uint32_t>(std::min(number_so_far, number)); break;
       case EMU_MAX_SIGNED: result = static_cast<uint32_t>(std::max(number_so_far, number)); break;
-      case EMU_MATCH_ALL: if (value != first) result = 0; break;
+      case EMU_MATCH_ALL:
+        if (value != first) result = 0;
+        break;
     }
   }
   return result;
@@ -71,7 +79,8 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
   Warp& warp = worker.warps[warp_number];
   Thread* lanes = worker.lanes_of(warp_number);
   uint64_t given[kWarp];
-  for (uint32_t rest = mask; rest; rest &= rest - 1) given[__builtin_ctz(rest)] = lanes[__builtin_ctz(rest)].value;
+  for (uint32_t rest = mask; rest; rest &= rest - 1)
+    given[__builtin_ctz(rest)] = lanes[__builtin_ctz(rest)].value;
   uint64_t common = operation >= EMU_BALLOT ? combine(lanes, mask, operation) : 0;
   warp.arrived &= ~mask;
   worker.tally.warp_operations++;
@@ -166,7 +175,8 @@ bool force_incomplete_operation(Worker& worker) {
     for (int lane = 0; lane < worker.lane_count(warp); lane++) {
       if (lanes[lane].run != Run::AtWarpOperation) continue;
       if (!first) first = &lanes[lane];
-      if (lanes[lane].wait_pc == first->wait_pc && lanes[lane].operation == first->operation) there |= lane_bit(lane);
+      if (lanes[lane].wait_pc == first->wait_pc && lanes[lane].operation == first->operation)
+        there |= lane_bit(lane);
     }
     if (!first) continue;
     if (first->mask & worker.warps[warp].alive & ~there) note_missing_lanes(worker, *first, there);

@@ -15,8 +15,10 @@ struct thread_block {
 };
 EMU_INLINE thread_block this_thread_block() { return {}; }
 
-template <unsigned N, class Parent = void> struct thread_block_tile {
-  static_assert(N <= 32 && (N & (N - 1)) == 0, "the emulator cannot run this yet: tiles of more than one warp");
+template <unsigned N, class Parent = void>
+struct thread_block_tile {
+  static_assert(N <= 32 && (N & (N - 1)) == 0,
+                "the emulator cannot run this yet: tiles of more than one warp");
   static unsigned first_lane() { return (emu_thread_rank() & 31) / N * N; }
   static unsigned mask() { return (N == 32 ? ~0u : (1u << (N & 31)) - 1u) << first_lane(); }
   static unsigned thread_rank() { return emu_thread_rank() % N; }
@@ -25,17 +27,40 @@ template <unsigned N, class Parent = void> struct thread_block_tile {
   static unsigned meta_group_rank() { return emu_thread_rank() / N; }
   static unsigned meta_group_size() { return (thread_block::size() + N - 1) / N; }
   static void sync() { __syncwarp(mask()); }
-  template <class T> static T shfl(T value, int source) { return __shfl_sync(mask(), value, source, N); }
-  template <class T> static T shfl_down(T value, unsigned delta) { return __shfl_down_sync(mask(), value, delta, N); }
-  template <class T> static T shfl_up(T value, unsigned delta) { return __shfl_up_sync(mask(), value, delta, N); }
-  template <class T> static T shfl_xor(T value, unsigned bits) { return __shfl_xor_sync(mask(), value, bits, N); }
+  template <class T>
+  static T shfl(T value, int source) {
+    return __shfl_sync(mask(), value, source, N);
+  }
+  template <class T>
+  static T shfl_down(T value, unsigned delta) {
+    return __shfl_down_sync(mask(), value, delta, N);
+  }
+  template <class T>
+  static T shfl_up(T value, unsigned delta) {
+    return __shfl_up_sync(mask(), value, delta, N);
+  }
+  template <class T>
+  static T shfl_xor(T value, unsigned bits) {
+    return __shfl_xor_sync(mask(), value, bits, N);
+  }
   static int any(int predicate) { return __any_sync(mask(), predicate); }
   static int all(int predicate) { return __all_sync(mask(), predicate); }
-  static unsigned ballot(int predicate) { return (__ballot_sync(mask(), predicate) & mask()) >> first_lane(); }
-  template <class T> static unsigned match_any(T value) { return __match_any_sync(mask(), value) >> first_lane(); }
+  static unsigned ballot(int predicate) {
+    return (__ballot_sync(mask(), predicate) & mask()) >> first_lane();
+  }
+  template <class T>
+  static unsigned match_any(T value) {
+    return __match_any_sync(mask(), value) >> first_lane();
+  }
 };
-template <unsigned N> EMU_INLINE thread_block_tile<N> tiled_partition(thread_block) { return {}; }
-template <unsigned N, unsigned M, class Parent> EMU_INLINE thread_block_tile<N> tiled_partition(thread_block_tile<M, Parent>) { return {}; }
+template <unsigned N>
+EMU_INLINE thread_block_tile<N> tiled_partition(thread_block) {
+  return {};
+}
+template <unsigned N, unsigned M, class Parent>
+EMU_INLINE thread_block_tile<N> tiled_partition(thread_block_tile<M, Parent>) {
+  return {};
+}
 
 struct coalesced_group {
   unsigned lanes;
@@ -48,40 +73,69 @@ struct coalesced_group {
     while (rank--) rest &= rest - 1;
     return __ffs(rest) - 1;
   }
-  template <class T> T shfl(T value, int rank) const { return __shfl_sync(lanes, value, lane_of(rank)); }
+  template <class T>
+  T shfl(T value, int rank) const {
+    return __shfl_sync(lanes, value, lane_of(rank));
+  }
   int any(int predicate) const { return __any_sync(lanes, predicate); }
   int all(int predicate) const { return __all_sync(lanes, predicate); }
 };
 EMU_INLINE coalesced_group coalesced_threads() { return {__activemask()}; }
 
-template <class Group> EMU_INLINE void sync(const Group& group) { group.sync(); }
-template <class T> struct plus { T operator()(T a, T b) const { return a + b; } };
-template <class T> struct greater { T operator()(T a, T b) const { return a > b ? a : b; } };
-template <class T> struct less { T operator()(T a, T b) const { return a < b ? a : b; } };
-template <class T> struct bit_and { T operator()(T a, T b) const { return a & b; } };
-template <class T> struct bit_or { T operator()(T a, T b) const { return a | b; } };
-template <class T> struct bit_xor { T operator()(T a, T b) const { return a ^ b; } };
+template <class Group>
+EMU_INLINE void sync(const Group& group) {
+  group.sync();
+}
+template <class T>
+struct plus {
+  T operator()(T a, T b) const { return a + b; }
+};
+template <class T>
+struct greater {
+  T operator()(T a, T b) const { return a > b ? a : b; }
+};
+template <class T>
+struct less {
+  T operator()(T a, T b) const { return a < b ? a : b; }
+};
+template <class T>
+struct bit_and {
+  T operator()(T a, T b) const { return a & b; }
+};
+template <class T>
+struct bit_or {
+  T operator()(T a, T b) const { return a | b; }
+};
+template <class T>
+struct bit_xor {
+  T operator()(T a, T b) const { return a ^ b; }
+};
 
-template <unsigned N, class Parent, class T, class Op> EMU_INLINE T reduce(const thread_block_tile<N, Parent>& tile, T value, Op op) {
+template <unsigned N, class Parent, class T, class Op>
+EMU_INLINE T reduce(const thread_block_tile<N, Parent>& tile, T value, Op op) {
   for (unsigned bits = N / 2; bits; bits >>= 1) value = op(value, tile.shfl_xor(value, bits));
   return value;
 }
-template <class T, class Op> EMU_INLINE T reduce(const coalesced_group& group, T value, Op op) {
+template <class T, class Op>
+EMU_INLINE T reduce(const coalesced_group& group, T value, Op op) {
   T result = group.shfl(value, 0);
   for (unsigned rank = 1; rank < group.size(); rank++) result = op(result, group.shfl(value, rank));
   return result;
 }
-template <unsigned N, class Parent, class T, class Op> EMU_INLINE T inclusive_scan(const thread_block_tile<N, Parent>& tile, T value, Op op) {
+template <unsigned N, class Parent, class T, class Op>
+EMU_INLINE T inclusive_scan(const thread_block_tile<N, Parent>& tile, T value, Op op) {
   for (unsigned delta = 1; delta < N; delta <<= 1) {
     T other = tile.shfl_up(value, delta);
     if (tile.thread_rank() >= delta) value = op(other, value);
   }
   return value;
 }
-template <unsigned N, class Parent, class T> EMU_INLINE T inclusive_scan(const thread_block_tile<N, Parent>& tile, T value) {
+template <unsigned N, class Parent, class T>
+EMU_INLINE T inclusive_scan(const thread_block_tile<N, Parent>& tile, T value) {
   return inclusive_scan(tile, value, plus<T>());
 }
-template <unsigned N, class Parent, class T> EMU_INLINE T exclusive_scan(const thread_block_tile<N, Parent>& tile, T value) {
+template <unsigned N, class Parent, class T>
+EMU_INLINE T exclusive_scan(const thread_block_tile<N, Parent>& tile, T value) {
   T scanned = tile.shfl_up(inclusive_scan(tile, value), 1);
   return tile.thread_rank() ? scanned : T(0);
 }

@@ -1,13 +1,13 @@
 """Small sizes that catch mistakes, and sizes a person declares."""
 
-import math
 from collections.abc import Mapping
 
 import pytest
 
 from workbench.errors import ProblemError
-from workbench.model import Case, Dim, Graph, OutputSpec, Problem, Ref, Sampler, TensorSpec
-from workbench.problem.proofs import MOST_ELEMENTS, MOST_WORK, declared_case, label, proofs
+from workbench.model import Case, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sampler, TensorSpec
+from workbench.problem.cost import elements, multiplications
+from workbench.problem.proofs import MOST_ELEMENTS, MOST_MULTIPLICATIONS, declared_case, label, proofs
 
 
 def spec(name: str, *dims: Dim) -> TensorSpec:
@@ -44,26 +44,51 @@ def test_proofs_of_rows_hold_one_odd_sizes_block_edges_and_a_long_row() -> None:
     assert {"s0": 1, "s1": 1} in sizes and {"s0": 4, "s1": 32768} in sizes
     columns = {size["s1"] for size in sizes}
     assert {7, 33, 127, 128, 1025} <= columns
-    assert {size["s0"] for size in sizes} >= {1, 2, 3, 5, 7, 33}
+    assert {size["s0"] for size in sizes} >= {1, 2, 3, 5, 129, 257}
+
+
+PRODUCT = problem(
+    spec("a", "s0", "s1"), spec("b", "s1", "s2"), outputs=("s0", "s2"), s0=4096, s1=4096, s2=4096
+).model_copy(
+    update={
+        "graph": Graph(
+            nodes=(
+                OpNode(
+                    name="mm",
+                    op="aten.mm.default",
+                    args=(Ref(ref="a"), Ref(ref="b")),
+                    outs=(OutputSpec(dtype="f32", dims=("s0", "s2")),),
+                ),
+            ),
+            outputs=(Ref(ref="mm"),),
+        )
+    }
+)
 
 
 def test_proofs_are_small_in_elements_and_work() -> None:
-    product = problem(
-        spec("a", "s0", "s1"), spec("b", "s1", "s2"), outputs=("s0", "s2"), s0=4096, s1=4096, s2=4096
-    )
-    for case in (ROWS, product):
+    for case in (ROWS, PRODUCT):
         for sizes in chosen(case):
-            assert math.prod(sizes.values()) <= MOST_WORK
-            metas = case.metas(Case(label="", sizes=tuple(sizes.items())))
-            assert sum(meta.numel for meta in metas.values()) <= MOST_ELEMENTS
+            assert elements(case, sizes) <= MOST_ELEMENTS
+            assert multiplications(case, sizes) <= MOST_MULTIPLICATIONS
+
+
+def test_cost_of_a_product() -> None:
+    sizes = {"s0": 2, "s1": 3, "s2": 5}
+    assert multiplications(PRODUCT, sizes) == 2 * 3 * 5
+    assert elements(PRODUCT, sizes) == 2 * 3 + 3 * 5 + 2 * 5
+    assert (multiplications(ROWS, {"s0": 2, "s1": 3}), elements(ROWS, {"s0": 2, "s1": 3})) == (0, 12)
 
 
 def test_every_trailing_size_of_a_product_is_long_once() -> None:
-    product = problem(
-        spec("a", "s0", "s1"), spec("b", "s1", "s2"), outputs=("s0", "s2"), s0=4096, s1=4096, s2=4096
-    )
-    sizes = chosen(product)
+    sizes = chosen(PRODUCT)
     assert max(size["s1"] for size in sizes) >= 128 and max(size["s2"] for size in sizes) >= 128
+
+
+def test_every_leading_size_is_long_once() -> None:
+    images = problem(spec("x", "s0", "s1", "s2"), outputs=("s0", "s2"), s0=64, s1=64, s2=224)
+    sizes = chosen(images)
+    assert max(size["s0"] for size in sizes) >= 128 and max(size["s1"] for size in sizes) >= 128
 
 
 def test_refused_sizes_are_replaced_by_larger_ones() -> None:
@@ -77,6 +102,11 @@ def test_fixed_parameters_shrink_the_rest() -> None:
     wide = problem(spec("x", "s0", 4096), spec("w", 4096), outputs=("s0", 4096), s0=4096)
     rows = [size["s0"] for size in chosen(wide)]
     assert 1 in rows and 7 in rows and max(rows) <= 128
+
+
+def test_large_parameters_leave_few_proofs_and_huge_ones_none() -> None:
+    assert len(chosen(problem(spec("x", "s0"), spec("w", 4096, 2048), s0=64))) == 2
+    assert chosen(problem(spec("x", "s0"), spec("w", 65536, 4096), s0=64)) == []
 
 
 def test_without_symbols_the_declared_case_is_the_proof_when_small() -> None:

@@ -23,9 +23,10 @@ from workbench.numerics.dtypes import NAMES, TORCH
 from workbench.numerics.selftest import selftest
 from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
+from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
 from workbench.problem.looking import Seen, look, watched
-from workbench.problem.proofs import declared_case, label, proofs
+from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
@@ -68,6 +69,9 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
     problem = examine(problem, seen.form)
+    if fixed_elements(problem) > LARGE_FIXED:
+        note = "large parameters: only a few small batches are checked, and the problem did not test itself"
+        return problem.model_copy(update={"notes": (*problem.notes, note)})
     tell("testing whether wrong answers would be noticed")
     return _self_tested(problem, seen.form)
 

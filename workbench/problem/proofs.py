@@ -6,18 +6,24 @@ Pure arithmetic on size expressions; a callback says what the reference accepts.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, TensorSpec, size_of
+from workbench.problem.cost import elements, fixed_elements, multiplications
 
 MOST_PROOFS = 8
 MOST_ELEMENTS = 2**19
-"""Of all tensors of one proof together, unless parameters of a fixed size alone are more."""
-MOST_WORK = 2**21
-"""Product of all varying sizes: about the multiplications of a matrix product."""
+"""Of all tensors of one proof together, fixed parameters not counted."""
+MOST_MULTIPLICATIONS = 2**22
+"""Of matrix products, unless a single row already takes more."""
+LARGE_FIXED = 2**22
+"""With more fixed elements than this (parameters that no proof can make smaller), proofs are few."""
+LARGEST_FIXED = 2**27
+FEW_PROOFS = 2
+LARGEST_UNVARYING = 2**23
+"""Elements of a problem without any size that varies, which is its own only proof."""
 
 Accept = Callable[[Mapping[str, int]], bool]
 
@@ -27,11 +33,15 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
 
     ``accept`` says whether the reference takes the sizes. A pattern whose sizes are refused is tried
     again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
-    only proof, if it is small.
+    only proof, if it is small. Very large parameters leave few proofs, or none.
     """
     declared = problem.cases[0]
+    fixed = fixed_elements(problem)
+    if fixed > LARGEST_FIXED:
+        return ()
     if not problem.symbols:
-        return (_case(problem, declared.size_map),) if _elements(problem, {}) <= _most(problem) else ()
+        return (_case(problem, {}),) if elements(problem, {}) <= LARGEST_UNVARYING else ()
+    most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
         for sizes in _attempts(_shrunk(pattern, problem)):
@@ -39,7 +49,7 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
                 case = _case(problem, sizes)
                 found.setdefault(case.sizes, case)
                 break
-        if len(found) == MOST_PROOFS:
+        if len(found) == most:
             break
     return tuple(found.values())
 
@@ -110,50 +120,17 @@ def _case(problem: Problem, sizes: Mapping[str, int]) -> Case:
     return Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()), origin="proof")
 
 
-def _elements(problem: Problem, sizes: Mapping[str, int]) -> int:
-    dims = [*(spec.dims for spec in problem.tensors), *(spec.dims for spec in problem.outputs)]
-    return sum(math.prod(size_of(dim, sizes) for dim in shape) for shape in dims)
-
-
-def _most(problem: Problem) -> int:
-    """The bound, raised by what cannot be made smaller, up to 16 times."""
-    fixed = [s.dims for s in problem.tensors if not any(isinstance(dim, str) for dim in s.dims)]
-    return MOST_ELEMENTS + min(sum(math.prod(map(int, dims)) for dims in fixed), 15 * MOST_ELEMENTS)
-
-
 # ------------------------------------------------------------------------------------ patterns
 
-_OUTER = (1, 2, 3, 5, 7, 2, 33, 4)
+_OUTER = (1, 2, 3, 5, 129, 2, 257, 4)
 _INNER = (1, 7, 33, 127, 128, 1025, 1, 2048)
-"""Sizes of leading and trailing axes, pattern by pattern: shorter than a vector, odd, one below and at a
-warp multiple, one above a block's reach, a column, and a long row that vectors divide."""
+"""Sizes of leading and trailing axes, pattern by pattern: one element; shorter than a vector; odd; one
+below and at a multiple of a warp; above a block's reach; a column; a long row that vectors divide."""
+_FEW = 7
+"""With more leading sizes than this many only one of them is long."""
 _NEXT = (
-    1,
-    2,
-    3,
-    4,
-    6,
-    7,
-    8,
-    12,
-    16,
-    24,
-    31,
-    32,
-    33,
-    48,
-    64,
-    96,
-    127,
-    128,
-    192,
-    256,
-    384,
-    512,
-    768,
-    1024,
-    1025,
-)
+    1, 2, 3, 4, 6, 7, 8, 12, 16, 24, 31, 32, 33, 48, 64, 96, 127, 128, 192, 256, 384, 512, 768, 1024, 1025,
+)  # fmt: skip
 _LATER = (1280, 1536, 2047, 2048, 4096, 4097, 8192, 16384, 32768)
 _ATTEMPTS = 48
 
@@ -165,7 +142,9 @@ def _patterns(problem: Problem, declared: Mapping[str, int]) -> list[dict[str, i
     for turn, (few, many) in enumerate(zip(_OUTER, _INNER, strict=True)):
         # With several trailing sizes (a matrix product's) only one at a time is long.
         long = inner[turn % len(inner)] if inner else ""
-        sizes = dict.fromkeys(outer, few)
+        sizes = dict.fromkeys(outer, few if few <= _FEW else 2)
+        if few > _FEW and outer:
+            sizes[outer[-1 - turn // 2 % len(outer)]] = few
         sizes |= {s: many if s == long else min(many, 5 + index) for index, s in enumerate(inner)}
         patterns.append({s: sizes[s] for s in problem.symbols})
     patterns.insert(6, _like_declared(problem, declared, inner))
@@ -190,8 +169,10 @@ def _like_declared(problem: Problem, declared: Mapping[str, int], inner: Sequenc
 
 def _fits(problem: Problem, sizes: Mapping[str, int], share: int = 1) -> bool:
     """Whether sizes stay below one ``share``-th of the limits."""
-    few = _elements(problem, sizes) * share <= _most(problem)
-    return few and math.prod(sizes.values()) * share <= MOST_WORK
+    least = multiplications(problem, dict.fromkeys(sizes, 1))
+    most = max(MOST_MULTIPLICATIONS // share, 4 * least)
+    few = (elements(problem, sizes) - fixed_elements(problem)) * share <= MOST_ELEMENTS
+    return few and multiplications(problem, sizes) <= most
 
 
 def _shrunk(pattern: Mapping[str, int], problem: Problem) -> dict[str, int]:

@@ -1,0 +1,58 @@
+"""What running a problem at one case costs: elements touched and multiplications.
+
+Pure arithmetic on the op graph and size expressions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from workbench.model import Dim, OpNode, Problem, Ref, size_of
+
+_PRODUCTS = {"mm": 1, "bmm": 1, "addmm": 2, "baddbmm": 2, "mv": 0, "convolution": 1}
+"""Position of the operand whose sizes tell how many multiplications make one result."""
+_LIBRARY_SHARE = 4
+"""A convolution is left to a library, which is faster than an emulated loop by more than this."""
+
+
+def elements(problem: Problem, sizes: Mapping[str, int]) -> int:
+    """Of all tensor arguments and outputs together, or of the largest intermediate result."""
+    outside = [*(spec.dims for spec in problem.tensors), *(out.dims for out in problem.outputs)]
+    inside = [out.dims for node in problem.graph.nodes for out in node.outs]
+    return max(sum(_count(dims, sizes) for dims in outside), *(_count(d, sizes) for d in inside), 0)
+
+
+def fixed_elements(problem: Problem) -> int:
+    """Of the arguments whose size cannot vary."""
+    fixed = [spec.dims for spec in problem.tensors if not any(isinstance(dim, str) for dim in spec.dims)]
+    return sum(_count(dims, {}) for dims in fixed)
+
+
+def multiplications(problem: Problem, sizes: Mapping[str, int]) -> int:
+    """Of matrix products and convolutions; everything else costs its elements."""
+    dims: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
+    total = 0
+    for node in problem.graph.nodes:
+        total += _of_node(node, dims, sizes)
+        dims[node.name] = node.outs[0].dims
+    return total
+
+
+def _of_node(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[str, int]) -> int:
+    kind = node.op.split(".")[1]
+    if kind not in _PRODUCTS or len(node.args) <= _PRODUCTS[kind]:
+        return 0
+    operand = node.args[_PRODUCTS[kind]]
+    if not isinstance(operand, Ref):
+        return 0
+    shape = dims.get(operand.ref, ())
+    results = _count(node.outs[0].dims, sizes)
+    if kind == "convolution":
+        return results * _count(shape[1:], sizes) // _LIBRARY_SHARE
+    inner = shape[-1] if kind == "mv" else shape[-2]
+    return results * size_of(inner, sizes)
+
+
+def _count(dims: tuple[Dim, ...], sizes: Mapping[str, int]) -> int:
+    return math.prod(size_of(dim, sizes) for dim in dims)

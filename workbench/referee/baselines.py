@@ -60,20 +60,23 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
         return library_us(target, unique, op.flops)
     if name in ROW_OPS and op.row:
         return _rows_us(target, op, name)
-    return launch_time(target, _wide(op.elements), Traffic(unique, unique, 16.0)).us
+    traffic = Traffic(unique, unique, 16.0, stored=float(op.written_bytes))
+    return launch_time(target, _wide(op.elements), traffic).us
 
 
 def _rows_us(target: Target, op: EagerOp, name: str) -> float:
     """A normalising operation: short rows stay in a warp's registers, softmax's next in shared memory."""
     unique = float(op.read_bytes + op.written_bytes)
+    stored = float(op.written_bytes)
     threads, reads = ROW_OPS[name]
     rows = max(op.elements // op.row, 1)
     if op.row <= PERSISTENT:
         shape = Shape(blocks=-(-rows // 4), threads=128)
-        return launch_time(target, shape, Traffic(unique, unique, 16.0)).us
+        return launch_time(target, shape, Traffic(unique, unique, 16.0, stored=stored)).us
     kept = "softmax" in name and op.read_bytes / rows <= SHARED_ROW_BYTES
     again = 0.0 if kept else (reads - 1) * float(op.read_bytes)
-    return launch_time(target, Shape(rows, threads), Traffic(unique, unique + again, 16.0, 4.0)).us
+    traffic = Traffic(unique, unique + again, 16.0, 4.0, stored=stored)
+    return launch_time(target, Shape(rows, threads), traffic).us
 
 
 def _wide(elements: int) -> Shape:
@@ -137,10 +140,13 @@ def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], retu
     reductions = [one for one in group if one.name in REDUCTIONS]
     unique = float(sum(read.values()) + written)
     if not reductions:
-        return launch_time(target, _wide(elements), Traffic(unique, unique, 16.0)).us + target.launch_us
+        traffic = Traffic(unique, unique, 16.0, stored=float(written))
+        return launch_time(target, _wide(elements), traffic).us + target.launch_us
     rows = max(max(math.prod(one.output) for one in reductions), 1)
     stores = any(math.prod(one.output) == elements for one in group if one.name not in FREE)
-    reduced = _Reduced(elements, rows, _depth(group), stores, unique, float(max(read.values(), default=0)))
+    reduced = _Reduced(
+        elements, rows, _depth(group), stores, unique, float(max(read.values(), default=0)), float(written)
+    )
     return _reduced_us(target, reduced)
 
 
@@ -157,6 +163,7 @@ class _Reduced:
     unique: float
     largest: float
     """Bytes of the largest tensor read."""
+    written: float
 
 
 def _reduced_us(target: Target, group: _Reduced) -> float:
@@ -175,7 +182,7 @@ def _reduced_us(target: Target, group: _Reduced) -> float:
     again = (passes - 1) * group.largest
     # Between launches nothing is kept on the multiprocessors, and L2 keeps what fits.
     lost = again if launches > 1 and group.largest > target.l2_bytes else 0.0
-    traffic = Traffic(group.unique + lost, group.unique + again, 16.0, 2.0)
+    traffic = Traffic(group.unique + lost, group.unique + again, 16.0, 2.0, stored=group.written)
     return launch_time(target, shape, traffic).us + launches * target.launch_us
 
 

@@ -51,6 +51,8 @@ class Traffic:
     barriers: float = 0.0
     """Per block."""
     flops: float = 0.0
+    stored: float = 0.0
+    """Bytes of ``unique`` that are written: nobody waits for them."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,16 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     dram, l2 = _levels(target, shape, traffic, live)
     latency_s = target.dram_latency_ns * 1e-9
     waves = -(-most // resident)
-    phases = 1.0 + max(traffic.requested / max(traffic.unique, 1.0), 1.0)
+    loaded = max(traffic.unique - traffic.stored, 1.0)
+    passes = max(int((traffic.requested - traffic.stored) / loaded + 0.25), 1)
     parts: dict[Bound, float] = {
         "memory": _joined(dram / target.dram_bytes_per_s, l2 / (L2_OVER_DRAM * target.dram_bytes_per_s)),
-        "latency": _joined(
-            l2 / max(shape.blocks, 1) * most / _rate(shape, traffic, live, latency_s),
-            waves * (phases * latency_s + traffic.barriers * BARRIER_NS * 1e-9),
+        "latency": max(
+            max(l2 - traffic.stored, 0.0)
+            / max(shape.blocks, 1)
+            * most
+            / _rate(shape, traffic, live, latency_s),
+            waves * (passes * latency_s + traffic.barriers * BARRIER_NS * 1e-9),
         ),
         "compute": traffic.flops / target.fp32_flops_per_s * _idle(shape, target),
     }

@@ -15,7 +15,7 @@ from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
 
 YOURS = "yours"
-TYPICAL_ELEMENTS = 2**17
+TYPICAL_ELEMENTS = 2**16
 """The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, Target
 from workbench.plan.facts import facts
@@ -128,7 +128,7 @@ def _launch_part(
     operations: float,
 ) -> _Part:
     traffic, counted = traffic_of(plan, launch, seen)
-    traffic = Traffic(traffic.unique, traffic.requested, traffic.width, traffic.barriers, operations)
+    traffic = replace(traffic, flops=operations)
     registers = resources.registers if resources else 32
     static = resources.shared_bytes if resources else 0
     shape = Shape(

@@ -106,7 +106,7 @@ def pointwise(
         if operand.is_exact or any(operand is earlier for earlier in operands[:position]):
             continue
         part, common = _passed_on(operand, value, partial(run, operand))
-        independent, shared = (independent**2 + part**2).sqrt(), shared + common
+        independent, shared = torch.hypot(independent, part), shared + common
     own = _own_rounding(name, value, operands, dtype)
     return rounded(value, own, (independent, shared), dtype)
 
@@ -114,17 +114,20 @@ def pointwise(
 def _passed_on(operand: Tracked, value: Tensor, run: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """Error of the result from one operand's error, split as the operand's own is split."""
     error = operand.error
-    sides = [deviation(value, run(_moved(operand.value, error, sign))) for sign in (1.0, -1.0)]
-    lost = sides[0].isnan() & sides[1].isnan()
-    total = torch.maximum(sides[0].nan_to_num(0.0, torch.inf), sides[1].nan_to_num(0.0, torch.inf))
-    total = torch.where(lost, torch.full_like(total, torch.inf), total)
-    positive = error > 0
-    share = torch.where(positive & torch.isfinite(error), operand.independent / error.clamp_min(1e-300), 0.0)
-    if operand.value.numel() < value.numel():
-        share = torch.zeros_like(share)  # one element feeds many: its error is shared from here on
+    up, down = (deviation(value, run(_moved(operand.value, error, sign))) for sign in (1.0, -1.0))
+    total = torch.maximum(up, down)
+    if bool(total.isnan().any()):  # one side may leave the domain (a square root near 0), not both
+        lost = up.isnan() & down.isnan()
+        total = torch.maximum(up.nan_to_num(0.0, torch.inf), down.nan_to_num(0.0, torch.inf))
+        total = torch.where(lost, torch.inf, total)
+    if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
+        return torch.zeros_like(total), total
+    if not bool(operand.shared.any()):
+        return total, torch.zeros_like(total)
+    share = torch.where(torch.isfinite(error), operand.independent / error.clamp_min(1e-300), 0.0)
     share = share.expand(value.shape)
-    independent = torch.where(share > 0, total * share, torch.zeros_like(total))
-    return independent, torch.where(share < 1, total * (1 - share), torch.zeros_like(total))
+    independent = torch.where(share > 0, total * share, 0.0)
+    return independent, torch.where(share < 1, total * (1 - share), 0.0)
 
 
 def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
@@ -132,7 +135,7 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
         return torch.where(error > 0, ~value, value)
     if not value.dtype.is_floating_point:
         return (value.to(torch.float64) + sign * error).round().to(value.dtype)
-    return torch.where(error > 0, value + sign * error, value)
+    return value + sign * error
 
 
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType) -> Tensor:

@@ -81,13 +81,17 @@ def rounded(value: Tensor, own: Tensor, tracked: tuple[Tensor, Tensor], dtype: D
     independent, shared = tracked
     if not is_float(dtype):
         return Tracked(value, independent, shared, dtype)
-    own = torch.where(torch.isfinite(value), own, torch.zeros_like(own))
+    finite = torch.isfinite(value)
+    magnitude = value.abs()
+    if not bool(finite.all()):
+        own, magnitude = torch.where(finite, own, 0.0), torch.where(finite, magnitude, 0.0)
     narrow = UNIT[dtype] if UNIT[dtype] > accumulate_unit(dtype) else 0.0
     if narrow:
-        own = own + narrow * value.abs().nan_to_num(0.0, 0.0, 0.0) + TINY[dtype]
-    overflow = torch.isfinite(value) & ((value.abs() + independent + shared) > LARGEST[dtype])
-    shared = torch.where(overflow, torch.full_like(shared, torch.inf), shared)
-    return Tracked(value, (independent**2 + own**2).sqrt(), shared, dtype)
+        own = own + narrow * magnitude + TINY[dtype]
+    overflow = (magnitude + independent + shared) > LARGEST[dtype]
+    if bool(overflow.any()):
+        shared = torch.where(overflow & finite, torch.inf, shared)
+    return Tracked(value, torch.hypot(independent, own), shared, dtype)
 
 
 def stays_integer(value: Tensor, magnitude: Tensor, dtype: DType) -> bool:
@@ -109,6 +113,8 @@ def deviation(value: Tensor, moved: Tensor) -> Tensor:
     if value.dtype == torch.bool:
         return (value != moved).to(torch.float64)
     difference = (moved.to(torch.float64) - value.to(torch.float64)).abs()
+    if bool(torch.isfinite(difference).all()):
+        return difference
     same = (value == moved) | (value.isnan() & moved.isnan())
-    difference = torch.where(same, torch.zeros_like(difference), difference)
-    return torch.where(~torch.isfinite(value) & ~same, torch.full_like(difference, torch.inf), difference)
+    difference = torch.where(same, 0.0, difference)
+    return torch.where(~torch.isfinite(value) & ~same, torch.inf, difference)

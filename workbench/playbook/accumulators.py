@@ -5,6 +5,7 @@ Owns the statements of each kind of accumulator.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.model import DType
@@ -81,6 +82,25 @@ class AccumulatorText:
                 return "{-FLT_MAX, 0.0f}"
             case _:
                 return "{0.0f, 0.0f, 0.0f}"
+
+    @property
+    def members(self) -> tuple[tuple[str, DType], ...]:
+        """Numbers the partial result consists of: member of the struct (empty for a plain number), type."""
+        match self.accumulator.kind:
+            case "softmax":
+                return ("top", "f32"), ("sum", "f32")
+            case "welford":
+                return ("count", "f32"), ("mean", "f32"), ("squares", "f32")
+            case "argmax" | "argmin":
+                return ("value", self.dtype), ("column", "i32")
+            case _:
+                return (("", self.dtype),)
+
+    def enter_partial(self, members: Sequence[str]) -> str:
+        """Statement that joins another partial result, given as text of its members."""
+        if self.members[0][0]:
+            return f"{self.name} = {self.op}::join({self.name}, {{{', '.join(members)}}});"
+        return self.enter(Text(members[0]), "")
 
     def enter(self, value: Text, column: str) -> str:
         """Statement that adds one column's value."""

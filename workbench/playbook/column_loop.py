@@ -104,6 +104,7 @@ class ColumnLoop:
     def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, Text]) -> None:
         self.kernel = kernel
         self.frame = kernel.frame
+        self.names = kernel.frame.names.inner()
         self.number = number
         self.vector = kernel.frame.vector
         self._packs: dict[int, str] = {}
@@ -115,7 +116,7 @@ class ColumnLoop:
             if number > wait.first
         }
         self._scope = Scope(
-            self._leaf, self.frame.names, self.frame.macros, kernel.site.schedule.fast_math, row_values
+            self._leaf, self.names, self.frame.macros, kernel.site.schedule.fast_math, row_values
         )
         for serial, name in self._slots.items():
             self._scope.bound[serial] = Text(kernel.waits.slot(name))
@@ -155,6 +156,9 @@ class ColumnLoop:
         step = " * ".join(
             part for part in (team.lanes, "WIDTH" if self.vector else "") if part not in ("", "1")
         )
+        if self.kernel.begin:
+            start = self.kernel.begin if start == "0" else f"{self.kernel.begin} + {start}"
+            columns = self.kernel.end
         advance = f"col += {step}" if step else "++col"
         items = self.kernel.site.schedule.items
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
@@ -178,7 +182,7 @@ class ColumnLoop:
             row_part, column_part = self.kernel.split(load.view)
             if not is_unit(column_part):
                 continue
-            pack = self.frame.names.new(f"{load.buffer}_pack")
+            pack = self.names.new(f"{load.buffer}_pack")
             address = self._address(load.buffer, row_part, column_part)
             function = "load_once" if self._is_last_use(load) else "load"
             self.frame.helpers.add(function)
@@ -262,7 +266,7 @@ class ColumnLoop:
         value = self.frame.stored(store.buffer, self._scope.text(store.value).code)
         stream = self.kernel.site.schedule.stream
         if self.vector and is_unit(column_part):
-            pack = self.frame.names.new(f"{store.buffer}_pack")
+            pack = self.names.new(f"{store.buffer}_pack")
             self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, WIDTH> {pack};")
             self._scope.lines.append(f"{pack}.at[k] = {value};")
             function = "store_once" if stream else "store"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program
-from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
-from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, traits_of
@@ -129,15 +129,24 @@ class _Model:
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
-        passes = passes_of(space, kernel, self.schedule.single_pass)
-        keeps = self.schedule.cache != "reread"
+        rows, columns = self.at(space.rows), self.at(space.columns)
+        pieces = pieces_of(self.schedule, self.target, rows, columns)
+        if pieces == 1:
+            return self._row_as(kernel, stored, self.schedule, 1)
+        split = replace(self.schedule, cache="reread", team=split_team(self.schedule), persistent=False)
+        return self._row_as(kernel, stored, split, pieces)
+
+    def _row_as(self, kernel: Kernel, stored: float, schedule: Schedule, pieces: int) -> Estimate:
+        space = RowSpace(self.program.pool, kernel)
+        passes = passes_of(space, kernel, schedule.single_pass)
+        keeps = schedule.cache != "reread"
         waits = {wait.load.serial for wait in waiting_loads(space, passes)} if keeps else set[int]()
         rows, columns = self.at(space.rows), self.at(space.columns)
-        first, again, elements = stored, 0.0, float(rows * columns)
+        first, again = stored, 0.0
         seen: set[int] = set()
         for step in passes:
             for load in space.column_loads(step.roots):
-                size = self._read(load) * self._row_apart(space, load)
+                size = self._read(load) * self._row_apart(space, load, schedule.team)
                 if load.serial not in seen:
                     first += size
                 elif load.serial not in waits:
@@ -145,34 +154,33 @@ class _Model:
                 seen.add(load.serial)
         others = _loads(store.value for store in kernel.stores)
         first += sum(self._read(load) for load in others if load.serial not in seen)
-        lanes = {"thread": 1, "warp": 32, "block": self.schedule.threads}[self.schedule.team]
-        chunks = self._chunks(rows, columns)
+        lanes = {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
         width = self._width(space.columns)
-        busy = rows * chunks * min(lanes, math.ceil(columns / chunks / width))
-        deep = min(4, max(1, columns / chunks / lanes / width)) if waits else self.schedule.items
-        result = self._timed(first, again, busy, width * 4 * deep, self._issue(elements * len(passes), width))
-        return self._with_latency(result, rows * chunks, lanes, passes, columns / chunks / width)
+        vectors = columns / pieces / width
+        busy = rows * pieces * min(lanes, math.ceil(vectors))
+        deep = min(4, max(1, vectors / lanes)) if waits else schedule.items
+        issue = self._issue(float(rows * columns * len(passes)), width)
+        timed = self._timed(first, again, busy, width * 4 * deep, issue)
+        walks = 1 if keeps else len(passes)
+        floor, barriers = self._latency(schedule, rows * pieces, lanes, vectors, walks)
+        launches = 1 if pieces == 1 else sum(bool(step.accumulators) for step in passes) + 1
+        us = max(timed.us, floor + self.target.launch_us) + barriers * len(passes) * 0.25
+        us += (launches - 1) * self.target.launch_us
+        return Estimate(us, timed.dram_bytes, launches, 0.0, timed.flight_share)
 
-    def _with_latency(
-        self, part: Estimate, teams: float, lanes: int, passes: list[Pass], vectors: float
-    ) -> Estimate:
-        """A team that walks its row trip by trip takes at least that many round trips to memory."""
-        resident = self.target.sm_count * self.target.threads_per_sm / max(lanes, 32)
-        if self.schedule.team == "thread":
-            resident = self.target.sm_count * self.target.threads_per_sm
-        waves = math.ceil(teams / resident)
-        deep = max(self.schedule.items, 4 if self.schedule.cache == "registers" else 1)
+    def _latency(
+        self, schedule: Schedule, teams: int, lanes: int, vectors: float, walks: int
+    ) -> tuple[float, float]:
+        """A team that walks its row trip by trip takes at least that many round trips; barriers."""
+        threads = self.target.sm_count * self.target.threads_per_sm
+        waves = math.ceil(teams / (threads / lanes))
+        deep = max(schedule.items, 4 if schedule.cache == "registers" else 1)
         trips = max(1.0, vectors / lanes / deep)
-        walks = 1 if self.schedule.cache != "reread" else len(passes)
         barriers = 0.0
-        if self.schedule.team == "block":
-            rounds = math.log2(self.schedule.threads) + 2 if self.schedule.tree else 2
-            barriers = rounds * _BARRIER_US * len(passes)
-        floor = waves * (trips * walks * _PHASE_US + barriers) * 0.5
-        launches = len(passes) if self.schedule.split else 1
-        extra = (launches - 1) * self.target.launch_us
-        us = max(part.us, floor + self.target.launch_us) + extra + barriers * waves * 0.25
-        return Estimate(us, part.dram_bytes, launches, 0.0, part.flight_share)
+        if schedule.team == "block":
+            rounds = math.log2(schedule.threads) + 2 if schedule.tree else 2
+            barriers = rounds * _BARRIER_US * waves
+        return 0.5 * waves * trips * walks * _PHASE_US, barriers
 
     def _timed(self, first: float, again: float, threads: float, flight: float, issue_us: float) -> Estimate:
         target = self.target
@@ -200,11 +208,6 @@ class _Model:
         width = self.schedule.width
         return width if self.at(columns) % width == 0 else 1
 
-    def _chunks(self, rows: int, columns: int) -> int:
-        if not self.schedule.split:
-            return 1
-        return max(1, min(columns // 4096, 2 * self.target.sm_count // max(rows, 1)))
-
     def _read(self, load: Load) -> float:
         touched = 1
         for axis in load.view.axes:
@@ -215,10 +218,10 @@ class _Model:
         last = view.axes[-1].stride if view.axes else ONE
         return 1.0 if last.is_one or last.is_zero else _APART
 
-    def _row_apart(self, space: RowSpace, load: Load) -> float:
+    def _row_apart(self, space: RowSpace, load: Load, team: Team) -> float:
         """Neighbouring threads should read neighbouring elements, whichever axis they run along."""
         row, column = split(load.view, space.rows, space.columns)
-        along = row if self.schedule.team == "thread" else column
+        along = row if team == "thread" else column
         if not along.axes or along.axes[-1].stride.is_one or along.axes[-1].stride.is_zero:
             return 1.0
         return _APART

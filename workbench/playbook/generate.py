@@ -8,13 +8,14 @@ from __future__ import annotations
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.flat_kernel import flat_kernel
-from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.kernel_text import KernelText, Site, SplitText
 from workbench.playbook.names import Macros, Names
-from workbench.playbook.plan_text import PlanText
+from workbench.playbook.plan_text import PlanText, Step
 from workbench.playbook.program import Kernel as KernelStep
 from workbench.playbook.program import LibraryCall, Program
 from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.split_kernel import split_kernel
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, rewritten, traits_of
 
@@ -44,36 +45,50 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     plan = PlanText(problem)
     site = Site(program, schedule, plan.locals, Macros(program.sizes, plan.locals))
     steps = _steps(problem, site)
-    kernels = [step for step in steps if isinstance(step, KernelText)]
+    kernels = [kernel for step in steps for kernel in kernels_of(step)]
     parts = [plan.text(program, steps, site.macros.used)]
     if kernels:
-        parts += _headers(program, kernels)
+        parts += _headers(kernels)
         parts.append(f"constexpr int THREADS = {schedule.threads};")
         parts += helper_texts(helper for kernel in kernels for helper in kernel.helpers)
         parts += [kernel.code for kernel in kernels]
     return "\n\n".join(parts) + "\n"
 
 
-def _steps(problem: Problem, site: Site) -> list[KernelText | LibraryCall]:
+def kernels_of(step: Step) -> tuple[KernelText, ...]:
+    """All functions of a step."""
+    match step:
+        case KernelText():
+            return (step,)
+        case SplitText(kernels=kernels, plain=plain):
+            return kernels if plain is None else (plain, *kernels)
+        case LibraryCall():
+            return ()
+
+
+def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
-    steps: list[KernelText | LibraryCall] = []
+    steps: list[Step] = []
     alone = sum(isinstance(step, KernelStep) for step in site.program.steps) == 1
     for step in site.program.steps:
         if isinstance(step, LibraryCall):
             steps.append(step)
             continue
         made = step.stores[0].buffer
-        stem = problem.name if alone or made.startswith("out") else f"{problem.name}_{made}"
-        write = flat_kernel if step.stores[0].level == "flat" else row_kernel
-        steps.append(write(site, step, names.new(stem)))
+        name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
+        if step.stores[0].level == "flat":
+            steps.append(flat_kernel(site, step, name))
+        elif site.schedule.split and site.schedule.fuse:
+            steps.append(split_kernel(site, step, name, names))
+        else:
+            steps.append(row_kernel(site, step, name))
     return steps
 
 
-def _headers(program: Program, kernels: list[KernelText]) -> list[str]:
-    used = {program.buffers[name].dtype for kernel in kernels for name in kernel.buffers}
+def _headers(kernels: list[KernelText]) -> list[str]:
     lines = []
-    if "f16" in used or any("__half" in kernel.code for kernel in kernels):
+    if any("half" in kernel.code for kernel in kernels):
         lines.append("#include <cuda_fp16.h>")
-    if "bf16" in used or any("__nv_bfloat16" in kernel.code for kernel in kernels):
+    if any("bfloat16" in kernel.code for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
     return ["\n".join(lines)] if lines else []

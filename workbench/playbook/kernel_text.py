@@ -25,7 +25,8 @@ class WidthRule:
 
     width: int
     divisors: tuple[Size, ...]
-    buffers: tuple[str, ...]
+    buffers: tuple[tuple[str, int], ...]
+    """Arguments that are read or written through vectors, and the bytes of one."""
 
     @property
     def is_possible(self) -> bool:
@@ -59,6 +60,26 @@ class KernelText:
     threads: int
     width: WidthRule | None = None
     limits: Limits = Limits()
+    scalars: tuple[str, ...] = ()
+    """Integer arguments after the buffers: names in kernel and plan."""
+
+
+@dataclass(frozen=True)
+class SplitText:
+    """Kernels that share a row among several blocks, and the one to use where rows are many."""
+
+    kernels: tuple[KernelText, ...]
+    partials: tuple[tuple[str, str], ...]
+    """Buffers of partial results, one row a piece: name and type."""
+    plain: KernelText | None
+    """None when rows are always few."""
+    teams: str
+    """Blocks along the rows, in the plan language."""
+    rows: Size
+    columns: Size
+    least: int
+    """Columns that are worth a piece of their own."""
+    threads: int
 
 
 @dataclass(frozen=True)
@@ -70,9 +91,11 @@ class Site:
     locals: Mapping[str, str]
     """Name of every size symbol in the plan."""
     macros: Macros
+    partials: dict[str, Buffer] = field(default_factory=dict)
+    """Buffers of partial results, which only the schedule knows of."""
 
     def buffer(self, name: str) -> Buffer:
-        return self.program.buffers[name]
+        return self.partials.get(name) or self.program.buffers[name]
 
     def size(self, size: Size) -> str:
         """A size in the plan language."""
@@ -89,6 +112,7 @@ class Frame:
     site: Site
     names: Names
     written: tuple[str, ...]
+    scalars: tuple[str, ...] = ()
     parameters: dict[str, str] = field(default_factory=dict)
     helpers: set[str] = field(default_factory=set)
     vector: bool = False
@@ -148,6 +172,7 @@ class Frame:
         for buffer, parameter in self.parameters.items():
             const = "" if buffer in self.written else "const "
             parts.append(f"{const}{self.element_type(buffer)}* __restrict__ {parameter}")
+        parts += [f"int {name}" for name in self.scalars]
         lines = ["template <int WIDTH>"] if self.vector else []
         head = f"__global__ __launch_bounds__(THREADS) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
@@ -155,12 +180,15 @@ class Frame:
         rows = _filled(parts, 100)
         return [*lines, head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]}) {{"]
 
+    def _rule(self) -> WidthRule:
+        width = self.site.schedule.width
+        vectors = [self.site.buffer(name) for name in sorted(self.vectors)]
+        aligned = [(b.name, width * DTYPE_BYTES[b.dtype]) for b in vectors if b.role == "argument"]
+        return WidthRule(width, _strongest(self.divisors), tuple(aligned))
+
     def finish(self, name: str, body: list[str], grid: str, limits: Limits = _NONE) -> KernelText:
         """The whole function."""
         code = "\n".join([*self.signature(name), *indented(body), "}"])
-        rule = None
-        if self.vector:
-            rule = WidthRule(self.site.schedule.width, _strongest(self.divisors), tuple(sorted(self.vectors)))
         return KernelText(
             name=name,
             code=code,
@@ -168,8 +196,9 @@ class Frame:
             helpers=frozenset(self.helpers),
             grid=grid,
             threads=self.site.schedule.threads,
-            width=rule,
+            width=self._rule() if self.vector else None,
             limits=limits,
+            scalars=self.scalars,
         )
 
 
@@ -201,10 +230,6 @@ def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Tex
         else:
             terms.append(f"{code.within(SUM + 1)} * {frame.macros.text(stride)}")
     return Text(" + ".join(terms) or "0", SUM)
-
-
-def bytes_of(buffer: Buffer) -> int:
-    return DTYPE_BYTES[buffer.dtype]
 
 
 def _strongest(sizes: set[Size]) -> tuple[Size, ...]:

@@ -29,6 +29,10 @@ class Names:
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = {*taken, *_CPP}
 
+    def inner(self) -> Names:
+        """Names of a block inside this scope."""
+        return Names(self._taken)
+
     def new(self, stem: str) -> str:
         """``stem``, or the stem with a number when it is taken."""
         stem = re.sub(r"\W", "_", stem).strip("_") or "value"

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from workbench.model import DTYPE_BYTES, Problem, Sym
+from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.kernel_text import KernelText, WidthRule
+from workbench.playbook.kernel_text import KernelText, SplitText, WidthRule
 from workbench.playbook.names import Names, axis_names
-from workbench.playbook.program import Buffer, LibraryArgument, LibraryCall, Output, Program
+from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.sizes import Size, Sizes
+
+Step = KernelText | SplitText | LibraryCall
 
 _LONGEST = 104
 _WORDS = {
@@ -97,46 +99,82 @@ class PlanText:
 
     # -------------------------------------------------------------------------------- steps
 
-    def text(
-        self, program: Program, steps: Sequence[KernelText | LibraryCall], macros: Mapping[str, Size]
-    ) -> str:
+    def text(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> str:
         """The whole comment. Every launch gets all ``macros``, so that one compilation serves them all."""
         lines = [*self._shapes, *self._constants(steps, macros)]
         for step in steps:
-            if isinstance(step, LibraryCall):
-                lines += self._library(program, step)
-            else:
-                lines += self._launch(program, step)
+            match step:
+                case LibraryCall():
+                    lines += self._library(program, step)
+                case SplitText():
+                    lines += self._split(program, step)
+                case KernelText():
+                    lines += self._prepared(program, step)
+                    lines += self._launch(step)
         lines.append(f"return {', '.join(self._output(output) for output in program.outputs)}")
         parameters = ", ".join(spec.name for spec in self.problem.tensors)
         body = "\n".join(f"    {line}" for line in lines)
         return f"/* plan\ndef plan({parameters}):\n{body}\n*/"
 
-    def _constants(self, steps: Sequence[KernelText | LibraryCall], macros: Mapping[str, Size]) -> list[str]:
+    def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         consts = ", ".join(f'"{name}": {self.size(size)}' for name, size in sorted(macros.items()))
         self._consts = f"{{{consts}}}" if consts else ""
-        if sum(isinstance(step, KernelText) for step in steps) < 2 or not consts:
+        launches = sum(2 if isinstance(step, SplitText) else isinstance(step, KernelText) for step in steps)
+        if launches < 2 or not consts:
             return []
         name = self._names.new("sizes")
         line, self._consts = f"{name} = {self._consts}", name
         return [line]
 
-    def _launch(self, program: Program, kernel: KernelText) -> list[str]:
-        lines = [self._allocation(program, name) for name in kernel.buffers if name not in self._buffers]
-        width = ""
+    def _prepared(self, program: Program, kernel: KernelText) -> list[str]:
+        """Allocations and the vector width that a launch refers to."""
+        names = [name for name in kernel.buffers if name not in self._buffers and name in program.buffers]
+        lines = [self._allocation(program, name) for name in names]
         if kernel.width is not None:
-            width = self._width(program, kernel.width, lines)
+            self._width(kernel.width, lines)
+        return lines
+
+    def _launch(self, kernel: KernelText) -> list[str]:
+        lines = []
         if kernel.limits.fits:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
+        width = "" if kernel.width is None else self._widths[self._width_text(kernel.width)]
         grid = kernel.grid.replace(" * {width}", f" * {width}" if width else "")
         parts = [f'f"{kernel.name}<{{{width}}}>"' if width else f'"{kernel.name}"']
         parts += [f"grid={grid}", f"block={kernel.threads}"]
-        parts.append(f"args=[{', '.join(self._buffers[name] for name in kernel.buffers)}]")
+        arguments = [*(self._buffers[name] for name in kernel.buffers), *kernel.scalars]
+        parts.append(f"args=[{', '.join(arguments)}]")
         if self._consts:
             parts.append(f"const={self._consts}")
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
         return lines + _call("launch", parts)
+
+    def _split(self, program: Program, split: SplitText) -> list[str]:
+        """Few rows: as many pieces as fill the GPU; many rows: the plain kernel."""
+        kernels = [*split.kernels, *([split.plain] if split.plain else [])]
+        lines = [line for kernel in kernels for line in self._prepared(program, kernel)]
+        columns = self.size(split.columns)
+        fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
+        share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
+        lines.append(f"pieces = max(1, min({share}, cdiv({columns}, {split.least})))")
+        body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
+        shape = "(pieces,)" if split.rows.is_one else f"(pieces, {self.size(split.rows)})"
+        for name, dtype in split.partials:
+            self._buffers[name] = self._names.new(name)
+            body.append(f"{self._buffers[name]} = empty({shape}, {dtype})")
+        for kernel in split.kernels:
+            body += self._launch(kernel)
+        if split.plain is None:
+            return lines + body
+        otherwise = self._launch(split.plain)
+        return [
+            *lines,
+            "if pieces > 1:",
+            *(f"    {line}" for line in body),
+            "else:",
+            *(f"    {line}" for line in otherwise),
+        ]
 
     def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]
@@ -147,18 +185,17 @@ class PlanText:
                 return f"{local} = empty_like({spec.name})"
         return f"{local} = empty({self.shape(buffer.shape)}, {buffer.dtype})"
 
-    def _width(self, program: Program, rule: WidthRule, lines: list[str]) -> str:
-        sizes = [size for size in rule.divisors if not _even(size, rule.width)]
-        checks = [f"{_atom(self.size(size))} % {rule.width} == 0" for size in sizes]
-        for name in rule.buffers:
-            buffer = program.buffers[name]
-            if buffer.role == "argument":
-                checks.append(f"{name}.alignment >= {_bytes(buffer, rule.width)}")
-        text = f"{rule.width} if {' and '.join(checks)} else 1" if checks else str(rule.width)
+    def _width(self, rule: WidthRule, lines: list[str]) -> None:
+        text = self._width_text(rule)
         if text not in self._widths:
             self._widths[text] = self._names.new("width")
             lines.append(f"{self._widths[text]} = {text}")
-        return self._widths[text]
+
+    def _width_text(self, rule: WidthRule) -> str:
+        sizes = [size for size in rule.divisors if size.number is None]
+        checks = [f"{_atom(self.size(size))} % {rule.width} == 0" for size in sizes]
+        checks += [f"{name}.alignment >= {count}" for name, count in rule.buffers]
+        return f"{rule.width} if {' and '.join(checks)} else 1" if checks else str(rule.width)
 
     def _library(self, program: Program, call: LibraryCall) -> list[str]:
         args = [self._argument(arg) for arg in call.args]
@@ -210,16 +247,8 @@ def _axes(count: int) -> str:
     return "1 axis" if count == 1 else f"{count} axes"
 
 
-def _even(size: Size, width: int) -> bool:
-    return size.number is not None and size.number % width == 0
-
-
 def _atom(text: str) -> str:
     return f"({text})" if " " in text else text
-
-
-def _bytes(buffer: Buffer, width: int) -> int:
-    return width * DTYPE_BYTES[buffer.dtype]
 
 
 def _call(name: str, parts: Sequence[str], prefix: str = "") -> list[str]:

@@ -32,6 +32,10 @@ from workbench.playbook.views import View, split
 class RowKernel:
     """One kernel being written; ``text`` gives the result."""
 
+    begin = ""
+    """First column of the team's piece; empty when a team has the whole row."""
+    end = ""
+
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
         self.site = site
         self.name = name
@@ -43,6 +47,7 @@ class RowKernel:
         self._pointers: dict[tuple[str, View], str] = {}
         self._pointer_lines: list[str] = []
         self._results: dict[int, Text] = {}
+        self._made: list[AccumulatorText] = []
         self.rows = Scope(self._row_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math)
         cache = site.schedule.cache
         waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
@@ -71,8 +76,8 @@ class RowKernel:
             head = f"for (int row = {team.first_row}; row < {rows}; row += {step})"
             comment = "// A grid that fits the GPU once: every team strides over the rows."
             return [*lines, comment, *block(head, body)]
-        lines.append(team.comment)
-        if team.rows_per_block > 1 or any(re.search(r"\brow\b", line) for line in body):
+        lines += [] if self.begin else [team.comment]
+        if team.rows_per_block > 1 or any(re.search(r"\brow\b", line.split("//")[0]) for line in body):
             lines.append(f"const int row = {team.first_row};")
         if team.rows_per_block > 1:
             lines += block(f"if (row >= {self.frame.macros.text(self.space.rows)})", ["return;"])
@@ -90,7 +95,7 @@ class RowKernel:
 
     def _pass(self, number: int, step: Pass) -> list[str]:
         row_values = self._row_values(step.roots)
-        texts = [self._accumulator(accumulator) for accumulator in step.accumulators]
+        texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
         loop = ColumnLoop(self, number, row_values)
         lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
         lines += loop.text(step, texts)
@@ -199,6 +204,11 @@ class RowKernel:
         """A full-level view as a row part and a column part."""
         return split(view, self.space.rows, self.space.columns)
 
+    @property
+    def leads(self) -> str:
+        """Condition of the thread that stores a value a row."""
+        return self.team.leads
+
     def _row_stores(self) -> list[str]:
         stores = [store for store in self.kernel.stores if store.level == "row"]
         if not stores:
@@ -212,7 +222,7 @@ class RowKernel:
             value = self.frame.stored(store.buffer, self.rows.text(store.value).code)
             lines.append(f"{self.frame.element(store.buffer, index)} = {value};")
         before = self._flush()
-        return [*before, *(block(f"if ({self.team.leads})", lines) if self.team.leads else lines)]
+        return [*before, *(block(f"if ({self.leads})", lines) if self.leads else lines)]
 
     def _any_unit_load(self) -> bool:
         return any(

@@ -5,10 +5,11 @@ Owns the meaning of the values; techniques.py owns their names, prose and predic
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from workbench.model import Vector
+from workbench.model import Target, Vector
 
 Team = Literal["thread", "warp", "block"]
 Cache = Literal["registers", "shared", "reread"]
@@ -38,6 +39,27 @@ class Schedule:
     persistent: bool = False
     tree: bool = False
     """Block reductions through a tree in shared memory instead of shuffles."""
+
+
+ALWAYS_SPLIT = 64
+"""A constant number of rows up to which a split needs no plain kernel beside it."""
+LEAST_PIECE: Mapping[str, int] = {"block": 1024, "thread": 64}
+"""Columns that are worth a piece of their own, by team."""
+
+
+def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> int:
+    """Blocks that share a row when rows are split, as the plan computes it; 1 where rows are many."""
+    if not schedule.split:
+        return 1
+    team = split_team(schedule)
+    fill = target.sm_count * (target.threads_per_sm // (2 * schedule.threads))
+    blocks = rows if team == "block" else -(-rows // schedule.threads)
+    return max(1, min(-(-fill // max(blocks, 1)), -(-columns // LEAST_PIECE[team])))
+
+
+def split_team(schedule: Schedule) -> Team:
+    """Who computes a piece of a row: a warp would be too few."""
+    return "thread" if schedule.team == "thread" else "block"
 
 
 def schedule_of(vector: Vector) -> Schedule:

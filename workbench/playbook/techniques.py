@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workbench.errors import UsageError, nearest
-from workbench.model import Problem, Vector
+from workbench.model import H100, Problem, Vector
 from workbench.playbook.column_loop import MOST_KEPT
-from workbench.playbook.sizes import Size
-from workbench.playbook.traits import Traits, traits_of
+from workbench.playbook.schedule import pieces_of, schedule_of
+from workbench.playbook.traits import RowTraits, Traits, traits_of
 
 Settings = Mapping[str, str]
 """A vector as a mapping, with a value for every technique decided so far."""
@@ -54,7 +54,7 @@ def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not traits.kernels:
+    if not (traits.flat_kernels or any(row.neighbours for row in traits.rows)):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -73,24 +73,35 @@ def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not any(row.kept for row in traits.rows) or settings.get("grid_split") == "on":
-        return ()
     if settings["fusion"] == "none":
         return ()
+    kept = [row for row in traits.rows if row.kept and _longest(traits, settings, row)]
+    if not kept:
+        return ()
     values = ["reread"]
-    if all(_in_registers(traits, settings, row.columns, row.kept) for row in traits.rows):
+    if all(_in_registers(traits, settings, row) for row in kept):
         values.append("registers")
     team = settings["threads_per_row"]
     rows = int(settings["block_size"]) // 32 if team == "warp" else 1
-    largest = max(traits.largest(row.columns) * max(row.kept, 1) for row in traits.rows)
+    largest = max(_longest(traits, settings, row) * row.kept for row in kept)
     if team != "thread" and largest * 4 * rows <= 220 * 1024:
         values.append("shared")
     return tuple(values)
 
 
-def _in_registers(traits: Traits, settings: Settings, columns: Size, kept: int) -> bool:
+def _in_registers(traits: Traits, settings: Settings, row: RowTraits) -> bool:
     lanes = {"thread": 1, "warp": 32, "block": int(settings["block_size"])}[settings["threads_per_row"]]
-    return not kept or traits.largest(columns) * kept <= lanes * MOST_KEPT
+    return _longest(traits, settings, row) * row.kept <= lanes * MOST_KEPT
+
+
+def _longest(traits: Traits, settings: Settings, row: RowTraits) -> int:
+    """Longest row that a single team computes, over all cases; 0 when every row is split."""
+    schedule = schedule_of(tuple(settings.items()))
+    cases = [dict(sizes) for sizes in traits.case_sizes]
+    if schedule.split and row.always_split:
+        return 0
+    whole = [c for c in cases if pieces_of(schedule, H100, row.rows.at(c), row.columns.at(c)) == 1]
+    return max((row.columns.at(c) for c in whole), default=0)
 
 
 def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -99,9 +110,14 @@ def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings["fusion"] == "none":
+        return ()
+    schedule = schedule_of((*settings.items(), ("grid_split", "on")))
+    cases = [dict(sizes) for sizes in traits.case_sizes[: traits.declared]]
     few = any(
-        traits.smallest(row.rows) * 4 < 132 and traits.largest(row.columns, declared=True) >= 4096
+        pieces_of(schedule, H100, row.rows.at(case), row.columns.at(case)) > 1
         for row in traits.rows
+        for case in cases
     )
     return ("off", "on") if few else ()
 

@@ -14,6 +14,7 @@ from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program
 from workbench.playbook.rewrites import has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.schedule import ALWAYS_SPLIT
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import split
 
@@ -31,6 +32,8 @@ class RowTraits:
     """Passes when reductions that can be made at once are."""
     kept: int
     """Loads that later passes need again."""
+    always_split: bool
+    """Rows are so few, whatever the sizes, that a split has no plain kernel beside it."""
     neighbours: bool
     """Columns lie next to each other in memory."""
 
@@ -131,6 +134,7 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
         passes=len(passes),
         joint_passes=len(joint),
         kept=len(waiting_loads(space, passes)),
+        always_split=space.rows.number is not None and space.rows.number <= ALWAYS_SPLIT,
         neighbours=_neighbours(space, passes),
     )
 

@@ -1,0 +1,154 @@
+"""Few long rows: several blocks share a row, and each further pass is a launch of its own.
+
+Owns the kernels of a split: every pass leaves a partial result a piece, the next kernel joins them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.column_loop import Waits
+from workbench.playbook.kernel_text import KernelText, Site, SplitText, block
+from workbench.playbook.names import Names
+from workbench.playbook.program import Buffer, Kernel
+from workbench.playbook.row_kernel import RowKernel, row_kernel
+from workbench.playbook.row_passes import Pass
+from workbench.playbook.schedule import ALWAYS_SPLIT, LEAST_PIECE, split_team
+
+
+class _Partials:
+    """Names of the buffers that partial results wait in; made once, read by the later kernels."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._names = Names([*site.program.buffers, *site.partials])
+        self._made: dict[tuple[tuple[int, ...], str], str] = {}
+
+    @property
+    def all(self) -> tuple[tuple[str, str], ...]:
+        """Name and type of each."""
+        return tuple((name, self._site.partials[name].dtype) for name in self._made.values())
+
+    def of(self, text: AccumulatorText) -> tuple[str, ...]:
+        """Buffers of an accumulator's members."""
+        return tuple(self._member(text, suffix, i) for i, (suffix, _) in enumerate(text.members))
+
+    def _member(self, text: AccumulatorText, suffix: str, position: int) -> str:
+        key = (text.accumulator.keys, suffix)
+        if key not in self._made:
+            name = self._names.new(f"{text.name}_{suffix}_parts" if suffix else f"{text.name}_parts")
+            self._made[key] = name
+            self._site.partials[name] = Buffer(name, text.members[position][1], (), "partial")
+        return self._made[key]
+
+
+class SplitKernel(RowKernel):
+    """One launch of a split: pass ``number``, with the results of the passes before it joined first."""
+
+    begin = "begin"
+    end = "end"
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, number: int, partials: _Partials) -> None:
+        super().__init__(site, kernel, name, vector=site.schedule.width > 1)
+        self.number = number
+        self.partials = partials
+        self.step = self.passes[number] if number < len(self.passes) else Pass()
+        self.waits = Waits("reread", self.frame.vector)
+        self.frame.scalars = ("pieces", "chunk") if number else ("chunk",)
+        if not self.step.roots:
+            self.frame.vector = False
+            self.frame.scalars = ("pieces",)
+
+    @property
+    def leads(self) -> str:
+        """One thread a row; of the pieces, the first."""
+        conditions = [self.team.leads] if self.team.leads else []
+        if self.step.stores:
+            conditions.append("blockIdx.y == 0")
+        return " && ".join(conditions)
+
+    def text(self) -> KernelText:
+        """Write it."""
+        body: list[str] = []
+        for number in range(self.number):
+            for accumulator in self.passes[number].accumulators:
+                body += self._gathered(self._accumulator(accumulator))
+        if self.step.roots:
+            body += self._pass(self.number, self.step)
+        if self.step.accumulators:
+            body += self._left()
+        else:
+            body += self._row_stores()
+        lines = [*self._piece(), *self._pointer_lines, *body]
+        grid = self._grid()
+        return self.frame.finish(
+            self.name, self._rows(lines), f"({grid}, pieces)" if self.step.roots else grid
+        )
+
+    def _piece(self) -> list[str]:
+        if not self.step.roots:
+            return []
+        columns = self.frame.macros.text(self.space.columns)
+        return [
+            "// A piece of a row for every block along y.",
+            "const int begin = blockIdx.y * chunk;",
+            f"const int end = begin + chunk < {columns} ? begin + chunk : {columns};",
+        ]
+
+    def _gathered(self, text: AccumulatorText) -> list[str]:
+        """Join the partial results that the pieces of this row left."""
+        buffers = self.partials.of(text)
+        members = [f"{self.frame.pointer(name)}[{self._at('part')}]" for name in buffers]
+        start, step = ("threadIdx.x", "part += THREADS") if self.team.kind == "block" else ("0", "++part")
+        loop = block(f"for (int part = {start}; part < pieces; {step})", [text.enter_partial(members)])
+        lines = [f"{text.ctype} {text.name} = {text.start};", *loop, *self._join(text)]
+        return [*self._flush(), *lines]
+
+    def _at(self, part: str) -> str:
+        """Where a piece's partial result of this row lies."""
+        if self.space.rows.is_one:
+            return part
+        return f"{part} * {self.frame.macros.text(self.space.rows)} + row"
+
+    def _left(self) -> list[str]:
+        """Leave this piece's partial results."""
+        lines = []
+        for text in self._made:
+            for name, (member, _) in zip(self.partials.of(text), text.members, strict=True):
+                value = f"{text.name}.{member}" if member else text.name
+                lines.append(f"{self.frame.pointer(name)}[{self._at('blockIdx.y')}] = {value};")
+                self.frame.written = (*self.frame.written, name)
+        return block(f"if ({self.team.leads})", lines) if self.team.leads else lines
+
+
+def split_kernel(site: Site, kernel: Kernel, name: str, names: Names) -> SplitText:
+    """Write all launches of a kernel that is split, and the plain kernel for many rows."""
+    schedule = site.schedule
+    team = split_team(schedule)
+    shared = replace(site, schedule=replace(schedule, team=team, cache="reread", persistent=False))
+    site.macros.name(kernel.stores[0].columns, "COLS")
+    site.macros.name(kernel.stores[0].rows, "ROWS")
+    rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
+    partials = _Partials(shared)
+    few = rows.number is not None and rows.number <= ALWAYS_SPLIT
+    plain = None if few else row_kernel(site, kernel, name)
+    texts = _launches(shared, kernel, name, names, partials)
+    teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {schedule.threads})"
+    return SplitText(texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], schedule.threads)
+
+
+def _launches(
+    site: Site, kernel: Kernel, name: str, names: Names, partials: _Partials
+) -> tuple[KernelText, ...]:
+    probe = SplitKernel(site, kernel, name, 0, partials)
+    count = sum(bool(step.accumulators) for step in probe.passes)
+    texts = []
+    for number in range(count + 1):
+        stem = f"{name}_finish" if number == count else f"{name}_partial"
+        text = SplitKernel(site, kernel, names.new(stem), number, partials).text()
+        if text.width is not None and not text.width.is_possible:
+            narrow = replace(site, schedule=replace(site.schedule, width=1))
+            text = SplitKernel(narrow, kernel, text.name, number, partials).text()
+        texts.append(text)
+    return tuple(texts)

@@ -78,6 +78,30 @@ def test_tensor_core_product(mode: Any) -> None:
     torch.testing.assert_close(c, (a.double() @ b.double()).float(), rtol=1e-4, atol=1e-3)
 
 
+def as_tf32(x: torch.Tensor, rounds: bool) -> torch.Tensor:
+    bits = x.view(torch.int32) + (0x1000 if rounds else 0)
+    return (bits & ~0x1FFF).view(torch.float32)
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_tensor_cores_see_tf32(rounds: bool) -> None:
+    a, b = randn(16, 8), randn(16, 8).flip(0)
+    args = {"A": a, "B": b, "C": Out((16, 16)), "rounds": rounds}
+    (c,) = clean(run("gemm_wmma.cu:tile_tf32", Shape(1, 32), args))
+    exact = as_tf32(a, rounds).double() @ as_tf32(b, rounds).double().T
+    torch.testing.assert_close(c.double(), exact, rtol=1e-6, atol=1e-6)
+    assert (c.double() - a.double() @ b.double().T).abs().max() > 1e-4
+
+
+def test_tensor_cores_with_bfloat_and_int8() -> None:
+    a, b = randn(16, 16, dtype=torch.bfloat16), randn(16, 16, dtype=torch.bfloat16).flip(0)
+    (c,) = clean(run("gemm_wmma.cu:tile_bf16", Shape(1, 32), {"A": a, "B": b, "C": Out((16, 16))}))
+    torch.testing.assert_close(c.T.double(), a.double() @ b.double() + 1, rtol=1e-5, atol=1e-5)
+    a, b = (torch.randint(-128, 128, (16, 16), dtype=torch.int8) for _ in range(2))
+    (c,) = clean(run("gemm_wmma.cu:tile_int8", Shape(1, 32), {"A": a, "B": b, "C": Out((16, 16), "i32")}))
+    assert torch.equal(c.long(), a.long() @ b.long() + (1 << 28))
+
+
 @MODES
 def test_half_layernorm_with_cooperative_groups(mode: Any) -> None:
     x = randn(5, 512, dtype=torch.float16)

@@ -208,15 +208,15 @@ def half_headers() -> Path:
     return once(cache_folder() / f"half-{name}", make)
 
 
-_PATCHES_VERSION = "2"
+_PATCHES_VERSION = "3"
 # Not <immintrin.h>: it would double the precompiled header, and with it the time of every compilation.
 _F16C = """#pragma once
-static inline float emu_half_to_float(unsigned short h) {
+static inline __attribute__((always_inline)) float emu_half_to_float(unsigned short h) {
   typedef short halves __attribute__((vector_size(16)));
   halves all = {(short)h};
   return __builtin_ia32_vcvtph2ps(all)[0];
 }
-static inline unsigned short emu_float_to_half(float f) {
+static inline __attribute__((always_inline)) unsigned short emu_float_to_half(float f) {
   typedef float floats __attribute__((vector_size(16)));
   floats all = {f};
   return (unsigned short)__builtin_ia32_vcvtps2ph(all, 0)[0];

@@ -58,7 +58,7 @@ EMU_INLINE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
 }
 
 template <class To, class From>
-EMU_INLINE To emu_bits_as(From from) {
+EMU_INLINE To emu_bits_as(const From& from) {
   static_assert(sizeof(To) == sizeof(From));
   To to;
   __builtin_memcpy(&to, &from, sizeof to);

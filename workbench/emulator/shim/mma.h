@@ -77,13 +77,32 @@ EMU_INLINE void store_matrix_sync(T* p, const fragment<accumulator, M, N, K, T>&
   __syncwarp();
 }
 
+// Products are exact in the accumulator's arithmetic: int, double, or float for 16-bit operands and tf32.
+template <class T>
+using emu_sum = std::conditional_t<std::is_same_v<T, int> || std::is_same_v<T, double>, T, float>;
+
+// What the tensor core sees of an operand. Always inlined, because a call from code that is not
+// instrumented to code that is would log accesses that the kernel does not make.
+template <class T, class Sum>
+EMU_INLINE Sum emu_operand(const T& value) {
+  if constexpr (std::is_same_v<T, __half>) return emu_half_to_float(emu_bits_as<unsigned short>(value));
+  else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return emu_bits_as<float>((unsigned)emu_bits_as<unsigned short>(value) << 16);
+  else return (Sum)value;
+}
+// tf32 operands that were not rounded lose their low bits.
+template <class Sum>
+EMU_INLINE Sum emu_truncated(float value) {
+  return emu_bits_as<float>(emu_bits_as<unsigned>(value) & ~0x1fffu);
+}
+
 // Element (row, column) of a matrix whose fragments the 32 lanes hold.
-template <class F>
-__attribute__((no_sanitize("thread"))) inline float emu_element(void** fragments, int which, int row,
-                                                                int column, bool by_rows) {
+template <class F, class T, class Sum>
+EMU_INLINE Sum emu_element(void** fragments, int which, int row, int column, bool by_rows) {
   int element = by_rows ? row * F::columns + column : column * F::rows + row;
-  auto* owner = ((const F* const*)fragments[element & 31])[which];
-  return (float)owner->x[element >> 5];
+  const auto& value = ((const F* const*)fragments[element & 31])[which]->x[element >> 5];
+  if constexpr (std::is_same_v<T, precision::tf32>) return emu_truncated<Sum>(value);
+  else return emu_operand<T, Sum>(value);
 }
 template <class LayoutA, class LayoutB, int M, int N, int K, class A, class B, class T>
 EMU_OPAQUE void mma_sync(fragment<accumulator, M, N, K, T>& d,
@@ -92,15 +111,17 @@ EMU_OPAQUE void mma_sync(fragment<accumulator, M, N, K, T>& d,
                          const fragment<accumulator, M, N, K, T>& c) {
   using FA = fragment<matrix_a, M, N, K, A, LayoutA>;
   using FB = fragment<matrix_b, M, N, K, B, LayoutB>;
+  constexpr bool a_by_rows = std::is_same_v<LayoutA, row_major>,
+                 b_by_rows = std::is_same_v<LayoutB, row_major>;
   const void* mine[2] = {&a, &b};
   void** all = emu_warp_exchange(~0u, (void*)mine);
   fragment<accumulator, M, N, K, T> result;
   for (int i = 0; i < result.num_elements; i++) {
     int element = i * 32 + (emu_thread_rank() & 31), row = element / N, column = element % N;
-    float sum = (float)c.x[i];
+    emu_sum<T> sum = emu_operand<T, emu_sum<T>>(c.x[i]);
     for (int k = 0; k < K; k++)
-      sum += emu_element<FA>(all, 0, row, k, std::is_same_v<LayoutA, row_major>) *
-             emu_element<FB>(all, 1, k, column, std::is_same_v<LayoutB, row_major>);
+      sum += emu_element<FA, A, emu_sum<T>>(all, 0, row, k, a_by_rows) *
+             emu_element<FB, B, emu_sum<T>>(all, 1, k, column, b_by_rows);
     result.x[i] = (T)sum;
   }
   __syncwarp();  // the fragments may change only when every lane has read them

@@ -24,6 +24,7 @@ from workbench.referee.judge import judge
 from workbench.referee.options import JudgeOptions
 
 QUICK = JudgeOptions(wall_s=120)
+LABELS = {p.label for p in PROBLEM.proofs} | {"4x128 unaligned"}
 
 
 def judged(kernel: Kernel, options: JudgeOptions = QUICK, problem: Problem = PROBLEM) -> Evaluation:
@@ -48,7 +49,7 @@ def test_the_right_kernel_passes(right: Evaluation) -> None:
 
 
 def test_every_proof_and_kind_is_checked_on_its_own_seed(right: Evaluation) -> None:
-    assert {c.case for c in right.checks} == {p.label for p in PROBLEM.proofs}
+    assert {c.case for c in right.checks} == LABELS
     assert {c.inputs for c in right.checks} == set(QUICK.kinds)
     assert len({c.seed for c in right.checks}) == len(right.checks) >= 5
 
@@ -57,7 +58,7 @@ def test_facts_counts_and_times_are_those_of_the_declared_cases(right: Evaluatio
     labels = [c.label for c in PROBLEM.cases]
     assert [f.case for f in right.facts] == labels
     assert right.facts[0].bytes_min == 2 * 4096 * 32768 * 4
-    assert {c.case for c in right.counts} == {p.label for p in PROBLEM.proofs}
+    assert {c.case for c in right.counts} == LABELS
     assert [t.case for t in right.times] == labels
     for time in right.times:
         assert time.source == "model"
@@ -163,6 +164,39 @@ def test_undefined_behaviour_is_a_hazard_at_its_line(name: str) -> None:
     assert isinstance(evaluation.outcome, Hazard), evaluation.outcome
     assert evaluation.outcome.hazard == name
     assert evaluation.outcome.line is not None
+
+
+COPY4 = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    require(cols % 4 == 0, "rows of whole vectors only")
+    y = empty_like(x)
+    launch("softmax4", grid=rows, block=32, args=[x, y, cols])
+    return y
+*/
+__global__ void softmax4(const float* x, float* y, int cols) {
+    const float4* row = reinterpret_cast<const float4*>(x + (size_t)blockIdx.x * cols);
+    float sum = 0.0f;
+    for (int i = 0; i < cols / 4; i++) {
+        float4 v = row[i];
+        sum += expf(v.x) + expf(v.y) + expf(v.z) + expf(v.w);
+    }
+    for (int i = threadIdx.x; i < cols; i += 32)
+        y[(size_t)blockIdx.x * cols + i] = expf(x[(size_t)blockIdx.x * cols + i]) / sum;
+}
+"""
+
+
+def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
+    narrow = JudgeOptions(wall_s=120, kinds=("normal",))
+    outcome = judged(Kernel(source=COPY4), narrow).outcome
+    assert isinstance(outcome, Hazard), outcome
+    assert outcome.hazard == "misaligned"
+    assert outcome.case == "4x128 unaligned"
+    asked = COPY4.replace("cols % 4 == 0,", "cols % 4 == 0 and x.alignment >= 16,")
+    passed = judged(Kernel(source=asked), narrow).outcome
+    assert isinstance(passed, Passed), passed
+    assert "4x128 unaligned" in passed.not_covered
 
 
 def test_an_endless_loop_costs_its_time_limit() -> None:

@@ -42,7 +42,7 @@ from workbench.plan.steps import Plan
 from workbench.referee import roofline
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
-from workbench.referee.planning import plan_cases, unlike_outputs
+from workbench.referee.planning import UNALIGNED, plan_cases, situations, unlike_outputs
 from workbench.referee.protocol import (
     MESSAGE,
     CheckDone,
@@ -106,13 +106,12 @@ class _Judgement:
 
     def _planned(self) -> Outcome | None:
         self.on_stage("compiling")
-        cases = (*self.problem.cases, *self.problem.proofs)
         with self._clock("plan"):
             try:
                 program = parse(self.kernel.source)
             except PlanError as error:
                 return CompileFailed(stage="plan", diagnostics=error.diagnostics)
-            planned = plan_cases(program, self.problem, cases, self.target)
+            planned = plan_cases(program, situations(self.problem), self.target)
         for one in planned:
             if not one.covered:
                 self.not_covered.append(one)
@@ -192,7 +191,10 @@ class _Judgement:
         own = self.problem.own_inputs and first in self.plans
         if own:
             cases = [first, *(case for case in cases if case != first)]
-        return tuple(Trial(case=case, plan=self.plans[case]) for case in cases), own
+        trials = [Trial(case=case, plan=self.plans[case]) for case in cases]
+        unaligned = [case for case in self.plans if case.label.endswith(UNALIGNED)]
+        trials += [Trial(case=case, plan=self.plans[case], once=True) for case in unaligned if trials]
+        return tuple(trials), own
 
     @property
     def _most(self) -> int:
@@ -250,7 +252,7 @@ class _Judgement:
         seen = [
             Observation(by_label[done.check.case], done.report.launches, done.report.counts.sites)
             for done in self.done
-            if done.report.counts is not None
+            if done.report.counts is not None and not done.check.case.endswith(UNALIGNED)
         ]
         assert self.compiled is not None
         declared = {case.label: self.plans[case] for case in self.problem.cases if case in self.plans}

@@ -56,7 +56,8 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
 
 def typical_trial(trials: Sequence[Trial]) -> Trial:
     """The largest case that is still quick; of several rows where there is one."""
-    quick = [t for t in trials if elements(t) <= TYPICAL_ELEMENTS] or [min(trials, key=elements)]
+    candidates = [t for t in trials if not t.once] or trials
+    quick = [t for t in candidates if elements(t) <= TYPICAL_ELEMENTS] or [min(candidates, key=elements)]
     return max(quick, key=lambda t: (_rows(t) > 1, elements(t)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import ValidationError
 
 from workbench.errors import DeviceError, NotCovered, PlanError
-from workbench.model import Case, Problem, Target, TensorMeta, size_of
+from workbench.model import DTYPE_BYTES, Case, Problem, Target, TensorMeta, size_of
 from workbench.plan.interpret import LibraryMeta, interpret, refuse_library
 from workbench.plan.parse import Program, parse
 from workbench.plan.steps import Plan
@@ -20,17 +20,35 @@ from workbench.workers import Limits, Returned, torch_ready
 LIMITS = Limits(wall_s=60.0, cpu_s=60)
 
 
-def plan_cases(
-    program: Program, problem: Problem, cases: Sequence[Case], target: Target
-) -> tuple[Planned, ...]:
-    """Interpret the plan at every case. Raises ``DeviceError`` when the worker cannot say."""
+UNALIGNED = " unaligned"
+"""Ends the label of a case whose inputs lie at addresses that only their own element size divides."""
+
+Situation = tuple[Case, tuple[tuple[str, TensorMeta], ...]]
+
+
+def situations(problem: Problem) -> tuple[Situation, ...]:
+    """Every case with its metadata, and one small case again with unaligned inputs."""
+    cases = (*problem.cases, *problem.proofs)
+    found = [(case, tuple(problem.metas(case).items())) for case in cases]
+    if problem.proofs:
+        found.append(_unaligned(problem, problem.proofs[len(problem.proofs) // 2]))
+    return tuple(found)
+
+
+def _unaligned(problem: Problem, case: Case) -> Situation:
+    metas = problem.metas(case)
+    for spec in problem.tensors:
+        if spec.role == "input":
+            meta = metas[spec.name]
+            metas[spec.name] = meta.model_copy(update={"alignment": DTYPE_BYTES[meta.dtype]})
+    return case.model_copy(update={"label": case.label + UNALIGNED}), tuple(metas.items())
+
+
+def plan_cases(program: Program, wanted: Sequence[Situation], target: Target) -> tuple[Planned, ...]:
+    """Interpret the plan in every situation. Raises ``DeviceError`` when the worker cannot say."""
     if not program.uses_library:
-        return tuple(_planned(program, case, problem.metas(case), target, refuse_library) for case in cases)
-    request = PlanRequest(
-        source=program.source,
-        cases=tuple((case, tuple(problem.metas(case).items())) for case in cases),
-        target=target,
-    )
+        return tuple(_planned(program, case, dict(m), target, refuse_library) for case, m in wanted)
+    request = PlanRequest(source=program.source, cases=tuple(wanted), target=target)
     payload = request.model_dump_json().encode()
     result = torch_ready().call("workbench.referee.planning:interpret_in_child", payload, LIMITS)
     if isinstance(result, Returned):

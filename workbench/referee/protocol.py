@@ -22,6 +22,8 @@ class Trial(Value):
 
     case: Case
     plan: Plan
+    once: bool = False
+    """True for a case that is tried on ordinary values only."""
 
 
 class TrialRequest(Value):

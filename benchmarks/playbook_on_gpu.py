@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,10 @@ import numpy as np
 import torch
 from cuda.core import Device, LaunchConfig, ObjectCode, launch
 
-from workbench.agents.base import Attempt
 from workbench.compile import load_cubin
 from workbench.errors import PlanError, WorkbenchError
 from workbench.model import (
     H100,
-    Branch,
-    BranchId,
     Case,
     CompileFailed,
     Draft,
@@ -40,7 +38,8 @@ from workbench.numerics.inputs import draw
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, ScalarArg, View
-from workbench.playbook import generate, moves, seed_vectors
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import moves, seed_vectors
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference
@@ -155,17 +154,12 @@ def timed(act: Callable[[], Any], stream: torch.cuda.Stream) -> list[float]:
 
 
 def candidates(problem: Problem) -> list[tuple[str, Draft]]:
-    """Seeds and the moves from each of them, distinct by technique vector, at most eight."""
-    found: dict[Any, tuple[str, Draft]] = {}
-    seeds = seed_vectors(problem, H100)
-    for seed in seeds:
-        found.setdefault(seed.vector, (seed.title, generate(problem, seed.vector)))
-    for seed in seeds:
-        draft = generate(problem, seed.vector)
-        branch = Branch(id=BranchId("b1"), round=1, operator="seed", hypothesis=seed, author="playbook")
-        for move in moves(problem, Attempt(branch=branch, draft=draft), H100)[:4]:
-            found.setdefault(move.vector, (move.title, generate(problem, move.vector)))
-    return list(found.values())[:8]
+    """Five seeds and the most promising changes of the best of them, distinct by technique vector."""
+    seeds = seed_vectors(problem, H100, count=5)
+    best = max(seeds, key=lambda seed: seed.predicted_factor)
+    cards = (*seeds, *moves(problem, best.vector, None, H100)[:5])
+    distinct = {card.vector: card for card in reversed(cards)}
+    return [(card.title, generate(problem, card.vector)) for card in reversed(distinct.values())]
 
 
 def measure(runner: Runner, problem: Problem, case: Case) -> list[dict[str, Any]]:
@@ -192,7 +186,7 @@ def measure(runner: Runner, problem: Problem, case: Case) -> list[dict[str, Any]
             row["max_abs"] = max(
                 float((g.double() - e.double()).abs().max()) for g, e in zip(got, exact, strict=True)
             )
-            row["us"] = timed(lambda: runner.run(source, plan, tensors), runner.stream)
+            row["us"] = timed(partial(runner.run, source, plan, tensors), runner.stream)
         except (PlanError, RuntimeError, KeyError) as error:
             row["failed"] = f"{type(error).__name__}: {str(error)[:200]}"
         rows.append(row)
@@ -230,7 +224,7 @@ def main() -> None:
 
 
 def _print(row: dict[str, Any]) -> None:
-    head = f"{row['op']:<20}{row['case']:<22}{row['title'][:44]:<46}"
+    head = f"{row['op']:<20}{row['case']:<22}{_short(row['vector']):<46}"
     if "failed" in row:
         print(f"{head}FAILED {row['failed']}", flush=True)
         return
@@ -239,6 +233,10 @@ def _print(row: dict[str, Any]) -> None:
         f"{head}{ours:>10.1f} us  eager {eager:>10.1f}  {eager / ours:>6.2f}x  err {row['max_abs']:.1e}",
         flush=True,
     )
+
+
+def _short(vector: dict[str, str]) -> str:
+    return " ".join(f"{name[:9]}={value}" for name, value in vector.items() if value not in ("off", "1"))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from softmax_problem import PROBLEM, RIGHT, STORE, case, changed, storing
 
+from workbench.errors import DeviceError
 from workbench.model import (
     H100,
     CompileFailed,
@@ -197,6 +198,32 @@ def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
     passed = judged(Kernel(source=asked), narrow).outcome
     assert isinstance(passed, Passed), passed
     assert "4x128 unaligned" in passed.not_covered
+
+
+def test_the_person_s_own_tensors_are_one_of_the_inputs() -> None:
+    own = PROBLEM.model_copy(
+        update={
+            "source": PROBLEM.source + "\ninputs = [torch.linspace(12000, 12345, 24).reshape(3, 8)]\n",
+            "cases": (case(3, 8, declared=True),),
+            "proofs": PROBLEM.proofs[:2],
+            "own_inputs": True,
+        }
+    )
+    passed = judged(Kernel(source=RIGHT), problem=own)
+    assert isinstance(passed.outcome, Passed), passed.outcome
+    assert "yours" in {c.inputs for c in passed.checks}
+    kernel = storing(
+        STORE.replace("expf(row[i] - top) / sum", "(row[i] > 9999.0f ? 0.0f : expf(row[i] - top) / sum)")
+    )
+    outcome = judged(kernel, problem=own).outcome
+    assert isinstance(outcome, Mismatch)
+    assert "yours inputs" in outcome.message
+
+
+def test_a_reference_that_no_longer_runs_is_the_machine_s_fault_not_the_kernel_s() -> None:
+    broken = PROBLEM.model_copy(update={"source": "def softmax(x):\n    return nonsense(x)\n"})
+    with pytest.raises(DeviceError, match="nonsense"):
+        judged(Kernel(source=RIGHT), problem=broken)
 
 
 def test_an_endless_loop_costs_its_time_limit() -> None:

@@ -229,7 +229,8 @@ class _Judgement:
     def _raised(self, raised: Raised) -> Outcome:
         """A Python exception in the worker: the machine's fault unless the kernel's code had run."""
         no_memory = raised.type == "MemoryError" or "allocate memory" in raised.message
-        if raised.type == "DeviceError" or (self.started is None and not no_memory):
+        before = self.started is None or (raised.type == "ProblemError" and not self.done)
+        if raised.type == "DeviceError" or (before and not no_memory):
             raise DeviceError(f"{raised.type}: {raised.message}")
         why = "it ran out of memory" if no_memory else f"{raised.type}: {raised.message}"
         return Crashed(case=self._at(), message=_joined(why, "", self._during()))

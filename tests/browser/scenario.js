@@ -1,10 +1,11 @@
-// Clicks through a live session in JupyterLab: node scenario.js LAB_URL SHOTS_FOLDER [light|dark]
+// Clicks through a live session in JupyterLab: node scenario.js LAB_URL SHOTS_FOLDER THEME SUBSHELLS
+// THEME is light or dark; SUBSHELLS is perCommTarget or disabled, as the Lab setting has it.
 // Prints one line a finding and ends with status 1 when any of them failed.
 const { chromium } = require("playwright-core");
 
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
-const [, , url, shots, theme = "light"] = process.argv;
+const [, , url, shots, theme, subshells] = process.argv;
 let failed = 0;
 
 function check(name, good, seen = "") {
@@ -82,7 +83,7 @@ async function keyboard(page) {
 
 async function edit(page) {
   await page.locator(row("b1")).click();
-  await button(page, "Edit").first().click();
+  await button(page, "Edit").click();
   const area = page.locator(".wb-panel textarea");
   await area.fill((await area.inputValue()).replace("block_sum<", "block_sun<"));
   await shot(page, "2-edit");
@@ -93,7 +94,7 @@ async function edit(page) {
   await tab(page, "Source");
   await until(page, "the error stands under its line", () => document.querySelector(".wb-panel .diagnostic")?.innerText.includes("block_sun"));
   await shot(page, "3-compile-error");
-  await button(page, "Edit").first().click();
+  await button(page, "Edit").click();
   await area.fill((await area.inputValue()).replace("block_sun<", "block_sum<").replace("pass 1", "first pass"));
   await button(page, "Judge this kernel").click();
   await until(page, "the mended kernel passes", rowText, [row("e2"), "x (model)"]);
@@ -106,6 +107,10 @@ async function whileBlocked(page) {
   await until(page, "a cell blocks the kernel", blocked);
   await page.locator(row("b3")).click();
   await button(page, "Approve").click();
+  if (subshells === "disabled") {
+    await until(page, "approve is recorded after the cell that blocked", rowText, [row("b3"), "approved"]);
+    return;
+  }
   await until(page, "approve is recorded while a cell blocks the kernel", rowText, [row("b3"), "approved"], 5000);
   check("the cell was still running", await page.evaluate(blocked));
 }
@@ -158,6 +163,8 @@ async function freeze(page, browser) {
 }
 
 async function main() {
+  await fetch(`${url}/lab/api/settings/@jupyterlab/apputils-extension:kernels-settings`, {
+    method: "PUT", body: JSON.stringify({ raw: JSON.stringify({ commsOverSubshells: subshells }) }) });
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: FLAGS });
   let page = await openLab(browser);
   if (theme === "dark") await page.evaluate(() => window.jupyterapp.commands.execute("apputils:change-theme", { theme: "JupyterLab Dark" }));

@@ -60,7 +60,9 @@ class SlowTeam:
         if len(request.chain) > 1:
             return None
         source = request.chain[0].draft.kernel.source if request.chain[0].draft else ""
-        return Draft(kernel=Kernel(source=f"{source}// repaired\n"), vector=request.chain[0].branch.hypothesis.vector)
+        return Draft(
+            kernel=Kernel(source=f"{source}// repaired\n"), vector=request.chain[0].branch.hypothesis.vector
+        )
 
     def explain(self, problem: Problem, evaluation: Evaluation) -> str:
         return "The tail of each row is left out." if evaluation.outcome.kind == "mismatch" else ""

@@ -134,19 +134,24 @@ def _subtitle(opened: SessionOpened) -> str:
 
 
 def state_json(tree: Tree) -> Json:
-    """``opening``, ``running``, ``waiting`` for the person, or ``stopped``, in words."""
+    """``opening``, ``running``, ``waiting`` for the person, or ``stopped``, in words.
+
+    ``short`` is for pages that nobody can answer.
+    """
     match tree.gate:
         case "closed":
-            return {"kind": "opening", "tone": "busy", "words": "reading the problem"}
+            words = "reading the problem"
+            return {"kind": "opening", "tone": "busy", "words": words, "short": words}
         case "stopped":
-            reason = tree.stopped.reason if tree.stopped else ""
-            return {"kind": "stopped", "tone": "quiet", "words": f"stopped: {reason}"}
+            words = f"stopped: {tree.stopped.reason if tree.stopped else ''}"
+            return {"kind": "stopped", "tone": "quiet", "words": words, "short": words}
         case "asking":
             words = f"round {tree.round} is done: approve, prune, hint, then Next round"
-            return {"kind": "waiting", "tone": "best", "words": words}
+            short = f"round {tree.round} is done"
+            return {"kind": "waiting", "tone": "best", "words": words, "short": short}
         case "working":
             words = f"round {tree.round} of {max(tree.round, tree.rounds_allowed)}{_stages(tree)}"
-            return {"kind": "running", "tone": "busy", "words": words}
+            return {"kind": "running", "tone": "busy", "words": words, "short": words}
 
 
 def _stages(tree: Tree) -> str:

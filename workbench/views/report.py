@@ -106,7 +106,7 @@ def _head(view: Json) -> list[Markup]:
 def _lead(view: Json) -> Markup:
     counts, best = view["counts"], view["best"]
     size = f"{plural(counts['branches'], 'branch')}, {counts['passed']} correct"
-    words = f"{size}. {view['state']['words'].capitalize()}."
+    words = f"{size}. {view['state']['short'].capitalize()}."
     if best is None:
         return tag("p", words, cls="lead")
     found = [tag("b", best["title"]), f" ({best['id']}): {best['label']} over the fastest baseline. "]

@@ -34,10 +34,9 @@ function sourceTab(detail, panel) {
   if (!detail.lines) return [h("p", { class: "soft" }, "The kernel is being written.")];
   const compared = panel.showDiff && detail.diff;
   return [
-    h("div", { class: "bar-row" },
-      detail.diff && h("button", { type: "button", "aria-pressed": String(Boolean(compared)), onclick: () => { panel.showDiff = !panel.showDiff; panel.drawCard(); } },
-        compared ? "Show the whole kernel" : `Changes against ${detail.row.parents[0]}`),
-      h("button", { type: "button", onclick: () => panel.startEdit(detail.row) }, "Edit")),
+    detail.diff && h("div", { class: "bar-row" },
+      h("button", { type: "button", "aria-pressed": String(Boolean(compared)), onclick: () => { panel.showDiff = !panel.showDiff; panel.drawCard(); } },
+        compared ? "Show the whole kernel" : `Changes against ${detail.row.parents[0]}`)),
     compared ? differences(detail.diff) : code(detail),
   ];
 }

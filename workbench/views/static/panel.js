@@ -23,7 +23,21 @@ class Panel {
     this.head = h("header", { class: "head" });
     this.note = h("div", { class: "note", role: "status", "aria-live": "polite" });
     this.tree = h("div", { class: "tree", role: "tree", "aria-label": "Branches", onkeydown: (event) => treeKeys(this, this.view, event) });
-    this.card = h("section", { class: "card", tabindex: -1, "aria-label": "Selected branch" });
+    this.card = h("section", { class: "card blank", tabindex: -1, "aria-label": "Selected branch" });
+    this.buildCard();
+    this.items = new Map();
+    this.rails = s("svg", { class: "rails", width: 320, height: 0, "aria-hidden": "true" });
+    this.waiting = h("p", { class: "soft empty" }, "No branch yet: the reasoner is reading the problem.");
+    this.list = h("div", { role: "none" });
+    this.tree.append(this.rails, this.list, this.waiting);
+    // On press, not on click: a row's words may change before the button is released.
+    this.tree.addEventListener("mousedown", (event) => {
+      const id = event.button === 0 && event.target.closest("[role=treeitem]")?.dataset.branch;
+      if (!id) return;
+      event.preventDefault();
+      this.select(id, true);
+      focusRow(this, id);
+    });
     // The notebook must not hear keys meant for the panel: x would cut the cell.
     this.root = h("div", { class: "wb wb-panel", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() },
       this.head, this.gate(), this.note, h("div", { class: "split" }, this.tree, this.card));
@@ -111,8 +125,10 @@ class Panel {
     const known = view.rows.some((row) => row.id === this.selected);
     const wanted = view.best?.id ?? view.rows[0]?.id ?? null;
     if (wanted && (!known || (this.followsBest && wanted !== this.selected && !this.draft))) this.select(wanted);
-    else drawTree(this, view);
-    this.updateActions();
+    else {
+      drawTree(this, view);
+      this.drawCard();
+    }
   }
 
   drawHead(view) {
@@ -132,42 +148,55 @@ class Panel {
 
   row() { return this.view.rows.find((row) => row.id === this.selected); }
 
-  updateActions() {
-    const row = this.row();
-    if (!row || !this.actions) return;
-    const [approve, prune] = this.actions;
-    approve.textContent = row.approved ? "Approved ✓" : "Approve";
-    approve.setAttribute("aria-pressed", String(row.approved));
-    prune.textContent = row.pruned ? "Pruned ✓" : "Prune";
-    prune.setAttribute("aria-pressed", String(row.pruned));
+  // Made once and changed in place: a button replaced between press and release would lose the click.
+  buildCard() {
+    const button = (label, title, act) => h("button", { type: "button", title, onclick: act }, label);
+    this.mark = h("span", { class: "mark" });
+    this.name = h("div", { class: "title" });
+    this.words = h("div", {});
+    this.approveButton = button("Approve", "Make it a parent of the next round (a)", () => this.approve(this.row()));
+    this.pruneButton = button("Prune", "No more children from it or from below it (p)", () => this.prune(this.row()));
+    this.cardHead = h("div", { class: "card-head" }, this.mark, h("div", { class: "grow" }, this.name, this.words),
+      h("div", { class: "actions" }, this.approveButton, this.pruneButton, button("Edit", "Change the kernel by hand (e)", () => this.startEdit(this.row()))));
+    this.tabButtons = Object.entries(TABS).map(([key, label]) => h("button",
+      { type: "button", role: "tab", "aria-controls": `${this.uid}-body`, "data-tab": key, onclick: () => this.open(key) }, label));
+    this.body = h("div", { class: "body", role: "tabpanel", id: `${this.uid}-body` });
+    this.card.append(this.cardHead, h("div", { class: "tabs", role: "tablist", onkeydown: (event) => this.tabKeys(event) }, this.tabButtons), this.body);
   }
 
   drawCard() {
+    const row = this.row();
     const detail = this.details.get(this.selected);
-    if (!detail) return this.card.replaceChildren(h("p", { class: "soft empty" }, this.selected ? "Asking the kernel for this branch…" : "Select a branch."));
-    const focused = this.card.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-    const row = detail.row;
-    const button = (key, title, act) => h("button", { type: "button", title, "data-key": key, onclick: act });
-    this.actions = [button("approve", "Make it a parent of the next round (a)", () => this.approve(this.row())),
-      button("prune", "No more children from it or from below it (p)", () => this.prune(this.row()))];
-    const body = h("div", { class: "body", role: "tabpanel", id: `${this.uid}-body`, "aria-label": TABS[this.tab] }, DRAW[this.tab](detail, this));
-    this.card.replaceChildren(
-      h("div", { class: `card-head tone-${row.tone}` }, glyph(this.shapes, row),
-        h("div", { class: "grow" }, h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title),
-          h("div", {}, h("span", { class: "verdict" }, row.words), row.label && ` · ${row.label}`, h("span", { class: "soft" }, ` · ${detail.origin}`))),
-        h("div", { class: "actions" }, this.actions, h("button", { type: "button", title: "Change the kernel by hand (e)", "data-key": "edit", onclick: () => this.startEdit(row) }, "Edit"))),
-      h("div", { class: "tabs", role: "tablist", onkeydown: (event) => this.tabKeys(event) }, Object.entries(TABS).map(([key, label]) => h("button", {
-        type: "button", role: "tab", "aria-selected": String(key === this.tab), "aria-controls": `${this.uid}-body`, tabindex: key === this.tab ? 0 : -1, "data-key": key,
-        onclick: () => this.open(key) }, label))),
-      body);
-    this.updateActions();
-    if (focused) this.card.querySelector(`[data-key="${focused}"]`)?.focus();
+    this.card.classList.toggle("blank", !row);
+    if (!row) return;
+    this.cardHead.className = `card-head tone-${row.tone}`;
+    this.mark.replaceChildren(glyph(this.shapes, row));
+    this.name.replaceChildren(h("span", { class: "id" }, row.id), row.title);
+    this.words.replaceChildren(h("span", { class: "verdict" }, row.words), row.label && ` · ${row.label}`, h("span", { class: "soft" }, detail ? ` · ${detail.origin}` : ""));
+    for (const [control, label, on] of [[this.approveButton, "Approve", row.approved], [this.pruneButton, "Prune", row.pruned]]) {
+      control.textContent = on ? `${label}d ✓` : label;
+      control.setAttribute("aria-pressed", String(on));
+    }
+    for (const control of this.tabButtons) {
+      const on = control.dataset.tab === this.tab;
+      control.setAttribute("aria-selected", String(on));
+      control.tabIndex = on ? 0 : -1;
+    }
+    this.drawBody(detail);
+  }
+
+  drawBody(detail) {
+    const key = detail && JSON.stringify([this.selected, this.tab, this.showDiff, this.draft?.branch, { ...detail, row: detail.row.tone }]);
+    if (key && key === this.drawn) return;
+    this.drawn = key;
+    this.body.setAttribute("aria-label", TABS[this.tab]);
+    this.body.replaceChildren(...(detail ? DRAW[this.tab](detail, this).flat(Infinity).filter(Boolean) : [h("p", { class: "soft" }, "Asking the kernel for this branch…")]));
   }
 
   open(tab) {
     this.tab = tab;
     this.drawCard();
-    this.card.querySelector(`[data-key="${tab}"]`)?.focus();
+    this.tabButtons.find((control) => control.dataset.tab === tab).focus();
   }
 
   tabKeys(event) {

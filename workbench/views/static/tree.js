@@ -32,51 +32,67 @@ function edges(rows, lanes) {
   return paths;
 }
 
-function marks(rows, shapes) {
+function marks(rows, panel) {
   return rows.map((row, lane) => {
     const [x, y] = at(row, lane);
     return s("g", { transform: `translate(${x} ${y})`, class: `tone-${row.tone} ${row.pruned ? "pruned" : ""}` },
-      s("circle", { r: 10, class: "halo" }),
+      row.id !== panel.selected && s("circle", { r: 10, class: "halo" }),
       row.tone === "busy" && s("circle", { r: 9.5, class: "pulse" }),
-      s("path", { d: shapes[row.shape], transform: "scale(6.5)", class: "glyph" }));
+      s("path", { d: panel.shapes[row.shape], transform: "scale(6.5)", class: "glyph" }));
   });
 }
 
-function treeRow(row, panel, best) {
+// Rows are kept and changed in place: a row drawn anew would lose the focus, and a key would reach the notebook.
+function treeItem(panel, id) {
+  if (!panel.items.has(id)) {
+    panel.items.set(id, h("div", { role: "treeitem", id: `${panel.uid}-${id}`, "data-branch": id, style: `height:${ROW}px` }));
+  }
+  return panel.items.get(id);
+}
+
+function fillItem(item, row, panel, best) {
   const chosen = row.id === panel.selected;
+  const closed = panel.folded.has(row.id);
+  const key = JSON.stringify([row, chosen, closed, best]);
+  if (item.key === key) return;
+  item.key = key;
+  item.className = `row tone-${row.tone} ${chosen ? "chosen" : ""} ${row.pruned ? "pruned" : ""}`;
+  item.style.paddingLeft = `${LEFT + row.depth * STEP + 16}px`;
+  item.title = row.title;
+  item.setAttribute("aria-level", row.depth + 1);
+  item.setAttribute("aria-selected", String(chosen));
+  if (row.children) item.setAttribute("aria-expanded", String(!closed));
+  item.setAttribute("aria-label", `${row.id}, ${row.title}, ${row.words} ${row.label}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}`);
   const share = row.score && best ? Math.min(1, row.score / best) : 0;
-  return h("div", {
-    role: "treeitem", id: `${panel.uid}-${row.id}`, class: `row tone-${row.tone} ${chosen ? "chosen" : ""} ${row.pruned ? "pruned" : ""}`,
-    "aria-level": row.depth + 1, "aria-selected": String(chosen), tabindex: chosen ? 0 : -1,
-    "aria-expanded": row.children ? String(!panel.folded.has(row.id)) : null,
-    "aria-label": `${row.id}, ${row.title}, ${row.words} ${row.label}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}`,
-    style: `padding-left:${LEFT + row.depth * STEP + 16}px;height:${ROW}px`, "data-branch": row.id, title: row.title,
-    onclick: () => panel.select(row.id, true),
-  },
+  const flag = (text) => h("span", { class: "flag" }, text);
+  item.replaceChildren(
     h("div", { class: "what" },
       h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title),
       h("div", { class: "sub" }, h("span", { class: "verdict" }, row.words), ` · ${row.operator}`,
-        row.approved && h("span", { class: "flag" }, "approved"), row.pruned && h("span", { class: "flag" }, "pruned"),
-        panel.folded.has(row.id) && row.children ? h("span", { class: "flag" }, `${row.children} folded`) : null)),
-    row.label && h("div", { class: "score" }, h("div", {}, row.label),
-      h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` }))));
+        row.approved && flag("approved"), row.pruned && flag("pruned"), closed && row.children ? flag(`${row.children} folded`) : null)),
+    row.label ? h("div", { class: "score" }, h("div", {}, row.label),
+      h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` }))) : "");
 }
 
 function drawTree(panel, view) {
   const rows = visibleRows(view.rows, panel.folded);
   const lanes = new Map(rows.map((row, lane) => [row.id, { row, lane }]));
-  const hadFocus = panel.tree.contains(document.activeElement);
   const best = Math.max(0, ...view.rows.map((row) => row.score ?? 0));
-  const drawing = s("svg", { class: "rails", width: 320, height: rows.length * ROW, "aria-hidden": "true" },
-    edges(rows, lanes), marks(rows, panel.shapes));
-  const items = rows.map((row) => treeRow(row, panel, best));
-  if (items.length && !rows.some((row) => row.id === panel.selected)) items[0].tabIndex = 0;
-  panel.tree.replaceChildren(drawing, ...(items.length ? items : [h("p", { class: "soft empty" }, "No branch yet: the reasoner is reading the problem.")]));
-  if (hadFocus) focusRow(panel, panel.selected);
+  panel.rails.setAttribute("height", rows.length * ROW);
+  panel.rails.replaceChildren(...edges(rows, lanes), ...marks(rows, panel));
+  panel.waiting.hidden = rows.length > 0;
+  const tabbed = lanes.has(panel.selected) ? panel.selected : rows[0]?.id;
+  rows.forEach((row, lane) => {
+    const item = treeItem(panel, row.id);
+    fillItem(item, row, panel, best);
+    item.tabIndex = row.id === tabbed ? 0 : -1;
+    if (panel.list.children[lane] !== item) panel.list.insertBefore(item, panel.list.children[lane] ?? null);
+  });
+  while (panel.list.children.length > rows.length) panel.list.lastChild.remove();
 }
 
 function focusRow(panel, id) {
-  const item = [...panel.tree.querySelectorAll("[role=treeitem]")].find((node) => node.dataset.branch === id);
+  const item = panel.items.get(id);
   item?.focus({ preventScroll: true });
   item?.scrollIntoView({ block: "nearest" });
 }

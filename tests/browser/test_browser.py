@@ -1,0 +1,113 @@
+"""The panel in a real JupyterLab and browser. Needs chromium, node, playwright-core; says what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from story_notebook import HERE, write_notebook
+
+CONFIG = """
+c.ServerApp.ip = "127.0.0.1"
+c.ServerApp.port = {port}
+c.ServerApp.port_retries = 0
+c.ServerApp.root_dir = {root!r}
+c.ServerApp.allow_root = True
+c.ServerApp.disable_check_xsrf = True
+c.ServerApp.open_browser = False
+c.IdentityProvider.token = ""
+c.LabApp.expose_app_in_browser = True
+"""
+START_S = 90
+
+
+def missing() -> str:
+    """What this machine lacks for the test, or an empty string."""
+    if shutil.which("node") is None:
+        return "node is not installed"
+    if shutil.which("npm") is None:
+        return "npm is not installed"
+    if _chromium() is None:
+        return "chromium is not installed (Debian: apt-get install chromium)"
+    found = subprocess.run(
+        ["node", "-e", "require('playwright-core')"], env=_environment(), capture_output=True
+    )
+    return (
+        "" if found.returncode == 0 else "playwright-core is not installed (npm install -g playwright-core)"
+    )
+
+
+def _chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def _environment() -> dict[str, str]:
+    root = subprocess.run(["npm", "root", "-g"], capture_output=True, text=True).stdout.strip()
+    paths = [path for path in (os.environ.get("NODE_PATH"), root) if path]
+    return {**os.environ, "NODE_PATH": os.pathsep.join(paths), "CHROMIUM": _chromium() or ""}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[str]:
+    """A JupyterLab with a home of its own, on the story's notebook; gives its address."""
+    if reason := missing():
+        pytest.skip(reason)
+    root = tmp_path / "root"
+    root.mkdir()
+    write_notebook(root)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = tmp_path / "config.py"
+    config.write_text(CONFIG.format(port=port, root=str(root)))
+    home = {
+        name: str(tmp_path / name)
+        for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
+    }
+    settings = {
+        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "spaces"),
+    }
+    source = {"PYTHONPATH": str(HERE.parents[1])}
+    command = [sys.executable, "-m", "jupyterlab", "--config", str(config)]
+    environment = {**os.environ, **home, **settings, **source}
+    with (
+        (tmp_path / "lab.log").open("w") as log,
+        subprocess.Popen(command, env=environment, stdout=log, stderr=log) as server,
+    ):
+        try:
+            _await(f"http://127.0.0.1:{port}/api", server)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
+def _await(address: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            urllib.request.urlopen(address).close()
+            return
+        except OSError:
+            time.sleep(0.2)
+    pytest.fail("JupyterLab did not start")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("theme", "subshells"), [("light", "perCommTarget"), ("dark", "disabled")])
+def test_a_person_steers_a_session(lab: str, tmp_path: Path, theme: str, subshells: str) -> None:
+    shots = Path(os.environ.get("WORKBENCH_SHOTS", tmp_path))
+    command = ["node", str(HERE / "scenario.js"), lab, str(shots), theme, subshells]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=270)
+    print(done.stdout, done.stderr)
+    findings = done.stdout.splitlines()
+    assert done.returncode == 0, "\n".join(line for line in findings if not line.startswith("ok "))
+    assert sum(line.startswith("ok ") for line in findings) >= 25

@@ -86,6 +86,25 @@ def test_16_byte_shared_accesses() -> None:
     assert (load.transactions, load.ideal_transactions) == ((1 + 4) * 8 * 64, (1 + 2) * 8 * 64)
 
 
+def test_memory_copies_are_accesses() -> None:
+    consts = (("N", "1"), ("SCALE", "1.0f"))
+    x = torch.arange(256.0)
+    execution = run("language.cu:copies_memory", Shape(1, 16), {"x": x, "y": Out((256,))}, consts=consts)
+    assert execution.report.unwritten == ()
+    assert torch.equal(execution.outputs[0].view(16, 16)[:, :12], x.view(16, 16)[:, :12])
+    assert not execution.outputs[0].view(16, 16)[:, 12:].any()
+    found = counts(execution)
+    copy, fill = line_of("language.cu", "memcpy(y + 16"), line_of("language.cu", "memset(y + 16")
+    assert [site(found, copy, kind).requests for kind in ("load", "store")] == [3, 3]
+    assert site(found, fill, "store").requests == 1
+    rows = {"x": x, "y": Out((256,))}
+    found = counts(run("language.cu:struct_copy", Shape(1, 32), rows, consts=consts))
+    assert (found.load_bytes, found.store_bytes) == (1024, 1024)
+    execution = run("language.cu:unaligned_copy", Shape(1, 8), {"x": x, "y": Out((32,))}, consts=consts)
+    assert counts(execution).load_bytes == 128
+    assert torch.equal(execution.outputs[0], x[1:33])
+
+
 def test_atomics_have_sectors() -> None:
     args = {"x": torch.ones(256), "out": Out((1,), zero=True), "n": 256}
     found = counts(run("reduce.cu:reduce<true>", Shape(1, 256, 1024), args))

@@ -38,8 +38,8 @@ _CHECKED = (
     "-fsanitize=thread", "-mfma", "-mf16c",
     # Else a float4 load is seen as four loads.
     "-fno-tree-sra", "-fno-ipa-sra",
-    # Vectorisation would merge the accesses of several iterations into one.
-    "-fno-tree-vectorize",
+    # These would merge the accesses of several iterations into one, or into a call of memset.
+    "-fno-tree-vectorize", "-fno-tree-loop-distribute-patterns",
     # Addresses follow the source and every access has its own: the replay of a warp relies on both.
     "-fno-reorder-blocks", "-fno-reorder-blocks-and-partition", "-fno-jump-tables",
     "-fno-crossjumping", "-fno-tree-tail-merge",

@@ -52,3 +52,14 @@ __global__ void prints(int* y) {
   if (threadIdx.x < 2) printf("thread %d of block %d\n", threadIdx.x, blockIdx.x);
   y[threadIdx.x] = 1;
 }
+struct Row { float v[8]; };
+__global__ void struct_copy(const Row* x, Row* y) { y[threadIdx.x] = x[threadIdx.x]; }
+__global__ void copies_memory(const float* x, float* y) {
+  memcpy(y + 16 * threadIdx.x, x + 16 * threadIdx.x, 48);
+  memset(y + 16 * threadIdx.x + 12, 0, 16);
+}
+__global__ void unaligned_copy(const float* x, float* y) {
+  float4 v;
+  memcpy(&v, x + 1 + 4 * threadIdx.x, sizeof v);  // allowed: memcpy asks for no alignment
+  memcpy(y + 4 * threadIdx.x, &v, sizeof v);
+}

@@ -1,6 +1,28 @@
 // Loads and stores with cache hints, and cp.async through its C interface (done at once).
 #pragma once
 
+// g++ instruments neither of these; the runtime's versions look at the memory first. Small copies of a
+// known size become ordinary loads and stores.
+extern "C" void* __tsan_memcpy(void* to, const void* from, size_t bytes);
+extern "C" void* __tsan_memmove(void* to, const void* from, size_t bytes);
+extern "C" void* __tsan_memset(void* to, int value, size_t bytes);
+EMU_INLINE void* emu_memcpy(void* to, const void* from, size_t bytes) {
+  if (__builtin_constant_p(bytes) && bytes <= 16) return __builtin_memcpy(to, from, bytes);
+  return __tsan_memcpy(to, from, bytes);
+}
+EMU_INLINE void* emu_memmove(void* to, const void* from, size_t bytes) {
+  return __tsan_memmove(to, from, bytes);
+}
+EMU_INLINE void* emu_memset(void* to, int value, size_t bytes) { return __tsan_memset(to, value, bytes); }
+namespace std {
+using ::emu_memcpy;
+using ::emu_memmove;
+using ::emu_memset;
+}  // namespace std
+#define memcpy emu_memcpy
+#define memmove emu_memmove
+#define memset emu_memset
+
 #define EMU_LOAD(name)                  \
   template <class T>                    \
   EMU_INLINE T name(const T* pointer) { \

@@ -164,14 +164,16 @@ void access_range(uint64_t address, size_t bytes, uint8_t action, const void* re
 
 #define CALLER __builtin_return_address(0)
 #define ADDRESS(pointer) reinterpret_cast<uint64_t>(pointer)
-#define HOOKS(size)                                                                                    \
-  void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }               \
-  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }             \
-  void __tsan_unaligned_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }     \
-  void __tsan_unaligned_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }   \
-  void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }           \
-  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }    \
-  void __tsan_unaligned_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); } \
+// "Unaligned" is what the compiler says of a copy whose alignment it cannot know, such as a memcpy: it is
+// split at the address's own alignment and never a fault.
+#define HOOKS(size)                                                                                        \
+  void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }                   \
+  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }                 \
+  void __tsan_unaligned_read##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kRead, CALLER); }   \
+  void __tsan_unaligned_write##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kWrite, CALLER); } \
+  void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }               \
+  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }        \
+  void __tsan_unaligned_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }     \
   void __tsan_unaligned_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }
 
 extern "C" {
@@ -183,6 +185,7 @@ HOOKS(16)
 
 void __tsan_read_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kRead, CALLER); }
 void __tsan_write_range(void* p, size_t bytes) { emu::access_range(ADDRESS(p), bytes, emu::kWrite, CALLER); }
+// The header sends a kernel's memcpy, memmove and memset here: g++ itself does not instrument them.
 void* __tsan_memcpy(void* to, const void* from, size_t bytes) {
   emu::access_range(ADDRESS(from), bytes, emu::kRead, CALLER);
   emu::access_range(ADDRESS(to), bytes, emu::kWrite, CALLER);

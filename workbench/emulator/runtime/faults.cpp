@@ -185,7 +185,7 @@ void merge_results(Launch& launch, Worker& worker) {
     if (earlier(fault, place->second)) place->second = fault;
     place->second.count = count;
   }
-  for (const Site& site : worker.sites) merge_site(launch.sites[site.pc], site);
+  for (const Site& site : worker.sites) merge_site(launch.sites[site_key(site.pc, site.kind)], site);
   launch.tally.switches += worker.tally.switches;
   launch.tally.events += worker.tally.events;
   launch.tally.barriers += worker.tally.barriers;
@@ -210,7 +210,7 @@ std::string to_json(const Launch& launch) {
   json.close(']');
   json.key("sites");
   json.open('[');
-  for (const auto& [pc, site] : launch.sites) write_site(json, site);
+  for (const auto& [key, site] : launch.sites) write_site(json, site);
   json.close(']');
   json.close('}');
   return json.text;

@@ -76,6 +76,8 @@ void find_shared_arrays(Worker& worker) {
 void prepare(Worker& worker, Launch& launch) {
   const emu_config& config = launch.config;
   worker.launch = &launch;
+  worker.module_base = config.module_base;
+  worker.text_bytes = config.text_bytes;
   current_worker = &worker;
   find_shared_arrays(worker);
   worker.block_size = {config.block[0], config.block[1], config.block[2]};
@@ -86,7 +88,7 @@ void prepare(Worker& worker, Launch& launch) {
   worker.faults.clear();
   worker.tally = {};
   if (!config.checks) return;
-  worker.site_of_pc.assign(config.text_bytes + 1, 0);
+  worker.site_numbers.assign(2 * config.text_bytes + 2, 0);
   if (worker.log_memory.empty()) worker.log_memory.resize(kWarp * kLogCapacity);
   if (config.checks & (EMU_RACES | EMU_SHARED_INITIAL)) reset_shared_shadow(worker, config.shadow_shift);
 }
@@ -223,12 +225,13 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
   launch.buffers.assign(buffers, buffers + config->buffers);
   launch.blocks = static_cast<uint64_t>(config->grid[0]) * config->grid[1] * config->grid[2];
   bool races = config->checks & EMU_RACES;
-  for (const emu_buffer& buffer : launch.buffers)
-    launch.shadow.push_back(races ? static_cast<emu::GlobalCell*>(emu::map_zeroed(emu::shadow_bytes(buffer)))
-                                  : nullptr);
+  for (const emu_buffer& buffer : launch.buffers) {
+    void* shadow = races && !buffer.read_only ? emu::map_zeroed(emu::shadow_bytes(buffer)) : nullptr;
+    launch.shadow.push_back(static_cast<emu::GlobalCell*>(shadow));
+  }
   emu::run_on_all_cores(launch);
-  for (size_t i = 0; races && i < launch.buffers.size(); i++)
-    munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
+  for (size_t i = 0; i < launch.buffers.size(); i++)
+    if (launch.shadow[i]) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
   return strdup(emu::to_json(launch).c_str());
 }
 

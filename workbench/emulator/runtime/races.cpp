@@ -133,7 +133,7 @@ void check_global(Worker& worker, const LaneEvent& lane) {
   for (size_t i = 0; i < launch.buffers.size(); i++) {
     const emu_buffer& buffer = launch.buffers[i];
     if (event.address < buffer.low || event.address >= buffer.high) continue;
-    if (buffer.read_only) return;  // nobody writes it, or is told off for that alone
+    if (!launch.shadow[i]) return;  // nobody writes it, or is told off for that alone
     uint64_t offset = event.address - buffer.low, key = global_key(worker, lane);
     for (uint64_t k = offset / buffer.item_bytes; k <= (offset + event.size - 1) / buffer.item_bytes; k++)
       enter_global(worker, lane, launch.shadow[i][k], key);

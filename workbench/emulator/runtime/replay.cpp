@@ -16,7 +16,7 @@ namespace emu {
 namespace {
 
 Site& site_of(Worker& worker, const Event& event) {
-  uint32_t& number = worker.site_of_pc[event.pc];
+  uint32_t& number = worker.site_numbers[site_key(event.pc, event.kind)];
   if (!number) {
     worker.sites.emplace_back();
     worker.sites.back().pc = event.pc;
@@ -113,9 +113,11 @@ bool same_path(Thread* const* lanes, int count) {
   const Thread& first = *lanes[0];
   for (int i = 0; i < count; i++)
     if (lanes[i]->logged != first.logged || lanes[i]->replayed) return false;
-  for (uint32_t step = 0; step < first.logged; step++)
+  for (uint32_t step = 0; step < first.logged; step++) {
+    const Event& event = first.log[step];
     for (int i = 1; i < count; i++)
-      if (lanes[i]->log[step].pc != first.log[step].pc) return false;
+      if (lanes[i]->log[step].pc != event.pc || lanes[i]->log[step].kind != event.kind) return false;
+  }
   return true;
 }
 

@@ -82,6 +82,9 @@ struct Site {
   uint8_t kind = 0, size = 0;
 };
 
+// One call copies memory: it reads and writes at the same instruction.
+inline uint32_t site_key(uint32_t pc, uint8_t kind) { return pc << 1 | ((kind & kActionMask) != kRead); }
+
 // Where a bad address lies: the index of a buffer, or one of these.
 enum Place : int64_t { kNowhere = -1, kInShared = -2, kInDynamicShared = -3 };
 
@@ -144,7 +147,7 @@ struct Launch {
   std::atomic<bool> fenced{false};  // some thread called __threadfence
   std::mutex merging;
   std::map<FaultKey, Fault> faults;
-  std::map<uint32_t, Site> sites;
+  std::map<uint32_t, Site> sites;  // by site_key
   Tally tally;
 };
 
@@ -161,6 +164,7 @@ struct Worker {
   Crash crash{};
 
   Launch* launch = nullptr;
+  uint64_t module_base = 0, text_bytes = 0;  // copies: every access needs them
   emu_index block_index{}, block_size{}, grid_size{};
   uint64_t block = 0;          // linear index
   uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
@@ -174,10 +178,10 @@ struct Worker {
   emu_range shared_span{};  // from the first static array to the end of the dynamic one
   uint64_t dynamic_low = kNever;
 
-  uint32_t request = 0;           // number of the warp request that is being replayed
-  bool tracing = false;           // this block's accesses are logged
-  std::vector<Event> log_memory;  // kLogCapacity events for each lane; warps use it one after the other
-  std::vector<uint32_t> site_of_pc;
+  uint32_t request = 0;                // number of the warp request that is being replayed
+  bool tracing = false;                // this block's accesses are logged
+  std::vector<Event> log_memory;       // kLogCapacity events for each lane; warps use it one after the other
+  std::vector<uint32_t> site_numbers;  // by site_key; 0 for a site not seen yet
   std::vector<Site> sites;
   std::map<FaultKey, Fault> faults;
   std::vector<SharedCell> shared_shadow;
@@ -206,7 +210,7 @@ inline bool holds(const emu_range& range, uint64_t address) {
 
 // Offset of a return address into the module; 0 for code that is not the module's.
 inline uint32_t module_offset(const Worker& worker, const void* pc) {
-  uint64_t offset = reinterpret_cast<uint64_t>(pc) - worker.launch->config.module_base;
-  return offset < worker.launch->config.text_bytes ? static_cast<uint32_t>(offset) : 0;
+  uint64_t offset = reinterpret_cast<uint64_t>(pc) - worker.module_base;
+  return offset < worker.text_bytes ? static_cast<uint32_t>(offset) : 0;
 }
 }  // namespace emu

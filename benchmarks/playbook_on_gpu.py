@@ -21,7 +21,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from cuda.bindings import driver
 from cuda.core import Device, LaunchConfig, ObjectCode, launch
+from cuda.core._utils.cuda_utils import CUDAError
 
 from workbench.compile import load_cubin
 from workbench.errors import PlanError, WorkbenchError
@@ -48,16 +50,17 @@ from workbench.referee.librarymeta import library_meta
 SAMPLES = 20
 FLUSH_BYTES = 256 * 2**20
 LARGEST_BYTES = 6 * 2**30
+DEFAULT_SHARED_BYTES = 48 * 1024
 SCALARS = {
+    "bool": np.bool_,
     "int": np.int32,
     "unsigned int": np.uint32,
-    "unsigned": np.uint32,
-    "long long": np.int64,
     "long": np.int64,
-    "size_t": np.uint64,
+    "unsigned long": np.uint64,
+    "long long": np.int64,
+    "unsigned long long": np.uint64,
     "float": np.float32,
     "double": np.float64,
-    "bool": np.bool_,
 }
 
 
@@ -84,13 +87,15 @@ class Runner:
             for name in names:
                 self.kernels[source, name, consts] = code.get_kernel(mangled[name])
 
-    def run(self, source: str, plan: Plan, tensors: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """One execution on the runner's stream."""
+    def run(
+        self, source: str, plan: Plan, tensors: dict[str, torch.Tensor], poison: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """One execution on the runner's stream; with ``poison`` new buffers start out as NaN."""
         known = dict(tensors)
         for step in plan.steps:
             match step:
                 case Allocate(buffer=name, meta=meta, zero=zero):
-                    known[name] = _empty(meta)
+                    known[name] = _empty(meta, poison)
                     if zero:
                         known[name].zero_()
                 case View(buffer=name, of=of, meta=meta, offset=offset):
@@ -103,9 +108,18 @@ class Runner:
 
     def _launch(self, source: str, step: Launch, known: dict[str, torch.Tensor]) -> None:
         kernel = self.kernels[source, step.kernel, step.consts]
+        if step.shared_bytes > DEFAULT_SHARED_BYTES:
+            _allow_shared(kernel, step.shared_bytes, self.device.device_id)
         config = LaunchConfig(grid=step.grid, block=step.block, shmem_size=step.shared_bytes)
         stream = self.device.create_stream(self.stream)
         launch(stream, config, kernel, *(_argument(arg, known) for arg in step.args))
+
+
+def _allow_shared(kernel: Any, shared_bytes: int, device: int) -> None:
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    (error,) = driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, device)
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"{shared_bytes} bytes of shared memory: {error.name}")
 
 
 def _argument(arg: BufferArg | ScalarArg, known: dict[str, torch.Tensor]) -> Any:
@@ -114,9 +128,9 @@ def _argument(arg: BufferArg | ScalarArg, known: dict[str, torch.Tensor]) -> Any
     return SCALARS[arg.ctype](arg.value)
 
 
-def _empty(meta: TensorMeta) -> torch.Tensor:
+def _empty(meta: TensorMeta, poison: bool) -> torch.Tensor:
     made = torch.empty_strided(meta.shape, meta.strides, dtype=TORCH[meta.dtype], device="cuda")
-    return made.fill_(float("nan")) if made.is_floating_point() else made
+    return made.fill_(float("nan")) if poison and made.is_floating_point() else made
 
 
 def _library(step: Library, known: dict[str, torch.Tensor]) -> None:
@@ -181,13 +195,13 @@ def measure(runner: Runner, problem: Problem, case: Case) -> list[dict[str, Any]
             plan = interpret(parse(source), problem.metas(case), H100, library_meta)
             runner.load(source, plan)
             with torch.cuda.stream(runner.stream):
-                got = runner.run(source, plan, tensors)
+                got = runner.run(source, plan, tensors, poison=True)
             torch.cuda.synchronize()
             row["max_abs"] = max(
                 float((g.double() - e.double()).abs().max()) for g, e in zip(got, exact, strict=True)
             )
             row["us"] = timed(partial(runner.run, source, plan, tensors), runner.stream)
-        except (PlanError, RuntimeError, KeyError) as error:
+        except (PlanError, RuntimeError, CUDAError) as error:
             row["failed"] = f"{type(error).__name__}: {str(error)[:200]}"
         rows.append(row)
     return rows

@@ -48,7 +48,7 @@ class SlowTeam:
     def _card(self, index: int) -> Hypothesis:
         title = TITLES[index % len(TITLES)]
         vector = (*story.FLOAT4, ("variant", str(index)))
-        return story.card(title, "load_width", vector, 1.2)
+        return story.card(title, "vector_width", vector, 1.2)
 
     async def synthesize(self, request: SynthesisRequest) -> Draft:
         await asyncio.sleep(0.3)

@@ -27,6 +27,7 @@ c.IdentityProvider.token = ""
 c.LabApp.expose_app_in_browser = True
 """
 START_S = 90
+END_S = 20
 
 
 def missing() -> str:
@@ -88,6 +89,10 @@ def lab(tmp_path: Path) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}"
         finally:
             server.terminate()
+            try:
+                server.wait(END_S)
+            except subprocess.TimeoutExpired:
+                server.kill()
 
 
 def _await(address: str, server: subprocess.Popen[bytes]) -> None:

@@ -234,9 +234,9 @@ def _judged(id: str, block: int, width: int, outcome: Outcome, factor: float = 1
     return KernelJudged(branch=BranchId(id), evaluation=found, explanation=said)
 
 
-SCALAR: Vector = (("load_width", "1"), ("threads_per_row", "block"))
-FLOAT4: Vector = (("load_width", "4"), ("threads_per_row", "block"))
-CACHED: Vector = (("load_width", "4"), ("row_cache", "registers"), ("threads_per_row", "block"))
+SCALAR: Vector = (("vector_width", "1"), ("threads_per_row", "block"))
+FLOAT4: Vector = (("vector_width", "4"), ("threads_per_row", "block"))
+CACHED: Vector = (("vector_width", "4"), ("row_cache", "registers"), ("threads_per_row", "block"))
 
 UNKNOWN_NAME = Diagnostic(
     line=18, column=11, message='identifier "block_sun" is undefined',
@@ -249,14 +249,14 @@ def _first_round() -> tuple[Event, ...]:
         RoundStarted(round=1),
         _branch("b1", "", 1, "seed", card("One block a row, three passes", "threads_per_row", SCALAR, 1.0)),
         _branch("b2", "", 1, "seed", card("One warp a row", "threads_per_row", SCALAR, 1.0)),
-        _branch("b3", "", 1, "seed", card("Read four floats at a time", "load_width", FLOAT4, 1.4)),
+        _branch("b3", "", 1, "seed", card("Read four floats at a time", "vector_width", FLOAT4, 1.4)),
         _written("b1", 256, 1, SCALAR),
         _judged("b1", 256, 1, Passed(), 1.21),
         _written("b2", 32, 1, SCALAR),
         _judged("b2", 32, 1, Passed(), 0.84),
         _written("b3", 128, 4, FLOAT4),
         _judged("b3", 128, 4, CompileFailed(stage="nvrtc", diagnostics=(UNKNOWN_NAME,))),
-        _branch("b3.1", "b3", 1, "repair", card("Read four floats at a time", "load_width", FLOAT4, 1.4)),
+        _branch("b3.1", "b3", 1, "repair", card("Read four floats at a time", "vector_width", FLOAT4, 1.4)),
         _written("b3.1", 256, 4, FLOAT4),
         _judged("b3.1", 256, 4, Passed(not_covered=("7x129",)), 1.62),
         RoundEnded(round=1, best=BranchId("b3.1"), score=1.62),

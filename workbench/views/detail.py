@@ -101,6 +101,7 @@ def _techniques(tree: Tree, node: Node) -> list[Json]:
             "value": value,
             "title": teaching(name).title,
             "teaches": teaching(name).paragraph,
+            "plain": value == teaching(name).plain,
             "changed": parent is not None and parent.get(name) != value,
         }
         for name, value in node.vector

@@ -192,5 +192,6 @@ def source_of_times(evaluation: Evaluation | None) -> str:
 
 
 def technique_text(detail: Json) -> str:
-    """The technique vector of a detail on one line."""
-    return ", ".join(f"{chip['title']} {chip['value']}" for chip in detail["techniques"])
+    """The technique vector of a detail on one line, without what is plain."""
+    words = [f"{chip['name']}={chip['value']}" for chip in detail["techniques"] if not chip["plain"]]
+    return " ".join(words) or ("plain" if detail["techniques"] else "")

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from workbench.playbook.techniques import TECHNIQUES
+
 
 class Teaching(NamedTuple):
     """A technique's title and its paragraph; the paragraph is empty for one the playbook does not know."""
 
     title: str
     paragraph: str
+    plain: str = ""
+    """The value a kernel has before anybody thinks of the technique."""
 
 
 def teaching(technique: str) -> Teaching:
     """Title and paragraph by the technique's name."""
-    return Teaching(technique.replace("_", " "), "")
+    known = TECHNIQUES.get(technique)
+    if known is None:
+        return Teaching(technique.replace("_", " "), "")
+    return Teaching(known.title, f"{known.teaches} Look for: {known.look_for}.", known.plain)

@@ -17,15 +17,18 @@ function cardTab(detail, panel) {
       field("Speed-up", `predicted ${card.predicted} over its parent`, card.found && `, found ${card.found}`),
       detail.lesson && field("Lesson", detail.lesson),
       detail.note && field("Note", detail.note),
-      detail.techniques.length ? field("Techniques", h("div", { class: "chips" }, detail.techniques.map((chip) => technique(chip, panel)))) : null),
+      detail.techniques.length ? field("Techniques", h("div", { class: "chips" }, [...detail.techniques].sort(byWeight).map((chip) => technique(chip, panel)))) : null),
   ];
 }
 
+// What this branch changed first, then what is not the plain choice.
+const byWeight = (a, b) => (b.changed - a.changed) || (a.plain - b.plain);
+
 function technique(chip, panel) {
   const open = panel.openChips.has(chip.name);
-  return h("details", { class: `chip ${chip.changed ? "changed" : ""}`, open,
+  return h("details", { class: `chip ${chip.changed ? "changed" : ""} ${chip.plain ? "plain" : ""}`, title: chip.name, open,
     ontoggle: (event) => panel.openChips[event.target.open ? "add" : "delete"](chip.name) },
-  h("summary", {}, h("span", { class: "soft" }, chip.title), ` ${chip.value}`),
+  h("summary", {}, h("span", { class: "soft" }, `${chip.title}: `), chip.value),
   h("p", {}, chip.teaches || "The playbook has no paragraph on this."));
 }
 

@@ -21,6 +21,7 @@ L2_USABLE = 0.8
 L1_USABLE = 0.75
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
+L1_LATENCY_NS = 40.0
 BARRIER_NS = 25.0
 NORM = 3.0
 """Resources overlap: the slowest counts fully, the others by how close they come to it."""
@@ -71,8 +72,9 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     resident = max(resident_blocks(target, shape.threads, shape.registers, shape.shared_bytes), 1)
     most = -(-shape.blocks // target.sm_count)
     live = min(resident, most)
-    dram, l2 = _levels(target, shape, traffic, live)
+    dram, l2, is_kept = _levels(target, shape, traffic, live)
     latency_s = target.dram_latency_ns * 1e-9
+    again_s = L1_LATENCY_NS * 1e-9 if is_kept else latency_s
     waves = -(-most // resident)
     loaded = max(traffic.unique - traffic.stored, 1.0)
     passes = max(int((traffic.requested - traffic.stored) / loaded + 0.25), 1)
@@ -83,7 +85,7 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
             / max(shape.blocks, 1)
             * most
             / _rate(shape, traffic, live, latency_s),
-            waves * (passes * latency_s + traffic.barriers * BARRIER_NS * 1e-9),
+            waves * (latency_s + (passes - 1) * again_s + traffic.barriers * BARRIER_NS * 1e-9),
         ),
         "compute": traffic.flops / target.fp32_flops_per_s * _idle(shape, target),
     }
@@ -98,17 +100,16 @@ def _joined(*seconds: float) -> float:
     return float(largest * sum((s / largest) ** NORM for s in seconds) ** (1 / NORM))
 
 
-def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[float, float]:
-    """Bytes that reach DRAM and bytes that cross from L2, by where re-reads are found again."""
+def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[float, float, bool]:
+    """Bytes that reach DRAM, bytes that cross from L2, and whether re-reads are found in L1."""
     again = max(traffic.requested - traffic.unique, 0.0)
     per_block = traffic.unique / max(shape.blocks, 1)
     l1_bytes = L1_USABLE * max(target.shared_bytes_per_sm - live * shape.shared_bytes, 0)
-    in_l1 = min(1.0, l1_bytes / max(live * per_block, 1.0))
-    in_l1 = in_l1 if in_l1 >= 1.0 else 0.0  # a row that does not fit is evicted before it comes again
-    beyond = again * (1 - in_l1)
+    is_kept = live * per_block <= l1_bytes  # a row that does not fit is evicted before it comes again
+    beyond = 0.0 if is_kept else again
     footprint = min(shape.blocks, target.sm_count * live) * per_block
     in_l2 = min(1.0, L2_USABLE * target.l2_bytes / max(footprint, 1.0))
-    return traffic.unique + beyond * (1 - in_l2), traffic.unique + beyond
+    return traffic.unique + beyond * (1 - in_l2), traffic.unique + beyond, is_kept
 
 
 def _rate(shape: Shape, traffic: Traffic, live: int, latency_s: float) -> float:

@@ -41,7 +41,7 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
     others = sorted((t for t in trials if t is not typical), key=elements)
     planned = []
     for trial in (typical, *others):
-        races = options.races and elements(trial) <= options.traced_elements
+        races = options.races and _threads(trial) <= options.traced_threads
         planned.append(PlannedCheck(trial, "normal", 0, "checked", races=races))
     planned.append(PlannedCheck(typical, "normal", 0, "plain", repeat=True))
     planned += [PlannedCheck(typical, kind, 0, "plain") for kind in options.kinds if kind != "normal"]
@@ -64,6 +64,10 @@ def typical_trial(trials: Sequence[Trial]) -> Trial:
 def elements(trial: Trial) -> int:
     """Elements of all arguments together."""
     return sum(meta.numel for _, meta in trial.plan.arguments)
+
+
+def _threads(trial: Trial) -> int:
+    return sum(math.prod(step.grid) * math.prod(step.block) for step in trial.plan.launches)
 
 
 def _rows(trial: Trial) -> int:

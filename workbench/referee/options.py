@@ -21,5 +21,5 @@ class JudgeOptions(Value):
     """Private memory of the process that runs the kernel."""
     most_elements: int = 2**22
     """Declared cases up to this size may stand in where there is no small size to check on."""
-    traced_elements: int = 2**16
-    """Races are looked for up to this size."""
+    traced_threads: int = 2**15
+    """Races are looked for in launches of up to this many threads together."""

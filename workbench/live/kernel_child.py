@@ -18,7 +18,7 @@ from workbench.model import TensorMeta
 from workbench.numerics.dtypes import TORCH
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.referee.library import library_meta
+from workbench.referee.librarymeta import library_meta
 
 
 def call_in_child(payload: bytes) -> bytes:

@@ -1,0 +1,203 @@
+"""An applied kernel: right where its guard allows, the original elsewhere, and both are counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import doubles
+import pytest
+import torch
+from torch import Tensor, nn
+
+from workbench.devices.null import NullDevice
+from workbench.errors import UsageError
+from workbench.live import LiveSession, optimize
+from workbench.live.applied import EMULATED_ELEMENTS, Applied, Original
+from workbench.live.apply import AppliedClass, announce, apply, restore
+from workbench.model import H100, Problem, Sampler, Static, TensorSpec
+from workbench.policy import Policy
+
+DOUBLE = """/* plan
+def plan(x):
+    require(x.is_contiguous, "contiguous only")
+    y = empty_like(x)
+    launch("twice", grid=cdiv(x.numel, 128), block=128, args=[x, y, x.numel])
+    return y
+*/
+__global__ void twice(const float* x, float* y, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) y[i] = 2.0f * x[i];
+}
+"""
+SCALE = """/* plan
+def plan(x, weight):
+    y = empty_like(x)
+    launch("scale", grid=cdiv(x.numel, 128), block=128, args=[x, weight, y, x.numel, x.shape[1]])
+    return y
+*/
+__global__ void scale(const float* x, const float* weight, float* y, int count, int cols) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) y[i] = weight[i % cols] * x[i];
+}
+"""
+SCALE_SOURCE = """import torch
+class Scale(torch.nn.Module):
+    def __init__(self, cols):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((cols,), 3.0))
+    def forward(self, x):
+        return x * self.weight
+init_inputs = [4]
+inputs = [torch.randn(8, 4)]
+"""
+
+
+def doubled(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@pytest.fixture
+def applied() -> Applied:
+    return Applied(doubled, doubles.problem(), DOUBLE, H100)
+
+
+def scale_problem() -> Problem:
+    normal = Sampler(kind="normal")
+    tensors = (
+        TensorSpec(name="x", role="input", dtype="f32", dims=("s0", 4), sampler=normal),
+        TensorSpec(name="weight", role="parameter", dtype="f32", dims=(4,), sampler=normal, path="weight"),
+    )
+    update = {"name": "Scale", "entry": "Scale", "source": SCALE_SOURCE, "kind": "module_class"}
+    return doubles.problem().model_copy(update={**update, "tensors": tensors})
+
+
+class Scale(nn.Module):
+    """``x * weight``."""
+
+    def __init__(self, cols: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.arange(float(cols)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight
+
+
+def test_a_covered_call_runs_the_kernel(applied: Applied) -> None:
+    x = torch.randn(5, 7)
+    assert torch.equal(applied(x), 2 * x)
+    assert torch.equal(applied(x=x), 2 * x)
+    assert (applied.kernel_calls, applied.fallback_calls) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("x", "reason"),
+    [
+        (torch.randn(5, 7).t(), "contiguous only"),
+        (torch.randn(5, 7, dtype=torch.float64), "f64"),
+        (torch.randn(5), "1 axes"),
+        (torch.randn(5, 7, requires_grad=True), "gradient"),
+        (torch.empty(1, EMULATED_ELEMENTS + 1), "too many"),
+        (torch.randn(2, 2, dtype=torch.complex64), "complex"),
+    ],
+)
+def test_any_other_call_falls_back_and_says_why(applied: Applied, x: Tensor, reason: str) -> None:
+    assert torch.equal(applied(x), 2 * x)
+    assert (applied.kernel_calls, applied.fallback_calls) == (0, 1)
+    assert reason in applied.last_fallback
+
+
+def test_wrong_arguments_fail_as_the_original_does(applied: Applied) -> None:
+    with pytest.raises(TypeError, match="positional argument"):
+        applied()
+
+
+def test_another_static_value_falls_back() -> None:
+    def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
+        return x * factor
+
+    update = {"signature": ("x", "factor"), "statics": (Static(name="factor", value=2.0),)}
+    applied = Applied(scaled, doubles.problem().model_copy(update=update), DOUBLE, H100)
+    x = torch.ones(2, 2)
+    assert torch.equal(applied(x), 2 * x)
+    assert torch.equal(applied(x, 3.0), 3 * x)
+    assert (applied.kernel_calls, applied.fallback_calls) == (1, 1)
+    assert "factor is 3.0" in applied.last_fallback
+
+
+def test_a_kernel_that_crashes_falls_back() -> None:
+    crashing = DOUBLE.replace("if (i < count) y[i]", "*(volatile int*)0 = 1; if (i < count) y[i]")
+    applied = Applied(doubled, doubles.problem(), crashing, H100)
+    x = torch.ones(2, 2)
+    assert torch.equal(applied(x), 2 * x)
+    assert applied.fallback_calls == 1
+
+
+def test_a_module_keeps_its_own_parameters() -> None:
+    module = Scale(4)
+    applied = Applied(module, scale_problem(), SCALE, H100)
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        assert torch.equal(applied(x), module(x))
+        module.weight.fill_(7.0)
+        assert torch.equal(applied(x), 7 * x)
+    assert applied.kernel_calls == 2
+    assert len(list(applied.parameters())) == 1
+    applied(x)  # gradients are wanted: the kernel has none
+    assert "gradient" in applied.last_fallback
+
+
+def test_a_module_class_makes_applied_instances() -> None:
+    made = AppliedClass(Scale, lambda target: Applied(target, scale_problem(), SCALE, H100))
+    module = made(4)
+    with torch.no_grad():
+        assert torch.equal(module(torch.ones(1, 4)), torch.arange(4.0)[None])
+    assert module.kernel_calls == 1
+
+
+def test_the_original_is_built_when_it_is_called_and_keeps_the_random_state() -> None:
+    original = Original(doubles.problem())
+    torch.manual_seed(7)
+    expected = torch.randn(3)
+    torch.manual_seed(7)
+    assert torch.equal(original(torch.ones(2)), torch.full((2,), 2.0))
+    assert torch.equal(torch.randn(3), expected)
+
+
+# ------------------------------------------------------------------------------------ the magic's calls
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Any:
+    with optimize(
+        doubles.problem(), Policy(rounds=1), NullDevice(), doubles.team(), tmp_path / "s"
+    ) as session:
+        session.wait(30)
+        yield session
+
+
+def test_apply_and_restore(live: LiveSession) -> None:
+    names: dict[str, Any] = {}
+    announce(live, names)
+    assert torch.equal(names["double"](torch.ones(1, 1)), torch.full((1, 1), 2.0))
+    live.edit(None, DOUBLE.replace("/* plan", "// null: passed 0.1\n/* plan"))
+    live.wait(30)
+    line = apply(live, names)
+    assert "e1" in line and "\n" not in line
+    x = torch.randn(4, 4)
+    assert torch.equal(names["double"](x), 2 * x)
+    assert names["double"].kernel_calls == 1
+    apply(live, names)
+    assert isinstance(names["double"].original, Original)
+    restore("double", names)
+    assert isinstance(names["double"], Original)
+    with pytest.raises(UsageError, match="no kernel is applied"):
+        restore("double", names)
+
+
+def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:
+    device = doubles.HeldDevice()
+    with optimize(doubles.problem(), Policy(), device, doubles.team(), tmp_path / "s") as session:
+        with pytest.raises(UsageError, match="no correct kernel"):
+            apply(session, {})
+        device.gate.set()

@@ -1,7 +1,9 @@
 """Building: diagnostics at the person's lines, what is refused, the cache."""
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,20 @@ def test_processes_may_build_the_same_thing_at_once(emulator_cache: Path) -> Non
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert len(paths) == 1
     assert not list((emulator_cache / "emulator").glob("tmp-*"))
+
+
+def test_old_kernels_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    folder = toolchain.cache_folder()
+    for age, name in ((9000, "old"), (5000, "newer"), (0, "newest")):
+        for suffix in (".json", ".so"):
+            file = folder / f"kernel-{name}{suffix}"
+            file.touch()
+            os.utime(file, (time.time() - age,) * 2)
+    toolchain.prune(keep=1)
+    assert sorted(path.name for path in folder.iterdir()) == ["kernel-newest.json", "kernel-newest.so"]
+    toolchain.prune(keep=0)
+    assert len(list(folder.iterdir())) == 2
 
 
 def test_lines_are_the_persons_own() -> None:

@@ -144,6 +144,28 @@ def test_tiles(mode: Any) -> None:
     torch.testing.assert_close(y, x.view(8, 8).sum(1))
 
 
+@pytest.mark.parametrize("threads", [64, 80])
+def test_cub_reductions(threads: int) -> None:
+    x = randn(threads)
+    args = {"x": x, "y": Out((3,)), "n": 41}
+    (y,) = clean(run(f"cub.cu:block_sum<{threads}>", Shape(1, threads), args, races=True))
+    torch.testing.assert_close(y, torch.stack([x.sum(), x[:41].sum(), x.max()]))
+    (y,) = clean(run("cub.cu:warp_sums", Shape(1, 64), {"x": randn(64), "y": Out((4,))}, races=True))
+    torch.testing.assert_close(y, randn(64).view(4, 16).sum(1))
+    (y,) = clean(run("cub.cu:block_of_structs", Shape(1, 96), {"x": randn(96), "y": Out((3,))}, races=True))
+    torch.testing.assert_close(y, torch.tensor([randn(96).sum(), 96, -math.inf]))
+
+
+def test_cub_scans() -> None:
+    x = torch.randint(-9, 10, (80,), dtype=torch.int32)
+    args = {"x": x, "inclusive": Out((80,), "i32"), "exclusive": Out((80,), "i32"), "total": Out((1,), "i32")}
+    inclusive, exclusive, total = clean(run("cub.cu:scans", Shape(1, 80), args, races=True))
+    assert torch.equal(inclusive, x.cumsum(0).int())
+    assert total.item() == x.sum().item()
+    largest_before = torch.cat([torch.tensor([-5], dtype=torch.int32), x[:-1]]).cummax(0).values
+    assert torch.equal(exclusive, largest_before)
+
+
 @MODES
 def test_locks_and_chained_blocks(mode: Any) -> None:
     args = {"lock": Out((1,), "i32", zero=True), "y": Out((1,), "i32", zero=True)}

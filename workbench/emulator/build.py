@@ -48,6 +48,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
     name = toolchain.digest(toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
     if facts.exists():
+        facts.touch()  # the oldest are deleted first
         return Binary.model_validate_json(facts.read_bytes()), True
     header = toolchain.precompiled(mode)
     with toolchain.scratch() as folder:
@@ -61,6 +62,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
         draft = folder / "facts.json"
         draft.write_text(binary.model_dump_json())
         draft.rename(facts)  # last: whoever sees it finds the library
+    toolchain.prune()
     return binary, False
 
 

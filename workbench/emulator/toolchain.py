@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +24,7 @@ from workbench.emulator.values import Mode
 from workbench.errors import DeviceError
 
 HERE = Path(__file__).parent
+MAX_KERNELS = 4000
 RUNTIME_SOURCES = tuple(sorted((HERE / "runtime").glob("*.cpp")))
 
 _COMMON = (
@@ -171,9 +173,19 @@ def runtime() -> Path:
     return once(cache_folder() / f"runtime-{name}.so", make)
 
 
+def prune(keep: int = MAX_KERNELS, younger_than_s: float = 3600.0) -> None:
+    """Delete the oldest kernels beyond ``keep``; never one that another process may be about to load."""
+    facts = sorted(cache_folder().glob("kernel-*.json"), key=lambda path: path.stat().st_mtime)
+    for path in facts[:-keep] if keep else facts:
+        if time.time() - path.stat().st_mtime > younger_than_s:
+            path.unlink(missing_ok=True)
+            path.with_suffix(".so").unlink(missing_ok=True)
+
+
 def include_flags() -> list[str]:
     """Search path of a kernel: the emulator's stand-ins first, then CUDA's own headers."""
-    folders = (HERE / "shim", HERE / "include", half_headers(), cuda_include())
+    cuda = cuda_include()
+    folders = (HERE / "shim", HERE / "include", half_headers(), cuda, cuda / "cccl")
     return [flag for folder in folders for flag in ("-I", str(folder))]
 
 

@@ -33,6 +33,7 @@
 
 // Inlined always, so that an access carries the address, and so the line, of the caller.
 #define EMU_INLINE static inline __attribute__((always_inline, unused))
+#define EMU_INLINE_MEMBER inline __attribute__((always_inline))
 // Neither inlined nor instrumented.
 #define EMU_OPAQUE __attribute__((noinline, no_sanitize("thread")))
 // Keeps the compiler from moving memory accesses across a point where other threads run.
@@ -54,7 +55,8 @@ EMU_INLINE void __nanosleep(unsigned) {
   EMU_FENCE;
 }
 EMU_INLINE long long clock64() { return 0; }
-EMU_INLINE int clock() { return 0; }
+EMU_INLINE int emu_clock() { return 0; }
+#define clock() emu_clock()  // the C library has another one
 #define __builtin_assume(condition) ((void)0)
 #define __assume(condition) ((void)0)
 template <class T>

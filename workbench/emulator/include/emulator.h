@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <cassert>
 #include <limits>
 #include <type_traits>
@@ -28,5 +29,6 @@
 // Here rather than where the kernel includes them: a macro of the plan, such as N, must not reach them.
 #include "../shim/math_constants.h"
 #include "../shim/cooperative_groups.h"
+#include "../shim/cub_collectives.h"
 #include "../shim/mma.h"
 #include "entry_points.h"

@@ -1,0 +1,179 @@
+"""Every rule on its own: float32 torch stays within it, float16 values do not, no operation is unknown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import known_ops as ops
+import pytest
+import torch
+
+from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
+from workbench.numerics.dtypes import NAMES
+from workbench.numerics.running import DTYPES, Running, operator
+from workbench.numerics.tracked import deviation
+
+X, Y = ops.ref("x"), ops.ref("y")
+POSITIVE = "positive"
+
+
+@dataclass(frozen=True)
+class One:
+    """One operation on x (6, 8, 10), y of the same shape, and friends."""
+
+    op: str
+    args: tuple[Arg, ...] = (X,)
+    domain: str = "normal"
+    kwargs: dict[str, Arg] = field(default_factory=dict)
+    rounds: bool = True
+    """False for operations whose result is one of their inputs, or an integer."""
+
+
+def pointwise(names: str, domain: str = "normal", rounds: bool = True) -> list[One]:
+    return [One(f"aten.{name}.default", domain=domain, rounds=rounds) for name in names.split()]
+
+
+ROWS: tuple[Arg, ...] = (X, (-1,), True)
+OPS = [
+    *pointwise("exp expm1 sin cos tan tanh erf erfc sigmoid silu gelu mish softplus elu selu sinh cosh"),
+    *pointwise("log log2 log10 log1p sqrt rsqrt reciprocal lgamma", POSITIVE),
+    *pointwise("neg abs relu floor ceil round trunc sign isnan logical_not", rounds=False),
+    *[One(f"aten.{name}.Tensor", (X, Y)) for name in ("add", "sub", "mul", "div")],
+    *[One(f"aten.{name}.default", (X, Y), rounds=False) for name in ("maximum", "minimum")],
+    *[One(f"aten.{name}.Tensor", (X, Y), rounds=False) for name in ("lt", "ge", "eq")],
+    One("aten.pow.Tensor_Scalar", (X, 3)),
+    One("aten.pow.Tensor_Tensor", (X, Y), POSITIVE),
+    One("aten.atan2.default", (X, Y)),
+    One("aten.clamp.default", (X, -0.5, 0.5), rounds=False),
+    One("aten.where.self", (ops.ref("mask"), X, Y), rounds=False),
+    One("aten.sum.dim_IntList", ROWS),
+    One("aten.sum.default"),
+    One("aten.mean.dim", (X, (0, 2))),
+    One("aten.mean.default"),
+    One("aten.amax.default", ROWS, rounds=False),
+    One("aten.amin.default", (X, (0,)), rounds=False),
+    One("aten.max.default", rounds=False),
+    One("aten.prod.dim_int", (X, 1)),
+    One("aten.cumsum.default", (X, 2)),
+    One("aten.cumprod.default", (X, 2)),
+    One("aten.argmax.default", (X, 1), rounds=False),
+    One("aten.argmin.default", rounds=False),
+    One("aten.max.dim", (X, 1), rounds=False),
+    One("aten.topk.default", (X, 3, 1), rounds=False),
+    One("aten.sort.default", (X, 1), rounds=False),
+    One("aten.bmm.default", (X, ops.ref("square"))),
+    One("aten.linear.default", (X, ops.ref("matrix"), ops.ref("vector"))),
+    One(
+        "aten.convolution.default", (X, ops.ref("kernel"), ops.ref("bias"), (1,), (1,), (1,), False, (0,), 1)
+    ),
+    One("aten.convolution.default", (X, ops.ref("kernel_t"), None, (2,), (0,), (1,), True, (0,), 1)),
+    One("aten.avg_pool2d.default", (X, (2, 2))),
+    One("aten._adaptive_avg_pool2d.default", (X, (2, 2))),
+    One("aten.max_pool2d_with_indices.default", (X, (2, 2)), rounds=False),
+    One("aten.upsample_bilinear2d.default", (ops.ref("image"), (7, 9), False)),
+    One("aten.permute.default", (X, (2, 0, 1)), rounds=False),
+    One("aten.expand.default", (ops.ref("column"), (6, 8, 10)), rounds=False),
+    One("aten.view.default", (X, (48, 10)), rounds=False),
+    One("aten.slice.Tensor", (X, 1, 2, 5), rounds=False),
+    One("aten.select.int", (X, 0, 3), rounds=False),
+    One("aten.cat.default", ((X, Y), 1), rounds=False),
+    One("aten.stack.default", ((X, Y),), rounds=False),
+    One("aten.flip.default", (X, (0,)), rounds=False),
+    One("aten.constant_pad_nd.default", (X, (1, 2), -torch.inf), rounds=False),
+    One("aten.index_select.default", (X, 2, ops.ref("index")), rounds=False),
+    One("aten.embedding.default", (ops.ref("matrix"), ops.ref("index")), rounds=False),
+    One("aten.index.Tensor", (ops.ref("matrix"), (ops.ref("index"),)), rounds=False),
+    One("aten.full_like.default", (X, 0.1), rounds=False),
+    One("aten.arange.start_step", (0, 5, 1), kwargs={"dtype": "f32"}, rounds=False),
+    One("aten._to_copy.default", (X,), kwargs={"dtype": "f16"}, rounds=False),
+    One("aten._to_copy.default", (X,), kwargs={"dtype": "i64"}, rounds=False),
+    One("prims.convert_element_type.default", (X, "f64"), rounds=False),
+]
+
+
+def tensors(domain: str) -> dict[str, torch.Tensor]:
+    torch.manual_seed(0)
+    made = {
+        "x": torch.randn(6, 8, 10), "y": torch.randn(6, 8, 10), "square": torch.randn(6, 10, 5),
+        "matrix": torch.randn(5, 10), "vector": torch.randn(5), "kernel": torch.randn(4, 8, 3),
+        "kernel_t": torch.randn(8, 4, 3), "bias": torch.randn(4), "column": torch.randn(6, 8, 1),
+        "image": torch.randn(2, 3, 5, 6),
+    }  # fmt: skip
+    if domain == POSITIVE:
+        made = {name: t.abs() + 0.1 for name, t in made.items()}
+    return {**made, "mask": made["x"] > 0, "index": torch.tensor([1, 4, 4, 0])}
+
+
+def run_plainly(one: One, given: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    def plain(arg: Any) -> Any:
+        if isinstance(arg, Ref):
+            return given[arg.ref]
+        if isinstance(arg, tuple):
+            return [plain(a) for a in arg]
+        return DTYPES.get(arg, arg) if isinstance(arg, str) else arg
+
+    result = operator(one.op)(*map(plain, one.args), **{k: plain(v) for k, v in one.kwargs.items()})
+    return tuple(result) if isinstance(result, tuple | list) else (result,)
+
+
+@pytest.mark.parametrize("one", OPS, ids=[f"{o.op}{i}" for i, o in enumerate(OPS)])
+def test_a_rule_holds_from_both_sides(one: One) -> None:
+    given = tensors(one.domain)
+    results = run_plainly(one, given)
+    outs = tuple(OutputSpec(dtype=NAMES[r.dtype], dims=()) for r in results)
+    node = OpNode(name="node", op=one.op, args=one.args, kwargs=tuple(one.kwargs.items()), outs=outs)
+    refs = tuple(Ref(ref="node", item=i if len(results) > 1 else None) for i in range(len(results)))
+    running = Running(sizes={})
+    tracked = running.outputs(Graph(nodes=(node,), outputs=refs), given)
+    assert running.unknown == []
+    lowered = {k: t.half().float() if t.is_floating_point() else t for k, t in given.items()}
+    for result, low, bound in zip(results, run_plainly(one, lowered), tracked, strict=True):
+        assert bound.value.shape == bound.error.shape == result.shape
+        off = deviation(bound.value, result.to(bound.value.dtype))
+        assert bool((off <= bound.error + 1e-300).all()), (
+            f"off by {(off / bound.error).max():.3g} of the bound"
+        )
+        if one.rounds:
+            far = deviation(bound.value, low.to(bound.value.dtype)) / bound.error.clamp_min(1e-300)
+            assert float(far.max()) > 5, f"float16 inputs reach only {far.max():.3g} of the bound"
+
+
+def test_errors_are_shared_after_a_broadcast() -> None:
+    """A mean's error hits all elements of its row the same way: their sum must expect n times it."""
+    x = torch.randn(4, 1000, generator=torch.Generator().manual_seed(0)) + 100
+    nodes = (
+        ops.node("m", "aten.mean.dim", X, (-1,), True),
+        ops.node("d", "aten.sub.Tensor", X, ops.ref("m")),
+        ops.node("s", "aten.sum.dim_IntList", ops.ref("d"), (-1,)),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("s"),))
+    (tracked,) = Running(sizes={}).outputs(graph, {"x": x})
+    (mean,) = Running(sizes={}).outputs(Graph(nodes=nodes[:1], outputs=(ops.ref("m"),)), {"x": x})
+    assert bool((tracked.error >= 1000 * mean.error[:, 0]).all())
+
+
+def test_a_comparison_in_doubt_is_counted_as_doubt() -> None:
+    x = torch.tensor([0.1, 0.3])
+    nodes = (
+        ops.node("third", "aten.div.Tensor", X, 3),
+        ops.node("back", "aten.mul.Tensor", ops.ref("third"), 3),
+        ops.node("less", "aten.lt.Tensor", ops.ref("back"), ops.ref("limit"), dtype="bool"),
+    )
+    given = {"x": x, "limit": torch.tensor([0.1, 0.9])}
+    (less,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("less"),)), given)
+    assert less.error.tolist() == [1.0, 0.0]
+
+
+def test_sizes_enter_through_symbols() -> None:
+    node = OpNode.model_validate(
+        {
+            "name": "v",
+            "op": "aten.view.default",
+            "args": [{"ref": "x"}, [{"sym": "a*b"}]],
+            "outs": [{"dtype": "f32", "dims": []}],
+        }
+    )
+    graph = Graph(nodes=(node,), outputs=(ops.ref("v"),))
+    (flat,) = Running(sizes={"a": 2, "b": 3}).outputs(graph, {"x": torch.randn(2, 3)})
+    assert flat.value.shape == (6,)

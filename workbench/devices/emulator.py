@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from workbench.devices.base import OnStage
 from workbench.errors import DeviceError
@@ -30,36 +29,57 @@ class EmulatorDevice:
         self.target = target
         self.parallel = parallel
         self._options = options or JudgeOptions()
-        self._pool: ThreadPoolExecutor | None = None
+        self._turns = threading.Semaphore(parallel)
         self._closed = False
-        self._lock = threading.Lock()
 
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
-        """Judge one kernel in a worker; stages are reported on the caller's own thread."""
+        """Judge one kernel in a worker; stages are reported on the caller's own event loop.
+
+        More than ``parallel`` at once wait their turn. Raises ``DeviceError`` once closed.
+        """
+        self._refuse_when_closed()
         loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Evaluation] = loop.create_future()
 
         def tell(stage: Stage) -> None:
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop is closed: nobody listens any more
                 loop.call_soon_threadsafe(on_stage, stage)
 
-        def work() -> Evaluation:
-            return judge(problem, kernel, self.target, self._options, tell)
+        def work() -> None:
+            try:
+                with self._turns:
+                    self._refuse_when_closed()
+                    evaluation = judge(problem, kernel, self.target, self._options, tell)
+            except Exception as error:
+                self._settle(loop, answer, error)
+            else:
+                self._settle(loop, answer, evaluation)
 
-        return await loop.run_in_executor(self._executor(), work)
+        # A daemon: a kernel that loops for its whole limit must not hold up the end of the notebook.
+        threading.Thread(target=work, name="emulator", daemon=True).start()
+        return await answer
 
-    def _executor(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._closed:
-                raise DeviceError("the emulator device is closed; open another session")
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.parallel, thread_name_prefix="emulator")
-            return self._pool
+    def _settle(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        answer: asyncio.Future[Evaluation],
+        result: Evaluation | Exception,
+    ) -> None:
+        def settle() -> None:
+            if answer.done():  # the caller gave up
+                return
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
+
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise DeviceError("the emulator device is closed; open another session")
 
     async def close(self) -> None:
-        """Take no more kernels and wait for those in flight; idempotent."""
-        with self._lock:
-            self._closed = True
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            end: Callable[[], None] = pool.shutdown
-            await asyncio.to_thread(end)
+        """Take no more kernels; idempotent. Those in flight are left to their limits."""
+        self._closed = True

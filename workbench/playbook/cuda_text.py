@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import DType
-from workbench.playbook.expr import Apply
+from workbench.playbook.expr import Apply, Const
 from workbench.playbook.operations import is_float
 
 CTYPES: Mapping[str, str] = {
@@ -104,7 +104,7 @@ def _cast(expr: Apply, arg: Text) -> Text:
 def _function(op: str, expr: Apply, fast: bool) -> str:
     operand = expr.args[0].dtype
     if op in HELPED:
-        return HELPED[op]
+        return HELPED[op] + _template_argument(expr)
     if op in ("isnan", "isinf"):
         return op
     if op == "div":
@@ -114,6 +114,12 @@ def _function(op: str, expr: Apply, fast: bool) -> str:
     if fast and operand == "f32" and op in _FAST:
         return _FAST[op]
     return _MATH[op] + ("" if operand == "f64" else "f")
+
+
+def _template_argument(expr: Apply) -> str:
+    """Needed where a literal or a size has another type than the value it meets."""
+    sized = any(isinstance(arg, Const) and isinstance(arg.value, str) for arg in expr.args)
+    return f"<{CTYPES[expr.dtype]}>" if sized or expr.dtype not in ("f32", "f64", "i32") else ""
 
 
 def number(value: bool | int | float, dtype: DType) -> Text:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, leaves
-from workbench.playbook.indexing import index_text, is_unit
+from workbench.playbook.indexing import index_text, is_unit, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope
@@ -78,7 +78,7 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
             scope.lines.append(f"{element} = {value};")
-    return scope.lines
+    return name_pieces(scope.lines, "i", frame.names)
 
 
 def _scope(frame: Frame, variable: str, packs: dict[int, str]) -> Scope:
@@ -134,7 +134,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         at = _address(frame, store.buffer, store.view)
         after.append(f"{'store_once' if stream else 'store'}({at}, {pack});")
         frame.use_vector(store.buffer, store.view)
-    return [*lines, "#pragma unroll", *block("for (int k = 0; k < WIDTH; ++k)", inner.lines), *after]
+    each = name_pieces(inner.lines, "(i + k)", frame.names)
+    return [*lines, "#pragma unroll", *block("for (int k = 0; k < WIDTH; ++k)", each), *after]
 
 
 def _unit_loads(kernel: Kernel) -> list[Load]:

@@ -5,8 +5,11 @@ Owns the spelling of views. Never decides on a width: it names the sizes that mu
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from workbench.playbook.cuda_text import ATOM, PRODUCT, SUM, Text
-from workbench.playbook.names import Macros
+from workbench.playbook.names import Macros, Names
 from workbench.playbook.sizes import ONE, Size
 from workbench.playbook.views import Axis, View
 
@@ -66,3 +69,27 @@ def divisors_of(view: View) -> tuple[Size, ...]:
     others = tuple(axis.stride for axis in view.axes[:-1] if not axis.stride.is_zero)
     offset = () if view.offset.is_zero else (view.offset,)
     return (view.axes[-1].size, *others, *offset)
+
+
+_PIECE = r"\b{variable} / (?P<outer>\w+)(?: % (?P<size>\w+))?(?! [/%])|\b{variable} % (?P<inner>\w+)(?! [/%])"
+
+
+def name_pieces(lines: list[str], variable: str, names: Names) -> list[str]:
+    """Give quotients and remainders of an index that occur more than once a name of their own."""
+    pattern = re.compile(_PIECE.format(variable=re.escape(variable)))
+    found = Counter(match.group() for line in lines for match in pattern.finditer(line))
+    named: dict[str, str] = {}
+    for match in {m.group(): m for line in lines for m in pattern.finditer(line)}.values():
+        if found[match.group()] > 1:
+            named[match.group()] = names.new(_piece_name(match))
+    texts = [pattern.sub(lambda m: named.get(m.group(), m.group()), line) for line in lines]
+    texts = [re.sub(r"- \((\w+)\)", r"- \1", text) for text in texts]
+    return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]
+
+
+def _piece_name(match: re.Match[str]) -> str:
+    size = match["inner"] or match["size"]
+    if size is None:
+        return "row_at"
+    word = size.split("_")[0].lower().removesuffix("s")
+    return f"{word}_at"

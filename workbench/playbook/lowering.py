@@ -18,7 +18,7 @@ from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
 from workbench.playbook.program import Buffer, Kernel, LibraryArgument, LibraryCall, Output, Program, Store
-from workbench.playbook.sizes import ONE, Size, Sizes, product
+from workbench.playbook.sizes import ONE, Size, product, sizes_of
 from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
 
 
@@ -44,7 +44,7 @@ class Lowering:
     """Lowers one problem's nodes; see ``lower``."""
 
     def __init__(self, problem: Problem, fuse: bool) -> None:
-        self.sizes = Sizes(problem.symbols)
+        self.sizes = sizes_of(problem)
         self.pool = Pool(self.sizes)
         self.fuse = fuse
         self.buffers: dict[str, Buffer] = {}

@@ -308,6 +308,7 @@ _RULES: dict[str, Rule] = {
     "aten.slice.Tensor": _slice,
     "aten.select.int": _select,
     "aten.flip.default": _flip,
+    "prims.rev.default": _flip,
     "aten.repeat.default": _repeat,
     "aten.split_with_sizes.default": _pieces,
     "aten.unbind.int": _pieces,

@@ -13,7 +13,7 @@ from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.kernel_text import KernelText, SplitText, WidthRule
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.sizes import Size, Sizes
+from workbench.playbook.sizes import Size, sizes_of
 
 Step = KernelText | SplitText | LibraryCall
 
@@ -30,7 +30,7 @@ class PlanText:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.sizes = Sizes(problem.symbols)
+        self.sizes = sizes_of(problem)
         self._names = Names([*RESERVED, *(spec.name for spec in problem.tensors)])
         self._buffers: dict[str, str] = {spec.name: spec.name for spec in problem.tensors}
         self._widths: dict[str, str] = {}

@@ -1,7 +1,9 @@
 """Sizes that depend on symbols: compared by value, printed as expressions.
 
-Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points, where every
-symbol is a multiple of 5040: ``4*(s1//4)`` equals ``s1`` wherever the reference accepts ``s1`` at all.
+Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points: some where
+every symbol is a multiple of 5040, and some that the reference is known to accept. So ``4*(s1//4)``
+equals ``s1`` where only multiples of four are accepted, and ``(s1 + 1)//2`` differs from ``s1//2`` where
+odd sizes are.
 Never prints CUDA or a plan; ``spell`` gives the text with other names for the symbols.
 """
 
@@ -13,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from workbench.model import Dim, Sym, size_of
+from workbench.model import Dim, Problem, Sym, size_of
 
-_PROBES = 3
+_DIVISIBLE, _ACCEPTED = 3, 5
+_PROBES = _DIVISIBLE + _ACCEPTED
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
 
@@ -115,16 +118,23 @@ def number(value: int) -> Size:
 ONE, ZERO = number(1), number(0)
 
 
+def _divisible(names: tuple[str, ...], point: int) -> dict[str, int]:
+    primes = len(_PRIMES)
+    return {
+        name: 5040 * _PRIMES[(k * _DIVISIBLE + point) % primes] * (1 + k // 8) for k, name in enumerate(names)
+    }
+
+
 class Sizes:
     """Reads dimensions over a problem's symbols."""
 
-    def __init__(self, symbols: Iterable[str]) -> None:
+    def __init__(self, symbols: Iterable[str], accepted: Iterable[Mapping[str, int]] = ()) -> None:
         names = tuple(symbols)
-        self._points = tuple(
-            {name: 5040 * _PRIMES[(k * _PROBES + point) % len(_PRIMES)] * (1 + k // 8)
-             for k, name in enumerate(names)}
-            for point in range(_PROBES)
-        )  # fmt: skip
+        points: list[Mapping[str, int]] = [_divisible(names, point) for point in range(_DIVISIBLE)]
+        known = [case for case in accepted if set(names) <= set(case)]
+        known.sort(key=lambda case: -sum(case[name] % 2 for name in names))
+        points += known[:_ACCEPTED]
+        self._points = tuple((points * _PROBES)[:_PROBES])
 
     def read(self, dim: Dim | Sym) -> Size:
         """A number, an expression or a symbol's reference as a size."""
@@ -154,6 +164,11 @@ class Sizes:
     def shape(self, dims: Iterable[Dim | Sym]) -> tuple[Size, ...]:
         """Several at once."""
         return tuple(self.read(dim) for dim in dims)
+
+
+def sizes_of(problem: Problem) -> Sizes:
+    """Reads dimensions of one problem."""
+    return Sizes(problem.symbols, [case.size_map for case in (*problem.proofs, *problem.cases)])
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -116,10 +116,21 @@ def expanded(view: View, shape: Sequence[Size], wider: Sequence[Size]) -> View:
     grown: list[tuple[Axis, ...]] = []
     for position, size in enumerate(wider):
         own = shape[position - missing] if position >= missing else ONE
-        grown.append(
-            parts[position - missing] if own == size and position >= missing else (Axis(size, ZERO),)
-        )
+        if own == size and position >= missing:
+            grown.append(parts[position - missing])
+        elif own.is_one:
+            grown.append((Axis(size, ZERO),))
+        else:
+            grown.append(_same_length(parts[position - missing], size))
     return joined(tuple(grown), view.offset)
+
+
+def _same_length(run: tuple[Axis, ...], size: Size) -> tuple[Axis, ...]:
+    """An axis whose size is spelt in another way; the reference accepts only inputs where both agree."""
+    axes = merged(View(run)).axes
+    if len(axes) != 1:
+        raise NotAView
+    return (Axis(size, axes[0].stride),)
 
 
 def sliced(view: View, shape: Sequence[Size], axis: int, start: Size, step: Size, size: Size) -> View:

@@ -28,7 +28,7 @@ _BROKEN_DOWN = [
     "linalg_vector_norm", "norm", "std", "std_mean", "dist", "nll_loss_forward",
     "nll_loss2d_forward", "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "tril", "triu", "eye", "diag_embed",
-    "trace", "roll", "rot90", "flip", "split_with_sizes", "unbind", "stack", "isneginf", "isposinf",
+    "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
     "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
     "_scaled_dot_product_flash_attention_for_cpu",
 ]  # fmt: skip

@@ -1,0 +1,134 @@
+"""Functions that the playbook must be able to write kernels for, with odd sizes and mixed types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.playbook.problems import Call
+
+Case = tuple[Call, Callable[[], dict[str, Tensor]]]
+
+
+def of(**tensors: Any) -> Callable[[], dict[str, Tensor]]:
+    """Tensors by name, drawn anew from a fixed seed: a shape, or (shape, dtype), or a tensor."""
+
+    def make() -> dict[str, Tensor]:
+        torch.manual_seed(0)
+        made = {}
+        for name, spec in tensors.items():
+            if isinstance(spec, Tensor):
+                made[name] = spec
+            elif spec and isinstance(spec[-1], torch.dtype):
+                made[name] = torch.randn(spec[0]).to(spec[1])
+            else:
+                made[name] = torch.randn(spec)
+        return made
+
+    return make
+
+
+half, bf16 = torch.float16, torch.bfloat16
+labels = torch.tensor([3, 0, 8, 1, 5, 5])
+indices = torch.tensor([[0, 3, -1], [2, 2, 4]])
+mask = torch.tensor([[True, False, True] * 3] * 6)
+
+REFERENCES: dict[str, Case] = {
+    # pointwise, broadcasting, types
+    "gelu_bias": (lambda t: F.gelu(t["x"] + t["b"]), of(x=(5, 36), b=(36,))),
+    "gelu_bias_half": (
+        lambda t: F.gelu(t["x"] + t["b"], approximate="tanh"),
+        of(x=((5, 40), half), b=((40,), half)),
+    ),
+    "silu_mul": (lambda t: F.silu(t["x"]) * t["y"], of(x=((3, 7, 5), bf16), y=((3, 7, 5), bf16))),
+    "outer": (lambda t: t["x"][:, None] * t["y"], of(x=(7,), y=(9,))),
+    "scalar_input": (lambda t: t["x"] * t["scale"] + 1, of(x=(33,), scale=())),
+    "mixed_types": (lambda t: t["x"] + t["i"] * 2, of(x=((4, 6), half), i=torch.arange(6))),
+    "activations": (
+        lambda t: F.softplus(t["x"]) + F.elu(t["x"]) + F.hardswish(t["x"]) - F.leaky_relu(F.mish(t["x"])),
+        of(x=(5, 13)),
+    ),
+    "clamps": (lambda t: t["x"].clamp(-0.5, 0.5) + F.relu(t["x"]) + t["x"].clamp(min=0.1), of(x=(65,))),
+    "where_mask": (lambda t: torch.where(t["m"], t["x"], t["x"].neg()), of(x=(6, 9), m=mask)),
+    "masked_fill": (lambda t: t["x"].masked_fill(t["m"], -torch.inf).softmax(1), of(x=(6, 9), m=mask)),
+    "comparisons": (lambda t: ((t["x"] > 0) & (t["x"] < 1), (t["x"] != t["x"]).logical_not()), of(x=(6, 9))),
+    "integers": (lambda t: (t["i"] // 3 + t["i"] % 3) * 2 - t["i"].clamp(min=2), of(i=torch.arange(-9, 9))),
+    "casts": (lambda t: t["x"].half().float() * t["x"].int().float(), of(x=(6, 9))),
+    "powers": (lambda t: t["x"] ** 2 + t["x"].abs() ** 0.5 + t["x"].abs() ** 1.7 + t["x"] ** 3, of(x=(6, 9))),
+    # views
+    "transposed": (lambda t: t["x"].t() + t["y"], of(x=(8, 4), y=(4, 8))),
+    "slices": (lambda t: t["x"][:, 1::2] * t["x"][:, :-1:2] + t["x"].flip(1)[:, :4], of(x=(5, 9))),
+    "rope": (
+        lambda t: torch.cat([-t["x"][..., 4:], t["x"][..., :4]], -1) * t["sin"] + t["x"] * t["cos"],
+        of(x=(2, 3, 8), sin=(3, 8), cos=(3, 8)),
+    ),
+    "heads": (lambda t: (t["x"].view(2, 6, 3, 4).permute(0, 2, 1, 3) * 2).reshape(6, 24), of(x=(2, 6, 12))),
+    "stack": (lambda t: torch.stack([t["x"], t["x"].exp()], 1), of(x=(4, 8))),
+    "repeat": (lambda t: t["x"].repeat(2, 3) + 1, of(x=(3, 4))),
+    "chunks": (lambda t: torch.sigmoid(t["x"].chunk(2, 1)[0]) * t["x"].chunk(2, 1)[1], of(x=(5, 8))),
+    "odd_chunks": (lambda t: tuple(part * 2 for part in t["x"].chunk(2, 1)), of(x=(5, 9))),
+    "tril": (lambda t: torch.tril(t["x"]) + torch.arange(9, dtype=torch.float32), of(x=(9, 9))),
+    # gathers
+    "embedding": (lambda t: F.embedding(t["i"], t["w"]) * 2, of(i=indices.abs(), w=(5, 8))),
+    "index": (lambda t: t["w"][t["i"]].sum(-1), of(i=indices, w=(5, 8))),
+    "gather": (lambda t: (t["x"] * 2).gather(1, t["i"]), of(x=(2, 5), i=indices.abs())),
+    # reductions along rows
+    "softmax": (lambda t: torch.softmax(t["x"], 1), of(x=(5, 36))),
+    "softmax_half": (lambda t: torch.softmax(t["x"], -1), of(x=((3, 2, 40), half))),
+    "log_softmax": (lambda t: F.log_softmax(t["x"], 1), of(x=(5, 35))),
+    "layer_norm": (lambda t: F.layer_norm(t["x"], (36,), t["w"], t["b"]), of(x=(5, 36), w=(36,), b=(36,))),
+    "norm_bf16": (lambda t: F.layer_norm(t["x"], (33,), t["w"]), of(x=((5, 33), bf16), w=((33,), bf16))),
+    "layer_norm_3d": (lambda t: F.layer_norm(t["x"], (3, 2, 5)), of(x=(4, 3, 2, 5))),
+    "rms_norm": (
+        lambda t: t["x"] * torch.rsqrt(t["x"].pow(2).mean(-1, keepdim=True) + 1e-6) * t["w"],
+        of(x=(7, 20), w=(20,)),
+    ),
+    "l2_norm": (lambda t: F.normalize(t["x"], dim=1), of(x=(5, 36))),
+    "logsumexp": (lambda t: t["x"].logsumexp(1), of(x=(6, 36))),
+    "statistics": (lambda t: (t["x"].mean(1), t["x"].var(1), t["x"].std(1, correction=0)), of(x=(6, 37))),
+    "extremes": (lambda t: (*t["x"].max(1), *t["x"].min(0), t["x"].argmax(), t["x"].prod(1)), of(x=(6, 9))),
+    "any_all": (lambda t: ((t["x"] > 2).any(1), (t["x"] > -5).all(), (t["x"] > 0).sum(1)), of(x=(6, 9))),
+    "double": (lambda t: t["x"].softmax(1), of(x=((3, 17), torch.float64))),
+    # other axes
+    "softmax_columns": (lambda t: torch.softmax(t["x"], 0), of(x=(5, 36))),
+    "channel_norm": (lambda t: t["x"] / t["x"].pow(2).mean(1, keepdim=True).sqrt(), of(x=(2, 8, 4, 4))),
+    "group_norm": (lambda t: F.group_norm(t["x"], 4, t["w"], t["b"]), of(x=(2, 8, 4, 4), w=(8,), b=(8,))),
+    "instance_norm": (lambda t: F.instance_norm(t["x"]), of(x=(2, 3, 5, 4))),
+    "batch_norm_train": (lambda t: F.batch_norm(t["x"], None, None, training=True), of(x=(4, 3, 5, 4))),
+    "centred": (lambda t: t["x"] - t["x"].mean(0) - t["x"].mean(1, keepdim=True), of(x=(6, 9))),
+    "softmax_then_columns": (lambda t: torch.softmax(t["x"], 1).sum(0), of(x=(5, 36))),
+    # to a scalar, and few long rows
+    "mse_loss": (lambda t: F.mse_loss(t["x"], t["y"]), of(x=(70, 90), y=(70, 90))),
+    "smooth_l1": (lambda t: F.smooth_l1_loss(t["x"], t["y"]), of(x=(6, 9), y=(6, 9))),
+    "cross_entropy": (lambda t: F.cross_entropy(t["x"], t["t"]), of(x=(6, 9), t=labels)),
+    "kl_div": (
+        lambda t: F.kl_div(t["x"].log_softmax(1), t["y"].softmax(1), reduction="batchmean"),
+        of(x=(6, 9), y=(6, 9)),
+    ),
+    "cosine": (lambda t: F.cosine_similarity(t["x"], t["y"], dim=1).mean(), of(x=(6, 19), y=(6, 19))),
+    "frobenius": (lambda t: t["x"] / t["x"].norm(), of(x=(70, 90))),
+    "long_rows": (lambda t: torch.softmax(t["x"], 1), of(x=(3, 5000))),
+    "long_moments": (lambda t: F.layer_norm(t["x"], (5001,), t["w"]), of(x=(2, 5001), w=(5001,))),
+    "tall_columns": (lambda t: (t["x"].sum(0), *t["x"].max(0)), of(x=(3000, 7))),
+    # with the library
+    "linear_gelu": (
+        lambda t: F.gelu(F.linear(t["x"], t["w"], t["b"])).softmax(-1),
+        of(x=(6, 9), w=(5, 9), b=(5,)),
+    ),
+    "linear_rowsum": (
+        lambda t: F.linear(t["x"], t["w"], t["b"]).sum(1, keepdim=True),
+        of(x=(6, 40), w=(20, 40), b=(20,)),
+    ),
+    "attention": (lambda t: F.scaled_dot_product_attention(t["x"], t["x"], t["x"]), of(x=(2, 3, 8, 16))),
+    "conv_relu": (
+        lambda t: F.relu(F.conv2d(t["x"], t["w"], t["b"])).mean((2, 3)),
+        of(x=(2, 3, 6, 6), w=(4, 3, 3, 3), b=(4,)),
+    ),
+    "cumsum": (lambda t: (t["x"] * 2).cumsum(1) + 1, of(x=(3, 9))),
+    "sorted": (lambda t: t["x"].sort(1).values * 2, of(x=(3, 9))),
+    "pooled": (lambda t: F.max_pool2d(t["x"], 2).sigmoid(), of(x=(2, 3, 6, 6))),
+}  # fmt: skip

@@ -1,0 +1,98 @@
+"""Generated kernels are right, hazard-free and compile for the GPU, over functions and vectors."""
+
+import random
+
+import pytest
+
+from tests.playbook.problems import problem_of
+from tests.playbook.references import REFERENCES
+from tests.playbook.running import check, plan_of
+from workbench.compile import compile_kernel
+from workbench.errors import UsageError
+from workbench.model import CompileReport, Vector
+from workbench.plan.facts import facts
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import TECHNIQUES
+
+TUNED: tuple[Vector, ...] = (
+    (("row_cache", "registers"), ("stream_hints", "on"), ("vector_width", "4")),
+    (("row_cache", "registers"), ("threads_per_row", "warp"), ("vector_width", "8")),
+    (("grid_split", "on"), ("single_pass", "on"), ("vector_width", "4")),
+    (("block_reduction", "tree"), ("persistent_grid", "on"), ("row_cache", "shared"), ("vector_width", "2")),
+    (("grid_split", "on"), ("loads_in_flight", "4"), ("threads_per_row", "thread")),
+    (("fusion", "none"),),
+)
+
+
+def random_vector(source: random.Random) -> Vector:
+    return tuple((name, source.choice(technique.values)) for name, technique in sorted(TECHNIQUES.items()))
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_right_on_the_emulator(name: str) -> None:
+    call, tensors = REFERENCES[name]
+    problem = problem_of(call, tensors(), name)
+    position = list(REFERENCES).index(name)
+    for vector in ((), TUNED[position % len(TUNED)]):
+        check(call, generate(problem, vector).kernel.source, tensors(), "checked")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFERENCES)
+def test_right_for_a_random_vector_and_accepted_by_nvrtc(name: str) -> None:
+    call, tensors = REFERENCES[name]
+    source = generate(problem_of(call, tensors(), name), random_vector(random.Random(name))).kernel.source
+    check(call, source, tensors())
+    instances = plan_of(source, tensors()).instances
+    if instances:
+        report = compile_kernel(source, instances)
+        assert isinstance(report, CompileReport), report
+        assert not report.warnings
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax", "gelu_bias", "layer_norm", "channel_norm", "statistics", "rms_norm"]
+)
+def test_one_kernel_moves_the_least_bytes(name: str) -> None:
+    call, tensors = REFERENCES[name]
+    plan = plan_of(generate(problem_of(call, tensors(), name), ()).kernel.source, tensors())
+    known = facts(plan, name)
+    assert known.launches == 1 and known.workspace_bytes == 0 and known.library_share == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [("linear_gelu", ("aten.mm",)), ("cumsum", ("aten.cumsum",)), ("linear_rowsum", ()), ("softmax", ())],
+)
+def test_library_calls_are_only_what_is_left(name: str, calls: tuple[str, ...]) -> None:
+    call, tensors = REFERENCES[name]
+    draft = generate(problem_of(call, tensors(), name), ())
+    known = facts(plan_of(draft.kernel.source, tensors()), name)
+    assert known.library_calls == calls
+    assert all(call in draft.note for call in calls)
+
+
+def test_rewrite_can_be_turned_off() -> None:
+    call, tensors = REFERENCES["linear_rowsum"]
+    draft = generate(problem_of(call, tensors()), (("linear_rowsum", "off"),))
+    assert "library" in draft.kernel.source
+    check(call, draft.kernel.source, tensors())
+
+
+def test_same_vector_same_text() -> None:
+    call, tensors = REFERENCES["cross_entropy"]
+    problem = problem_of(call, tensors())
+    assert generate(problem, ()) == generate(problem, ())
+
+
+@pytest.mark.parametrize(
+    ("vector", "words"),
+    [
+        ((("vector_widht", "4"),), "no technique 'vector_widht'. Did you mean 'vector_width'"),
+        ((("row_cache", "register"),), "row_cache cannot be 'register'.*Did you mean 'registers'"),
+    ],
+)
+def test_misspelt_techniques_are_named(vector: Vector, words: str) -> None:
+    call, tensors = REFERENCES["softmax"]
+    with pytest.raises(UsageError, match=words):
+        generate(problem_of(call, tensors()), vector)

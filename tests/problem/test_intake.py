@@ -187,12 +187,10 @@ def test_a_problem_through_a_worker() -> None:
 
 
 def test_a_cell_that_never_ends_is_stopped() -> None:
-    capture = read_cell(
-        "def f(x): return x * 2\nwhile True: pass\ninputs = [torch.randn(3)]\n" + "inputs.append"
-    )
     endless = read_cell("def f(x):\n    while True: pass\n    return x\n" + X)
-    assert capture.entry == "f"
-    with pytest.raises(ProblemError, match=r"opening f took more than .* s and was stopped"):
+    with pytest.raises(
+        ProblemError, match=r"opening f took more than .* s and was stopped while reading the cell"
+    ):
         open_problem(endless, limits=Limits(wall_s=6, cpu_s=60))
 
 

@@ -24,7 +24,13 @@ def open_problem(
     Blocks for a few seconds. Raises ``ProblemError`` with one or two lines when the reference, its
     inputs or its shapes cannot be worked with.
     """
-    hear = (lambda message: on_note(message.decode(errors="replace"))) if on_note else None
+    busy_with = ["starting"]
+
+    def hear(message: bytes) -> None:
+        busy_with.append(message.decode(errors="replace"))
+        if on_note is not None:
+            on_note(busy_with[-1])
+
     payload = capture.model_dump_json().encode()
     result = torch_ready().call("workbench.problem.opening:open_in_child", payload, limits, hear)
     match result:
@@ -35,8 +41,8 @@ def open_problem(
             return Problem.model_validate(told["problem"])
         case Expired(limit_s=seconds):
             raise ProblemError(
-                f"opening {capture.name} took more than {seconds:g} s and was stopped. "
-                "Is there an endless loop in the cell? Otherwise declare smaller inputs."
+                f"opening {capture.name} took more than {seconds:g} s and was stopped while {busy_with[-1]}. "
+                "Is there an endless loop in it? Otherwise give it less to do: smaller inputs, fewer layers."
             )
         case Died(message=message):
             raise ProblemError(f"the process that ran {capture.name} died: {message}")

@@ -5,7 +5,7 @@ Owns the choice between fake tensors, which hold no data, and real ones. Runs in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,19 +56,33 @@ def look(capture: Capture) -> Seen:
     inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
     known = {name: origins.sampler(tensor) for name, tensor in inputs.items()}
     held = {name: held.value for name, held in fake.held.items()}
-    total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
-    small = total <= (READ_BYTES if all(known.values()) else LARGEST_REAL)
-    if small:
+    total = _bytes(inputs) + _bytes(held)
+    if total <= (READ_BYTES if all(known.values()) else LARGEST_REAL):
         return _look_for_real(capture, known)
-    guessed = {name: known.get(name) or assumed(t) for name, t in {**inputs, **held}.items()}
-    notes = [
-        f"{name} is too large to look at: values are drawn as {sampler.kind}"
-        for name, sampler in guessed.items()
-        if name in inputs and not known[name]
-    ]
+    notes = tuple(
+        f"{name} is too large to look at: values are drawn as {assumed(tensor).kind}"
+        for name, tensor in inputs.items()
+        if not known[name]
+    )
+    samplers = {name: known.get(name) or assumed(tensor) for name, tensor in {**inputs, **held}.items()}
+    form = fake
+    if held and _bytes(held) <= READ_BYTES:
+        form = Form(_target(capture), fake.arguments)
+        samplers |= {name: learn(held.value) for name, held in form.held.items()}
     with mode:
-        on_cpu = {name: tensor.to("cpu") for name, tensor in inputs.items()}
-    return Seen(fake, on_cpu, held, guessed, shapes, total, tuple(notes))
+        inputs = {name: tensor.to("cpu") for name, tensor in inputs.items()}
+    return Seen(form, inputs, held, samplers, shapes, total, notes)
+
+
+def _bytes(tensors: Mapping[str, Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+
+
+def _target(capture: Capture) -> Callable[..., Any]:
+    """The reference alone, with real parameters; the inputs are not drawn."""
+    with without_gpu():
+        roots = (capture.entry, capture.init.removesuffix("()"))
+        return build(capture.entry, capture.init, run_source(capture.source, capture.payload, roots))
 
 
 def _look_for_real(capture: Capture, known: Mapping[str, Sampler | None]) -> Seen:
@@ -79,8 +93,7 @@ def _look_for_real(capture: Capture, known: Mapping[str, Sampler | None]) -> See
     inputs = {a.name: a.value.detach() for a in form.arguments if a.is_tensor}
     held = {name: held.value.detach() for name, held in form.held.items()}
     samplers = {name: known.get(name) or learn(tensor) for name, tensor in {**inputs, **held}.items()}
-    total = sum(t.numel() * t.element_size() for t in (*inputs.values(), *held.values()))
-    return Seen(form, inputs, held, samplers, shapes, total, ())
+    return Seen(form, inputs, held, samplers, shapes, _bytes(inputs) + _bytes(held), ())
 
 
 def _run(capture: Capture, stand_in: str) -> tuple[Form, Sequence[Any]]:

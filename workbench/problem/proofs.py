@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, TensorSpec, size_of
@@ -17,7 +18,14 @@ MOST_PROOFS = 8
 MOST_ELEMENTS = 2**19
 """Of all tensors of one proof together, fixed parameters not counted."""
 MOST_MULTIPLICATIONS = 2**22
-"""Of matrix products, unless a single row already takes more."""
+"""Of its matrix products, unless the smallest sizes already take more."""
+LEAST_ELEMENTS = 2**23
+LEAST_MULTIPLICATIONS = 2**33
+"""What the smallest proof may cost where nothing is cheaper."""
+SLOW_MULTIPLICATIONS = 2**28
+"""Up to here 16 times the smallest proof's products are still allowed, beyond only twice."""
+MOST_NODES = 2**14
+"""Operations that all questions to the reference may take together: a deep network is asked less often."""
 LARGE_FIXED = 2**22
 """With more fixed elements than this (parameters that no proof can make smaller), proofs are few."""
 LARGEST_FIXED = 2**27
@@ -42,16 +50,53 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
     if not problem.symbols:
         return (_case(problem, {}),) if elements(problem, {}) <= LARGEST_UNVARYING else ()
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
+    budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
+    tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
-        for sizes in _attempts(_shrunk(pattern, problem)):
-            if _fits(problem, sizes) and accept(sizes):
-                case = _case(problem, sizes)
-                found.setdefault(case.sizes, case)
-                break
+        for sizes in _attempts(budget.shrunk(pattern, problem)):
+            if tries and budget.allow(problem, sizes):
+                tries -= 1
+                if accept(sizes):
+                    case = _case(problem, sizes)
+                    found.setdefault(case.sizes, case)
+                    budget = budget.around(problem, sizes) if len(found) == 1 else budget
+                    break
         if len(found) == most:
             break
     return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one proof may cost. The first one found, the smallest, sets the limits of the others."""
+
+    elements: int
+    multiplications: int
+
+    def allow(self, problem: Problem, sizes: Mapping[str, int]) -> bool:
+        """Whether the sizes stay within the limits."""
+        varying = elements(problem, sizes) - fixed_elements(problem)
+        return varying <= self.elements and multiplications(problem, sizes) <= self.multiplications
+
+    def around(self, problem: Problem, smallest: Mapping[str, int]) -> Budget:
+        """The usual limits, or a few times what cannot be had cheaper."""
+        varying = elements(problem, smallest) - fixed_elements(problem)
+        least = multiplications(problem, smallest)
+        products = max(MOST_MULTIPLICATIONS, min(16 * least, SLOW_MULTIPLICATIONS), 2 * least)
+        return Budget(max(MOST_ELEMENTS, 2 * varying), products)
+
+    def halved(self) -> Budget:
+        """Half of everything."""
+        return Budget(self.elements // 2, self.multiplications // 2)
+
+    def shrunk(self, pattern: Mapping[str, int], problem: Problem) -> dict[str, int]:
+        """Halve the largest size until the pattern is within the limits."""
+        sizes = dict(pattern)
+        while not self.allow(problem, sizes) and max(sizes.values()) > 1:
+            largest = max(sizes, key=lambda s: sizes[s])
+            sizes[largest] //= 2
+        return sizes
 
 
 def declared_case(
@@ -160,27 +205,11 @@ def _inner_symbols(problem: Problem) -> list[str]:
 def _like_declared(problem: Problem, declared: Mapping[str, int], inner: Sequence[str]) -> dict[str, int]:
     """The declared sizes with leading axes cut first: few rows as long as the person's, if they fit."""
     sizes = dict(declared)
+    budget = Budget(MOST_ELEMENTS, MOST_MULTIPLICATIONS).halved()
     for symbol in sorted(sizes, key=lambda s: (s in inner, -sizes[s])):
         least = 1024 if symbol in inner else 3
-        while sizes[symbol] > least and not _fits(problem, sizes, share=2):
+        while sizes[symbol] > least and not budget.allow(problem, sizes):
             sizes[symbol] = max(sizes[symbol] // 2, least)
-    return sizes
-
-
-def _fits(problem: Problem, sizes: Mapping[str, int], share: int = 1) -> bool:
-    """Whether sizes stay below one ``share``-th of the limits."""
-    least = multiplications(problem, dict.fromkeys(sizes, 1))
-    most = max(MOST_MULTIPLICATIONS // share, 4 * least)
-    few = (elements(problem, sizes) - fixed_elements(problem)) * share <= MOST_ELEMENTS
-    return few and multiplications(problem, sizes) <= most
-
-
-def _shrunk(pattern: Mapping[str, int], problem: Problem) -> dict[str, int]:
-    """Halve the largest size until the pattern fits beside what is fixed."""
-    sizes = dict(pattern)
-    while not _fits(problem, sizes) and max(sizes.values()) > 1:
-        largest = max(sizes, key=lambda s: sizes[s])
-        sizes[largest] //= 2
     return sizes
 
 

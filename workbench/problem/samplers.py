@@ -104,13 +104,13 @@ def learn(tensor: Tensor) -> Sampler:
 
 
 def assumed(tensor: Tensor) -> Sampler:
-    """A guess for a tensor without values: weights shrink with their fan-in, as initialisations do."""
+    """A guess for a tensor without values: weights shrink with their fan-in, vectors are near one."""
     if tensor.dtype == torch.bool:
         return Sampler(kind="bools", scalable=False)
     if not tensor.dtype.is_floating_point:
         return Sampler(kind="integers", low=0, high=2, scalable=False)
     if tensor.ndim < 2:
-        return NORMAL
+        return _around(1.0)
     return Sampler(kind="normal", low=0.0, high=_round(1 / math.sqrt(tensor[0].numel())))
 
 

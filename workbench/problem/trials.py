@@ -6,7 +6,7 @@ and can it be run in float64. Runs in a worker child.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -16,21 +16,26 @@ from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
 from workbench.numerics.bounds import agrees
 from workbench.numerics.inputs import draw
 from workbench.numerics.running import Running
+from workbench.problem.cost import elements, fixed_elements, multiplications
 from workbench.problem.form import Form
 from workbench.problem.oracle import in_float64, widened
+from workbench.problem.proofs import LARGE_FIXED
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import Watch, check_outputs
 from workbench.problem.running import told
 from workbench.problem.samplers import as_normal
 
 _GRAPH_ELEMENTS = 2**16
-_RUN_ELEMENTS = 2**24
+_RUN_ELEMENTS = 2**22
+_RUN_PRODUCTS = 2**30
 """Without proofs, the declared case is run only up to this size."""
 
 
 def runnable(problem: Problem) -> tuple[Case, ...]:
     """The cases a reference is run at: its proofs, else the declared one if it is not too large."""
-    return problem.proofs or tuple(c for c in problem.cases[:1] if _elements(problem, c) <= _RUN_ELEMENTS)
+    sizes = problem.cases[0].size_map
+    small = elements(problem, sizes) <= _RUN_ELEMENTS and multiplications(problem, sizes) <= _RUN_PRODUCTS
+    return problem.proofs or (problem.cases[:1] if small else ())
 
 
 def examine(problem: Problem, form: Form) -> Problem:
@@ -39,6 +44,8 @@ def examine(problem: Problem, form: Form) -> Problem:
     Raises ``ProblemError``.
     """
     cases = runnable(problem)
+    if fixed_elements(problem) > LARGE_FIXED:
+        cases = cases[:1]
     problem = _with_index_bounds(problem, form, cases)
     problem = _with_domains(problem, form, _middle(problem, cases))
     for case in cases:
@@ -126,26 +133,30 @@ def _with_domains(problem: Problem, form: Form, case: Case) -> Problem:
     Probabilities, variances and the like keep their range; where larger values do no harm they may
     still be scaled.
     """
-    base = _bad(problem, form, case)
+    tensors = draw(problem, case, "normal", 1)
+    base = _bad(form, tensors)
+
+    def harmless(spec: TensorSpec, sampler: Sampler) -> bool:
+        alone = problem.model_copy(update={"tensors": (spec.model_copy(update={"sampler": sampler}),)})
+        return _bad(form, {**tensors, **draw(alone, case, "normal", 1)}) <= base
+
     for spec in problem.tensors:
-        if spec.sampler.kind != "uniform":
+        sampler = spec.sampler
+        if sampler.kind != "uniform":
             continue
-        reach = max(abs(spec.sampler.low), abs(spec.sampler.high))
-        any_sign = _replaced(problem, spec, Sampler(kind="normal", low=0.0, high=reach))
-        larger = spec.sampler.model_copy(
-            update={"low": spec.sampler.low * 64, "high": spec.sampler.high * 64}
-        )
-        if _bad(any_sign, form, case) <= base:
-            problem = _replaced(problem, spec, as_normal(spec.sampler))
-        elif spec.sampler.low >= 0 and _bad(_replaced(problem, spec, larger), form, case) <= base:
+        reach = max(abs(sampler.low), abs(sampler.high))
+        larger = sampler.model_copy(update={"low": sampler.low * 64, "high": sampler.high * 64})
+        if harmless(spec, Sampler(kind="normal", low=0.0, high=reach)):
+            problem = _replaced(problem, spec, as_normal(sampler))
+        elif sampler.low >= 0 and harmless(spec, larger):
             problem = _with_sampler(problem, spec, scalable=True)
     return problem
 
 
-def _bad(problem: Problem, form: Form, case: Case) -> float:
+def _bad(form: Form, tensors: Mapping[str, Tensor]) -> float:
     """Elements of the outputs that are not finite; infinitely many when the reference raises."""
     try:
-        results = check_outputs(run(form, draw(problem, case, "normal", 1)))
+        results = check_outputs(run(form, tensors))
     except Exception:
         return float("inf")
     return float(sum(int((~r.isfinite()).sum()) for r in results if r.dtype.is_floating_point))

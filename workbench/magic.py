@@ -5,6 +5,7 @@ Owns options and their errors. Imports neither torch nor a view until a magic ru
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import threading
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 DEVICES = ("auto", "emulator", "cuda", "null")
 BRAINS = ("playbook",)
 REVIEWS = ("auto", "manual")
+GRACE_S = 3.0
+"""A mistake that shows while the cell is read this long ends the cell; a later one shows in the panel."""
 CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
 """Values that completion offers and that misspelt ones are compared with."""
 
@@ -69,7 +72,7 @@ class CudaMagics(Magics, Configurable):
     @no_var_expand
     @line_cell_magic
     def cuda_optimize(self, line: str, cell: str | None = None) -> None:
-        """Search for fast CUDA kernels for the operation in this cell; returns at once.
+        """Search for fast CUDA kernels for the operation in this cell, and return while it goes on.
 
         The session is ``session`` in the notebook: ``session.best``, ``session.to_frame()``,
         ``session.to_html()``, ``session.wait()``. The cell's code runs in a worker, not in the notebook.
@@ -78,8 +81,10 @@ class CudaMagics(Magics, Configurable):
 
         with _plain_errors():
             options = self._options(line)
-            live = self._start(options, self._capture(options, cell))
-            if cell is not None:
+            capture = self._capture(options, cell)
+            live = self._start(options, capture)
+            live.opened(None if options.wait else GRACE_S)
+            if cell is not None and capture.kind in ("function", "module_instance"):
                 announce(live, self._names)
             self._show(live, wait=options.wait)
 
@@ -154,6 +159,8 @@ class CudaMagics(Magics, Configurable):
         return optimize(capture, policy, options.device, options.brain, options.folder)
 
     def _show(self, live: LiveSession, wait: bool) -> None:
+        from workbench.views.notebook import in_notebook
+
         if old := self._sessions.get(live.name):
             # In the background: its kernels in flight are waited for.
             threading.Thread(target=old.close, daemon=True).start()
@@ -167,6 +174,8 @@ class CudaMagics(Magics, Configurable):
         except KeyboardInterrupt:
             live.stop()
         shown.freeze()
+        if not in_notebook():
+            print(live)
 
     def _session_named(self, name: str) -> LiveSession:
         if name in self._sessions:
@@ -238,7 +247,10 @@ def complete_options(context: CompletionContext) -> SimpleMatcherResult:
 
 
 def load(shell: InteractiveShell) -> None:
-    """Register magics, their ``%config`` traits and completion; prints nothing."""
+    """Register magics, their ``%config`` traits and completion; prints nothing.
+
+    In a notebook a worker begins to import torch in the background: the first cell will need it.
+    """
     magics = CudaMagics(shell)
     shell.register_magics(magics)
     configurables: list[Any] = shell.configurables
@@ -247,3 +259,14 @@ def load(shell: InteractiveShell) -> None:
     if completer is not None:
         others = [m for m in completer.custom_matchers if m.__name__ != complete_options.__name__]
         completer.custom_matchers[:] = [*others, complete_options]
+    if hasattr(shell, "kernel"):
+        threading.Thread(target=warm_up, daemon=True).start()
+
+
+def warm_up() -> None:
+    """Start the shared worker server; a failure will be told where it is used."""
+    from workbench.live.kernel_call import FUNCTION, LIMITS
+    from workbench.workers import torch_ready
+
+    with contextlib.suppress(WorkbenchError):
+        torch_ready().call(FUNCTION, b"", LIMITS)

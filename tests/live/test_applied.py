@@ -156,7 +156,7 @@ def test_a_module_class_makes_applied_instances() -> None:
 
 
 def test_the_original_is_built_when_it_is_called_and_keeps_the_random_state() -> None:
-    original = Original(doubles.problem())
+    original = Original(doubles.problem)
     torch.manual_seed(7)
     expected = torch.randn(3)
     torch.manual_seed(7)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,13 @@ import pytest
 
 from workbench.devices.base import Device
 from workbench.devices.null import NullDevice
-from workbench.errors import SessionError, UsageError
+from workbench.errors import ProblemError, SessionError, UsageError
 from workbench.live import LiveSession, capture, optimize, resume
+from workbench.live.live_session import Beginning
 from workbench.policy import Policy
-from workbench.session import Session, read_tree
+from workbench.problem.capture import read_cell
+from workbench.session import Session, opening, read_tree
+from workbench.tree import Tree
 
 LIMIT_S = 30.0
 
@@ -200,6 +204,70 @@ def test_unknown_words_meet_the_nearest_known(folder: Path) -> None:
         optimize(doubles.problem(), brain="playbok", folder=folder)
     with pytest.raises(UsageError, match="'emulator'"):
         optimize(doubles.problem(), device="emulater", brain=doubles.team(), folder=folder)
+
+
+def test_a_capture_is_opened_in_the_background(folder: Path) -> None:
+    cell = "import torch\ndef twice(x):\n    return x * 2\ninputs = [torch.randn(2, 3)]\n"
+    notes: list[str] = []
+    with optimize(read_cell(cell), Policy(rounds=1), NullDevice(), doubles.team(), folder) as live:
+        live.at_note(notes.append)
+        assert live.name == "twice"
+        assert live.tree.gate in ("closed", "working")
+        assert live.opened(120)
+        assert live.wait(LIMIT_S)
+        assert live.best is not None
+    assert notes
+
+
+def test_what_opening_finds_wrong_is_told_and_raised(folder: Path) -> None:
+    cell = "import torch\ndef f(x):\n    return x @ x\ninputs = [torch.randn(2, 3)]\n"
+    told: list[str] = []
+    live = optimize(read_cell(cell), None, NullDevice(), doubles.team(), folder)
+    live.at_failure(told.append)
+    with pytest.raises(ProblemError, match="line 3"):
+        live.opened(120)
+    with pytest.raises(ProblemError):
+        live.wait(1)
+    with pytest.raises(SessionError, match="not open"):
+        live.hint("too early")
+    assert live.best is None
+    assert "line 3" in live.state
+    live.at_failure(told.append)
+    assert len(told) == 2 and told[0] == told[1]
+    live.close()
+    assert not folder.exists()
+
+
+def test_closing_while_the_cell_is_read_waits_for_nothing(folder: Path) -> None:
+    begun = threading.Event()
+
+    def begin(_: object) -> Session:
+        begun.wait(LIMIT_S)
+        return Session.create(folder, opening(doubles.problem(), Policy(), NullDevice(), "scripted"))
+
+    live = LiveSession(Beginning("late", folder, begin), doubles.team(), NullDevice())
+    live.close()
+    begun.set()
+    live._thread.join(LIMIT_S)
+    Session.resume(folder).close()  # let go of
+
+
+def test_a_listener_that_raises_is_dropped_and_recorded(
+    held: tuple[LiveSession, doubles.HeldDevice],
+) -> None:
+    live, device = held
+    calls: list[int] = []
+
+    def listener(tree: Tree) -> None:
+        calls.append(1)
+        if len(calls) > 1:
+            raise ValueError("a view's fault")
+
+    live.subscribe(listener)
+    device.gate.set()
+    assert live.wait(LIMIT_S)
+    assert len(calls) == 2
+    assert any("a view's fault" in failure.message for failure in live.tree.failures)
 
 
 def test_a_callable_is_captured_with_its_inputs() -> None:

@@ -26,10 +26,13 @@ EMULATED_ELEMENTS = 2**20
 
 
 class Original:
-    """The reference of a cell under its own name; built when it is first called."""
+    """The reference of a cell under its own name; built when it is first called.
 
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+    ``problem`` may wait until the cell is read, and raise ``ProblemError``.
+    """
+
+    def __init__(self, problem: Callable[[], Problem]) -> None:
+        self._problem = problem
         self._target: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -41,18 +44,19 @@ class Original:
         if self._target is None:
             from workbench.problem.reference import Reference
 
+            problem = self._problem()
             with random_state_kept():
-                self._target = Reference(self.problem).form.target
+                self._target = Reference(problem).form.target
         return self._target
 
     def __repr__(self) -> str:
-        return f"<{self.problem.name}: the original>"
+        return f"<the original: {self._target or 'not called yet'}>"
 
 
 def original_of(problem: Problem) -> Any:
     """The original a cell defines: a stand-in for a function or an instance, a module class itself."""
     if problem.kind not in ("module_class", "kernelbench"):
-        return Original(problem)
+        return Original(lambda: problem)
     from workbench.problem.running import run_source
 
     with random_state_kept():

@@ -9,6 +9,7 @@ from typing import Any
 from workbench.errors import UsageError, nearest
 from workbench.live.applied import EMULATED_ELEMENTS, Applied, Original, original_of
 from workbench.live.live_session import LiveSession
+from workbench.model import Problem
 
 Namespace = MutableMapping[str, Any]
 
@@ -30,9 +31,14 @@ class AppliedClass:
 
 def announce(live: LiveSession, namespace: Namespace) -> None:
     """Let a cell's function be called by its name, as if the cell had run. Nothing runs before the call."""
-    opened = live.tree.opened
-    if opened is not None and opened.problem.kind in ("function", "module_instance"):
-        namespace[live.name] = Original(opened.problem)
+
+    def problem() -> Problem:
+        live.opened()
+        opened = live.tree.opened
+        assert opened is not None  # opened() would have raised
+        return opened.problem
+
+    namespace[live.name] = Original(problem)
 
 
 def apply(live: LiveSession, namespace: Namespace) -> str:

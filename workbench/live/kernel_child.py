@@ -22,7 +22,9 @@ from workbench.referee.librarymeta import library_meta
 
 
 def call_in_child(payload: bytes) -> bytes:
-    """Worker function: a ``Call`` in; ``outputs``, or why there are none, out."""
+    """Worker function: a ``Call`` in; ``outputs``, or why there are none, out. Nothing in, nothing out."""
+    if not payload:
+        return b""
     call = Call.model_validate_json(payload)
     try:
         return json.dumps({"outputs": [output.model_dump() for output in _run(call)]}).encode()

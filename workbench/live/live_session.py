@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.agents.base import Team
 from workbench.devices.base import Device
-from workbench.events import BranchApproved, BranchPruned, HintGiven, RoundsRequested, SearchStopped
+from workbench.errors import SessionError
+from workbench.events import (
+    AgentFailed,
+    BranchApproved,
+    BranchPruned,
+    HintGiven,
+    RoundsRequested,
+    SearchStopped,
+)
 from workbench.model import BranchId
 from workbench.orchestrator import run
 from workbench.session import Session
@@ -27,6 +35,9 @@ if TYPE_CHECKING:
     from workbench.views.notebook import Shown
 
 PERSON = "person"
+Listener = Callable[[Tree], None]
+Tell = Callable[[str], None]
+"""Takes a line for the person."""
 
 
 @dataclass(frozen=True)
@@ -46,76 +57,93 @@ class Best:
         return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
 
 
+@dataclass(frozen=True)
+class Beginning:
+    """How a session comes to be."""
+
+    name: str
+    """The problem's name, known before the problem is."""
+    folder: Path
+    begin: Callable[[Tell], Session]
+    """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
+
+
 class LiveSession:
     """A search that runs on a thread of its own while the person goes on working.
 
-    ``session.tree`` is the newest state. Methods that act raise ``SessionError`` when the session is
-    closed or a branch is unknown.
+    ``session.tree`` is the newest state, empty while the problem is being read. Methods that act raise
+    ``SessionError`` when the session is not open (yet, or any more) or a branch is unknown.
     """
 
-    def __init__(self, session: Session, team: Team, device: Device) -> None:
-        self._session = session
+    def __init__(self, beginning: Beginning, team: Team, device: Device) -> None:
+        self.name = beginning.name
+        self.folder = beginning.folder
+        """Where the journal and the kernels are."""
+        self._beginning = beginning
         self._team = team
         self._device = device
+        self._session: Session | None = None
         self._changed = threading.Condition()
         self._error: BaseException | None = None
         self._actions: list[tuple[str, BranchId]] = []
+        self._listeners: list[Listener] = []
+        self._tells: list[Tell] = []
+        self._at_failure: list[Tell] = []
+        self._at_end: list[Callable[[], None]] = []
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._started = threading.Event()
-        self._closed = False
-        self._at_end: list[Callable[[], None]] = []
-        self._at_failure: list[Callable[[str], None]] = []
-        self._unsubscribe = session.subscribe(self._note)
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="workbench-session", daemon=True)
         self._thread.start()
-        self._started.wait()
 
     # ------------------------------------------------------------------------------ the thread
 
     def _work(self) -> None:
         try:
-            asyncio.run(self._main())
+            asyncio.run(self._main(self._beginning.begin(self._tell)))
         except BaseException as error:
             # The thread's boundary: kept, and raised where the person waits.
             self._error = error
             for tell in self._at_failure:
                 tell(str(error))
         finally:
-            self._started.set()
-            self._note(self._session.tree)
+            self._notice()
 
-    async def _main(self) -> None:
+    async def _main(self, session: Session) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.ensure_future(run(self._session, self._team, self._device, linger=True))
-        self._started.set()
+        self._task = asyncio.ensure_future(run(session, self._team, self._device, linger=True))
+        self._session = session
+        session.subscribe(self._spread)
+        if self._closing.is_set():
+            self._task.cancel()
         try:
             await self._task
         except asyncio.CancelledError:
             pass  # close() asked for it
         finally:
             await self._device.close()
+            if self._closing.is_set():
+                session.close()
 
-    def _note(self, _: Tree) -> None:
+    def _notice(self) -> None:
         with self._changed:
             self._changed.notify_all()
+
+    def _tell(self, text: str) -> None:
+        for tell in tuple(self._tells):
+            tell(text)
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise SessionError(f"{self.name} is not open: {self.state}")
+        return self._session
 
     # ------------------------------------------------------------------------------ what is known
 
     @property
     def tree(self) -> Tree:
         """The newest recorded state."""
-        return self._session.tree
-
-    @property
-    def folder(self) -> Path:
-        """Where the journal and the kernels are."""
-        return self._session.folder
-
-    @property
-    def name(self) -> str:
-        """The problem's name."""
-        return self._session.problem.name
+        return self._session.tree if self._session is not None else Tree()
 
     @property
     def best(self) -> Best | None:
@@ -169,6 +197,20 @@ class LiveSession:
 
     # ------------------------------------------------------------------------------ waiting
 
+    def opened(self, timeout: float | None = None) -> bool:
+        """Wait until the problem is read; False when ``timeout`` seconds were not enough.
+
+        Raises ``ProblemError`` for a problem that cannot be worked with, and whatever else went wrong.
+        """
+        with self._changed:
+            done = self._changed.wait_for(lambda: self._session is not None or not self._at_work(), timeout)
+        if self._error is not None:
+            raise self._error
+        return done
+
+    def _at_work(self) -> bool:
+        return self._error is None and self._thread.is_alive()
+
     def finished(self, timeout: float | None = None) -> bool:
         """Wait until the search has stopped or asks the person, and nothing is being judged.
 
@@ -185,7 +227,7 @@ class LiveSession:
         return done
 
     def _at_rest(self) -> bool:
-        if self._error is not None or not self._thread.is_alive():
+        if not self._at_work():
             return True
         tree = self.tree
         busy = any(n.stage in ("writing", "compiling", "running") for n in tree.nodes.values())
@@ -201,14 +243,14 @@ class LiveSession:
     def approve(self, branch: str, undo: bool = False) -> None:
         """Make a branch a parent of the next round."""
         id = BranchId(branch)
-        self._session.post(BranchApproved(branch=id, by=PERSON, undo=undo))
+        self._open().post(BranchApproved(branch=id, by=PERSON, undo=undo))
         if not undo:
             self._actions.append(("approve", id))
 
     def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
         """No more children from a branch or from below it."""
         id = BranchId(branch)
-        self._session.post(BranchPruned(branch=id, by=PERSON, reason=reason, undo=undo))
+        self._open().post(BranchPruned(branch=id, by=PERSON, reason=reason, undo=undo))
         if not undo:
             self._actions.append(("prune", id))
 
@@ -237,20 +279,20 @@ class LiveSession:
 
     def edit(self, branch: str | None, source: str) -> str:
         """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
-        return self._session.edit(BranchId(branch) if branch else None, source, by=PERSON)
+        return self._open().edit(BranchId(branch) if branch else None, source, by=PERSON)
 
     def hint(self, text: str) -> None:
         """Words for the next round's reasoner."""
-        self._session.post(HintGiven(text=text, by=PERSON))
+        self._open().post(HintGiven(text=text, by=PERSON))
 
     def next_round(self, rounds: int = 1) -> None:
         """Run this many more rounds."""
-        self._session.post(RoundsRequested(rounds=rounds, by=PERSON))
+        self._open().post(RoundsRequested(rounds=rounds, by=PERSON))
 
     def stop(self) -> None:
         """Plan no more; what is being judged is finished. ``next_round`` goes on."""
         if self.tree.stopped is None:
-            self._session.post(SearchStopped(reason="by the person", by=PERSON))
+            self._open().post(SearchStopped(reason="by the person", by=PERSON))
 
     # ------------------------------------------------------------------------------ views and end
 
@@ -260,30 +302,61 @@ class LiveSession:
 
         return Shown(self)
 
-    def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]:
-        """Call ``listener`` with the tree now and after every change; returns what ends it."""
-        return self._session.subscribe(listener)
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` with the tree now and after every change; returns what ends it.
+
+        A listener only takes note. One that raises is dropped and the failure recorded.
+        """
+        with self._changed:
+            self._listeners.append(listener)
+        listener(self.tree)
+
+        def unsubscribe() -> None:
+            with self._changed:
+                if listener in self._listeners:
+                    self._listeners.remove(listener)
+
+        return unsubscribe
+
+    def _spread(self, tree: Tree) -> None:
+        for listener in tuple(self._listeners):
+            try:
+                listener(tree)
+            except Exception as error:
+                # A view's fault must not end the search.
+                self._listeners.remove(listener)
+                self._open().post(AgentFailed(role="view", message=f"{type(error).__name__}: {error}"))
+        self._notice()
+
+    def at_note(self, tell: Tell) -> None:
+        """Call ``tell`` with what opening is busy with, a line at a time, on the worker thread."""
+        self._tells.append(tell)
+
+    def at_failure(self, tell: Tell) -> None:
+        """Call ``tell`` with one line when opening or the search itself fails, or has failed."""
+        self._at_failure.append(tell)
+        if self._error is not None:
+            tell(str(self._error))
 
     def at_close(self, act: Callable[[], None]) -> None:
         """Call ``act`` once when the session is closed."""
         self._at_end.append(act)
 
-    def at_failure(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with one line when the search itself fails, on the worker thread."""
-        self._at_failure.append(tell)
-
     def close(self) -> None:
-        """End the search and its workers; idempotent. The folder can be resumed."""
-        if self._closed:
+        """End the search and its workers; idempotent. The folder can be resumed.
+
+        A problem that is still being read is let go of in the background.
+        """
+        if self._closing.is_set():
             return
-        self._closed = True
+        self._closing.set()
         if self._loop is not None and self._task is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._task.cancel)
-        self._thread.join()
+        if self._session is not None:
+            self._thread.join()
+            self._session.close()
         for act in self._at_end:
             act()
-        self._unsubscribe()
-        self._session.close()
 
     def __enter__(self) -> LiveSession:
         return self

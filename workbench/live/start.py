@@ -11,7 +11,7 @@ from typing import Any
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.errors import SessionError, UsageError, nearest
-from workbench.live.live_session import LiveSession
+from workbench.live.live_session import Beginning, LiveSession, Tell
 from workbench.model import Problem
 from workbench.orchestrator import reopen
 from workbench.policy import Policy
@@ -47,15 +47,30 @@ def optimize(
 ) -> LiveSession:
     """Start a search for fast kernels and return at once with the running session.
 
-    ``subject`` is a problem, or the capture of a cell, a file or a callable; opening a capture takes a
-    few seconds. Raises ``UsageError`` (``ProblemError`` for the reference) and ``SessionError``.
+    ``subject`` is a problem, or the capture of a cell, a file or a callable. A capture is opened in the
+    background, which takes seconds: ``session.opened()`` waits for it and raises ``ProblemError`` when it
+    cannot be worked with. Raises ``UsageError`` for an unknown brain or device and ``SessionError``.
     """
     team = brain if isinstance(brain, Team) else open_team(brain)
     chosen = open_device_named(device) if isinstance(device, str) else device
-    problem = subject if isinstance(subject, Problem) else open_problem(subject)
-    where = Path(folder) if folder is not None else fresh_folder(problem.name)
-    session = Session.create(where, opening(problem, policy or Policy(), chosen, team.name))
-    return LiveSession(session, team, chosen)
+    where = Path(folder) if folder is not None else fresh_folder(subject.name)
+
+    def create(problem: Problem) -> Session:
+        return Session.create(where, opening(problem, policy or Policy(), chosen, team.name))
+
+    if isinstance(subject, Problem):
+        return _live(create(subject), team, chosen)
+
+    def begin(tell: Tell) -> Session:
+        return create(open_problem(subject, tell))
+
+    return LiveSession(Beginning(subject.name, where, begin), team, chosen)
+
+
+def _live(session: Session, team: Team, device: Device) -> LiveSession:
+    live = LiveSession(Beginning(session.problem.name, session.folder, lambda _: session), team, device)
+    live.opened()
+    return live
 
 
 def resume(folder: Path | str) -> LiveSession:
@@ -68,7 +83,7 @@ def resume(folder: Path | str) -> LiveSession:
     except BaseException:
         session.close()
         raise
-    return LiveSession(session, team, device)
+    return _live(session, team, device)
 
 
 def open_team(brain: str) -> Team:

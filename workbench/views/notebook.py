@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Callable
 from typing import Protocol
 
-from IPython.display import HTML, display, update_display
+from IPython.core.getipython import get_ipython
+from IPython.display import display, update_display
 
 from workbench.tree import Tree
 from workbench.views.messages import Steering
 from workbench.views.panel import Panel
-from workbench.views.report import to_fragment
+from workbench.views.report import summary_text, to_fragment
 from workbench.views.throttle import Throttle
 
 SNAPSHOT_S = 2.0
@@ -28,39 +29,68 @@ class Watched(Steering, Protocol):
     @property
     def tree(self) -> Tree: ...
     def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]: ...
+    def at_note(self, tell: Callable[[str], None]) -> None: ...
     def at_failure(self, tell: Callable[[str], None]) -> None: ...
     def at_close(self, act: Callable[[], None]) -> None: ...
 
 
 class Shown:
-    """One session's output in a notebook cell."""
+    """One session's output in a notebook cell; in a shell without a notebook, a line of text."""
 
     def __init__(self, live: Watched) -> None:
         self._live = live
         self._id = f"workbench-{uuid.uuid4().hex[:12]}"
-        self.panel = Panel(live.tree, live, self._id)
-        self._snapshots: Throttle[Tree] = Throttle(self._snapshot, SNAPSHOT_S)
+        self._panel: Panel | None = None
         self._gate = ""
-        display(self.panel, display_id=self._id)
-        display(HTML(""), display_id=f"{self._id}-snapshot")
+        self._failure = ""
+        if not in_notebook():
+            print(summary_text(live.tree))
+            return
+        self._panel = Panel(live.tree, live, self._id)
+        self._snapshots: Throttle[Tree] = Throttle(self._snapshot, SNAPSHOT_S)
+        display(self._panel, display_id=self._id)
+        display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")
         self._unsubscribe = live.subscribe(self._show)
-        live.at_failure(self.panel.say)
+        live.at_note(self._panel.say)
+        live.at_failure(self._fail)
         live.at_close(self.freeze)
 
     def _show(self, tree: Tree) -> None:
-        self.panel.show(tree)
+        if self._panel is not None:
+            self._panel.show(tree)
         if tree.gate != self._gate:
             self._gate = tree.gate
             self._snapshots.offer(tree)
 
+    def _fail(self, text: str) -> None:
+        self._failure = text
+        if self._panel is not None:
+            self._panel.fail(text)
+        self._snapshots.offer(self._live.tree)
+
     def _snapshot(self, tree: Tree) -> None:
-        html = f'<div id="{self._id}-snapshot">{to_fragment(tree)}</div>'
-        update_display(HTML(html), display_id=f"{self._id}-snapshot")
+        html = f'<div id="{self._id}-snapshot">{to_fragment(tree, self._failure)}</div>'
+        update_display(_page(html, ""), raw=True, display_id=f"{self._id}-snapshot")
 
     def freeze(self) -> None:
-        """Put the last state in the panel's place; the panel is gone afterwards."""
+        """Put the last state in the panel's place, for good; idempotent."""
+        if self._panel is None:
+            return
         self._unsubscribe()
         self._snapshots.cancel()
-        update_display(HTML(to_fragment(self._live.tree)), display_id=self._id)
-        update_display(HTML(""), display_id=f"{self._id}-snapshot")
-        self.panel.close()
+        tree = self._live.tree
+        update_display(
+            _page(to_fragment(tree, self._failure), summary_text(tree)), raw=True, display_id=self._id
+        )
+        update_display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")
+        self._panel.close()
+        self._panel = None
+
+
+def in_notebook() -> bool:
+    """True in a kernel, whose front end can show widgets."""
+    return hasattr(get_ipython(), "kernel")
+
+
+def _page(html: str, text: str) -> dict[str, str]:
+    return {"text/html": html, "text/plain": text}

@@ -50,6 +50,7 @@ class Panel(anywidget.AnyWidget):
     view = traitlets.Dict().tag(sync=True)
     shapes = traitlets.Dict(SHAPES).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
+    failure = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, tree: Tree, steering: Steering, key: str = "") -> None:
         """``key`` names the snapshot that is hidden while this panel lives."""
@@ -95,6 +96,10 @@ class Panel(anywidget.AnyWidget):
         except WorkbenchError as error:
             self.say(str(error))
 
+    def fail(self, text: str) -> None:
+        """Show, to stay, why there is no session or no more of it."""
+        self.failure = text
+
     def say(self, text: str) -> None:
         """Show a line to the person; an empty one is not shown."""
         if text:
@@ -104,5 +109,5 @@ class Panel(anywidget.AnyWidget):
         """The widget, beside a page without scripts and a line of text for readers that have no widgets."""
         bundle = super()._repr_mimebundle_(**kwargs)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        static = {"text/html": to_fragment(self._tree), "text/plain": summary_text(self._tree)}
+        static = {"text/html": to_fragment(self._tree, self.failure), "text/plain": summary_text(self._tree)}
         return {**data, **static}, metadata

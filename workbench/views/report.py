@@ -55,15 +55,15 @@ def to_html(tree: Tree) -> str:
     return f"<!doctype html>\n{page}\n"
 
 
-def to_fragment(tree: Tree) -> str:
-    """What a saved notebook keeps: state, tree and best kernel."""
+def to_fragment(tree: Tree, failure: str = "") -> str:
+    """What a saved notebook keeps: state, tree and best kernel, or why there is none."""
     view = project(tree)
     best = detail(tree, view["best"]["id"]) if view["best"] else None
     return tag(
         "div",
         style("theme.css", "report.css"),
-        _head(view),
-        _lead(view),
+        _head(view) if tree.opened else None,
+        tag("p", failure, cls="message tone-bad") if failure else _lead(view),
         tree_svg(view) if view["rows"] else None,
         tag("details", tag("summary", f"Kernel of {best['row']['id']}"), listing(best)) if best else None,
         cls="wb wb-report frozen",

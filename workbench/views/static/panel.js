@@ -13,6 +13,7 @@ class Panel {
     this.followsBest = true;
     this.build(el);
     model.on("change:view", this.onView = () => this.update());
+    model.on("change:failure", this.onView);
     model.on("msg:custom", this.onMessage = (message) => this.receive(message));
     this.update();
   }
@@ -133,15 +134,16 @@ class Panel {
 
   drawHead(view) {
     const { problem, progress, state } = view;
+    const failure = this.model.get("failure");
     this.head.replaceChildren(
       h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
       h("div", { class: "soft" }, view.subtitle),
       h("div", { class: "progress" },
-        h("span", { class: `verdict tone-${state.tone}` }, state.words),
+        h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : state.words),
         h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
           h("div", { style: `width:${progress.percent}%` })),
         h("span", { class: "soft" }, progress.words)),
-      ...view.messages.map((text) => h("div", { class: "diagnostic-card error" }, text)));
+      ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error" }, text)));
     this.stop.disabled = state.kind !== "running" && state.kind !== "waiting";
     this.undo.disabled = !view.undoable;
   }
@@ -208,6 +210,7 @@ class Panel {
   close() {
     clearTimeout(this.silence);
     this.model.off("change:view", this.onView);
+    this.model.off("change:failure", this.onView);
     this.model.off("msg:custom", this.onMessage);
   }
 }

@@ -1,0 +1,214 @@
+"""The magics in a real shell: options, errors in a line or two, what they leave in the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from IPython.core.completer import provisionalcompleter
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+import workbench
+from workbench.errors import WorkbenchError
+from workbench.live import LiveSession
+from workbench.live.applied import Applied
+from workbench.magic import CudaMagics, complete_options
+
+CELL = """import torch
+def double(x):
+    return x * 2.0
+inputs = [torch.randn(8, 16)]
+"""
+
+
+@pytest.fixture(scope="module")
+def only_shell() -> InteractiveShell:
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = InteractiveShell.instance(config=config)
+    workbench.load_ipython_extension(shell)
+    return shell
+
+
+@pytest.fixture
+def shell(
+    only_shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[InteractiveShell]:
+    """A shell with the extension loaded, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    workbench.load_ipython_extension(only_shell)
+    yield only_shell
+    magics(only_shell).close()
+    only_shell.reset(new_session=False)
+
+
+def magics(shell: InteractiveShell) -> CudaMagics:
+    [found] = [c for c in shell.configurables if isinstance(c, CudaMagics)]
+    return found
+
+
+def session(shell: InteractiveShell) -> LiveSession:
+    live = shell.user_ns["session"]
+    assert isinstance(live, LiveSession)
+    return live
+
+
+def refusal(shell: InteractiveShell, line: str, cell: str | None = CELL) -> str:
+    """The one or two lines a person reads."""
+    with pytest.raises(UsageError) as caught:
+        if cell is None:
+            shell.run_line_magic("cuda_optimize", line)
+        else:
+            shell.run_cell_magic("cuda_optimize", line, cell)
+    text = str(caught.value)
+    assert 0 < len(text.splitlines()) <= 2, text
+    assert "session" not in shell.user_ns
+    return text
+
+
+def test_a_cell_returns_at_once_with_a_session(shell: InteractiveShell) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --review manual", CELL)
+    live = session(shell)
+    assert live.name == "double"
+    assert live.opened(120)
+    opened = live.tree.opened
+    assert opened is not None
+    assert (opened.policy.rounds, opened.policy.review, opened.device) == (1, "manual", "null")
+    assert live.folder.parent.name == ".workbench"
+    assert live.wait(60)
+
+
+def test_the_cells_name_can_be_called_and_its_code_did_not_run(shell: InteractiveShell) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1", CELL)
+    assert "inputs" not in shell.user_ns
+    assert torch.equal(shell.user_ns["double"](torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_the_line_form_takes_what_the_notebook_has(shell: InteractiveShell) -> None:
+    shell.run_cell("import torch\ndef triple(x): return x * 3.0\nx = torch.randn(4, 4)", silent=True)
+    shell.run_line_magic("cuda_optimize", "triple --inputs x --device null --rounds 1")
+    assert session(shell).name == "triple"
+
+
+def test_config_gives_the_defaults(shell: InteractiveShell) -> None:
+    shell.run_line_magic("config", "CudaMagics.rounds = 7")
+    shell.run_cell_magic("cuda_optimize", "--device null", CELL)
+    assert session(shell).opened(120)
+    opened = session(shell).tree.opened
+    assert opened is not None and opened.policy.rounds == 7
+
+
+def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Path) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder here", CELL)
+    first = session(shell)
+    tree = first.tree
+    first.close()
+    shell.run_line_magic("cuda_resume", f"{tmp_path / 'here'} --wait")
+    assert session(shell) is not first
+    assert session(shell).tree.nodes == tree.nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--round 2", "'--rounds'"),
+        ("--devise emulator", "'--device'"),
+        ("--device emulater", "'emulator'"),
+        ("--device cuda", "cuda"),
+        ("--brain playbok", "'playbook'"),
+        ("--review automatic", "auto"),
+        ("--rounds many", "many"),
+        ("--rounds 0", "at least 1"),
+        ("--rounds", "--rounds"),
+        ('--name "double', "cannot be read"),
+        ("--name dubble", "'double'"),
+    ],
+)
+def test_a_wrong_option_is_told_in_a_line_or_two(shell: InteractiveShell, line: str, words: str) -> None:
+    assert words in refusal(shell, line)
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("x = 1\n", "no function"),
+        ("def f(x):\n    return x\n", "no inputs"),
+        ("def f(x):\n    return x\ndef g(x):\n    return x\ninputs = [1]\n", "--name"),
+        ("def f(x:\n", "line 2"),
+    ],
+)
+def test_a_cell_that_cannot_be_read_is_told_with_its_line(
+    shell: InteractiveShell, cell: str, words: str
+) -> None:
+    assert words in refusal(shell, "--device null", cell)
+
+
+def test_a_reference_that_raises_is_told_with_its_line(shell: InteractiveShell) -> None:
+    cell = "import torch\ndef f(x):\n    return x @ x\ninputs = [torch.randn(2, 3)]\n"
+    assert "line 4" in refusal(shell, "--device null --wait", cell)
+
+
+def test_the_line_form_needs_a_name_that_exists(shell: InteractiveShell) -> None:
+    assert "name a function" in refusal(shell, "", None)
+    assert "nothing named" in refusal(shell, "softmax --inputs x", None)
+
+
+def test_apply_without_a_session_or_with_a_misspelt_name(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="run %%cuda_optimize on it first"):
+        shell.run_line_magic("cuda_apply", "double")
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait", CELL)
+    with pytest.raises(UsageError, match="Did you mean 'double'"):
+        shell.run_line_magic("cuda_apply", "doubel")
+
+
+def test_no_error_of_ours_reaches_the_person_as_a_traceback(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("%%cuda_optimize --round 2\n" + CELL)
+    told = capsys.readouterr()
+    assert "Traceback" not in told.out + told.err
+    assert "Did you mean '--rounds'" in told.out + told.err
+    assert not issubclass(UsageError, WorkbenchError)  # the shell knows only its own
+
+
+def test_options_and_their_values_are_completed(shell: InteractiveShell) -> None:
+    def offered(text: str) -> list[str]:
+        with provisionalcompleter():
+            return [c.text for c in shell.Completer.completions(text, len(text))]
+
+    assert "--rounds" in offered("%%cuda_optimize --ro")
+    assert "--undo" in offered("%cuda_apply softmax --")
+    assert offered("%%cuda_optimize --device em") == ["emulator"]
+    assert "--rounds" not in offered("print(--ro")
+
+
+def test_loading_twice_leaves_one_of_each(shell: InteractiveShell) -> None:
+    workbench.load_ipython_extension(shell)
+    workbench.load_ipython_extension(shell)
+    matchers: list[Any] = shell.Completer.custom_matchers
+    assert [m.__name__ for m in matchers].count(complete_options.__name__) == 1
+    assert len([c for c in shell.configurables if isinstance(c, CudaMagics)]) == 1
+
+
+@pytest.mark.slow
+def test_headless_from_cell_to_applied_kernel(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell_magic("cuda_optimize", "--rounds 1 --branches 2 --device emulator --wait", CELL)
+    live = session(shell)
+    assert live.tree.gate == "stopped"
+    assert live.best is not None and live.best.score > 0
+    shell.run_line_magic("cuda_apply", "double")
+    assert "on the emulator" in capsys.readouterr().out
+    double = shell.user_ns["double"]
+    assert isinstance(double, Applied)
+    x = torch.randn(8, 16)
+    assert torch.allclose(double(x), 2 * x)
+    assert (double.kernel_calls, double.fallback_calls) == (1, 0)
+    shell.run_line_magic("cuda_apply", "double --undo")
+    assert not isinstance(shell.user_ns["double"], Applied)

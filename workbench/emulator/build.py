@@ -43,13 +43,14 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
 
 
 def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -> tuple[Binary, bool]:
-    runtime = toolchain.runtime()
+    runtime = toolchain.runtime_path()
     text = translation_unit(source, consts, kernels)
     name = toolchain.digest(toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
-    if facts.exists():
+    if facts.exists() and runtime.exists():
         facts.touch()  # the oldest are deleted first
         return Binary.model_validate_json(facts.read_bytes()), True
+    toolchain.prepare(mode)
     header = toolchain.precompiled(mode)
     with toolchain.scratch() as folder:
         try:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 DEVICES = ("auto", "emulator", "cuda", "null")
 BRAINS = ("playbook",)
 REVIEWS = ("auto", "manual")
-GRACE_S = 3.0
+GRACE_S = 1.5
 """A mistake that shows while the cell is read this long ends the cell; a later one shows in the panel."""
 CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
 """Values that completion offers and that misspelt ones are compared with."""

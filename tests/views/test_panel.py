@@ -79,6 +79,16 @@ def test_messages_steer_and_are_answered(
     assert (sent[1]["type"], sent[1]["branch"]) == ("detail", "b2")
 
 
+def test_a_fault_of_the_panel_is_shown_in_it(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("no such shape")
+
+    monkeypatch.setattr("workbench.views.panel.project", broken)
+    panel.show(story.tree(2))
+    panel.flush()
+    assert "no such shape" in panel.failure
+
+
 def test_nonsense_and_refusals_are_said_not_raised(sent: list[dict[str, Any]]) -> None:
     panel = Panel(story.tree(1), Refusing())
     sent.clear()

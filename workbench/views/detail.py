@@ -80,9 +80,17 @@ def _hypothesis(tree: Tree, node: Node) -> Json:
         "evidence": list(card.evidence),
         "fix": card.fix,
         "risk": card.risk,
-        "predicted": factor_text(card.predicted_factor),
-        "found": _found(tree, node),
+        "gain": _gain(tree, node),
     }
+
+
+def _gain(tree: Tree, node: Node) -> str:
+    """Predicted and found speed over the first parent's; empty for a branch without one."""
+    if not node.branch.parents or node.operator == "edit":
+        return ""
+    found = _found(tree, node)
+    predicted = f"predicted {factor_text(node.branch.hypothesis.predicted_factor)}"
+    return f"{predicted}, found {found}" if found else predicted
 
 
 def _found(tree: Tree, node: Node) -> str:

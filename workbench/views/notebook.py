@@ -51,7 +51,7 @@ class Shown:
         display(self._panel, display_id=self._id)
         display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")
         self._unsubscribe = live.subscribe(self._show)
-        live.at_note(self._panel.say)
+        live.at_note(self._panel.note)
         live.at_failure(self._fail)
         live.at_close(self.freeze)
 

@@ -22,7 +22,7 @@ from workbench.model import (
     PlanFacts,
     Resources,
 )
-from workbench.views.phrases import bytes_text, error_text, factor_text, number, time_text
+from workbench.views.phrases import bound_text, bytes_text, error_text, factor_text, number, time_text
 
 Json = dict[str, Any]
 
@@ -115,7 +115,7 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
         "max_abs": number(found.max_abs),
         "max_ratio": number(found.max_ratio),
         "max_abs_text": error_text(found.max_abs),
-        "max_ratio_text": error_text(found.max_ratio),
+        "allowed": bound_text(found.max_ratio),
         "wrong_percent": round(100 * found.wrong_fraction, 2),
         "pattern": found.pattern,
         "worst": [

@@ -50,6 +50,7 @@ class Panel(anywidget.AnyWidget):
     view = traitlets.Dict().tag(sync=True)
     shapes = traitlets.Dict(SHAPES).tag(sync=True)
     key = traitlets.Unicode().tag(sync=True)
+    busy = traitlets.Unicode().tag(sync=True)
     failure = traitlets.Unicode().tag(sync=True)
 
     def __init__(self, tree: Tree, steering: Steering, key: str = "") -> None:
@@ -59,7 +60,7 @@ class Panel(anywidget.AnyWidget):
         self._tree = tree
         self._sent: dict[BranchId, tuple[Node, bool, bool]] = {}
         self._steering = steering
-        self._throttle: Throttle[Tree] = Throttle(self._update)
+        self._throttle: Throttle[Tree] = Throttle(self._draw)
         self.on_msg(self._receive)
         self._update(tree)
 
@@ -71,6 +72,13 @@ class Panel(anywidget.AnyWidget):
     def flush(self) -> None:
         """Draw what is waiting, now."""
         self._throttle.flush()
+
+    def _draw(self, tree: Tree) -> None:
+        try:
+            self._update(tree)
+        except Exception as error:
+            # The timer's thread has nobody to raise to, and what it prints lands in any cell.
+            self.fail(f"the panel cannot show this session: {type(error).__name__}: {error}")
 
     def _update(self, tree: Tree) -> None:
         self.view = project(tree)
@@ -95,6 +103,10 @@ class Panel(anywidget.AnyWidget):
             self.say(carry_out(message, self._steering))
         except WorkbenchError as error:
             self.say(str(error))
+
+    def note(self, text: str) -> None:
+        """Show what opening is busy with; gone once the problem is read."""
+        self.busy = text
 
     def fail(self, text: str) -> None:
         """Show, to stay, why there is no session or no more of it."""

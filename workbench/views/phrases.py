@@ -47,6 +47,14 @@ def error_text(value: float | None) -> str:
     return "0" if value == 0 else f"{value:.1e}"
 
 
+def bound_text(ratio: float) -> str:
+    """Error over bound in words: ``7.4% of what the arithmetic allows``."""
+    if not math.isfinite(ratio):
+        return "beyond any bound"
+    share = f"{100 * ratio:.2g}%" if ratio <= 1 else f"{ratio:.3g} times"
+    return f"{share} of what the arithmetic allows" if ratio <= 1 else f"{share} what the arithmetic allows"
+
+
 def plural(count: int, noun: str) -> str:
     """``1 branch``, ``3 branches``."""
     if count == 1:

@@ -201,14 +201,13 @@ def _inside(entry: Json) -> list[object]:
 
 def _card(entry: Json) -> Markup:
     card = entry["hypothesis"]
-    found = f", found {card['found']}" if card["found"] else ""
     fields: list[tuple[str, object]] = [
         ("Came from", entry["origin"]),
         ("Why it is slow", card["cause"]),
         ("Evidence", tag("ul", [tag("li", text) for text in card["evidence"]]) if card["evidence"] else None),
         ("What to do", card["fix"]),
         ("Risk", card["risk"]),
-        ("Speed-up", f"predicted {card['predicted']} over its parent{found}"),
+        ("Over its parent", card["gain"]),
         ("Techniques", technique_text(entry)),
         ("Lesson", entry["lesson"]),
         ("Note", entry["note"]),
@@ -221,7 +220,7 @@ def _numbers(entry: Json) -> list[object]:
     if worst is None:
         return []
     where = f" Where: {worst['pattern']}." if worst["pattern"] else ""
-    error = f"largest error {worst['max_abs_text']}, {worst['max_ratio_text']} of the bound"
+    error = f"largest error {worst['max_abs_text']}, {worst['allowed']}"
     words = f"{worst['check']}: {error}.{where}"
     rows = [
         [c["case"], c["inputs"], c["seed"], c["max_abs"], c["ratio"], _check_verdict(c)]

@@ -14,7 +14,7 @@ function cardTab(detail, panel) {
       card.evidence.length ? field("Evidence", h("ul", {}, card.evidence.map((text) => h("li", {}, text)))) : null,
       field("What to do", card.fix),
       card.risk && field("Risk", card.risk),
-      field("Speed-up", `predicted ${card.predicted} over its parent`, card.found && `, found ${card.found}`),
+      card.gain && field(`Over ${detail.row.parents[0]}`, card.gain),
       detail.lesson && field("Lesson", detail.lesson),
       detail.note && field("Note", detail.note),
       detail.techniques.length ? field("Techniques", h("div", { class: "chips" }, [...detail.techniques].sort(byWeight).map((chip) => technique(chip, panel)))) : null),
@@ -111,7 +111,7 @@ function numbersTab(detail, panel) {
       worst.heatmap.length ? heatmap(worst.heatmap) : null,
       h("div", {},
         h("h4", {}, worst.max_ratio <= 1 ? "Closest call" : "Worst run"), h("p", { class: "soft" }, worst.check),
-        h("p", {}, `Largest error ${shown(worst.max_abs)}, ${shown(worst.max_ratio)} times what the arithmetic allows.`,
+        h("p", {}, `Largest error ${worst.max_abs_text}, ${worst.allowed}.`,
           worst.wrong_percent ? ` ${worst.wrong_percent}% of the elements are wrong.` : "", worst.pattern ? ` Where: ${worst.pattern}.` : ""),
         worst.worst.length ? table(["index", "expected", "got"], worst.worst.map((e) => ({
           cells: [h("span", { class: "mono" }, `[${e.index.join(", ")}]`), shown(e.expected), shown(e.got)] })), [1, 2]) : null)),

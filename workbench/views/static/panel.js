@@ -14,6 +14,7 @@ class Panel {
     this.build(el);
     model.on("change:view", this.onView = () => this.update());
     model.on("change:failure", this.onView);
+    model.on("change:busy", this.onView);
     model.on("msg:custom", this.onMessage = (message) => this.receive(message));
     this.update();
   }
@@ -135,11 +136,12 @@ class Panel {
   drawHead(view) {
     const { problem, progress, state } = view;
     const failure = this.model.get("failure");
+    const busy = state.kind === "opening" && this.model.get("busy");
     this.head.replaceChildren(
       h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
       h("div", { class: "soft" }, view.subtitle),
       h("div", { class: "progress" },
-        h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : state.words),
+        h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : busy || state.words),
         h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
           h("div", { style: `width:${progress.percent}%` })),
         h("span", { class: "soft" }, progress.words)),
@@ -211,6 +213,7 @@ class Panel {
     clearTimeout(this.silence);
     this.model.off("change:view", this.onView);
     this.model.off("change:failure", this.onView);
+    this.model.off("change:busy", this.onView);
     this.model.off("msg:custom", this.onMessage);
   }
 }

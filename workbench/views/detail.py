@@ -20,7 +20,7 @@ from workbench.views.numbers import (
     worst_difference,
 )
 from workbench.views.phrases import factor_text, plural
-from workbench.views.project import row_json, walk
+from workbench.views.project import row_json
 from workbench.views.teaching import teaching
 
 Json = dict[str, Any]
@@ -32,11 +32,10 @@ WASTEFUL = 1.25
 def detail(tree: Tree, branch: BranchId) -> Json:
     """Everything about one branch. Raises ``SessionError`` for an unknown id."""
     node = tree.node(branch)
-    depth = next(depth for other, depth in walk(tree) if other.id == branch)
     evaluation = node.evaluation
     outcome = evaluation.outcome if evaluation else None
     return {
-        "row": row_json(tree, node, depth, tree.best()),
+        "row": row_json(tree, node, tree.best()),
         "origin": _origin(node),
         "hypothesis": _hypothesis(tree, node),
         "techniques": _techniques(tree, node),

@@ -22,8 +22,8 @@ TITLE_LENGTH = 160
 
 def project(tree: Tree) -> Json:
     """Header, progress and one row a branch, parents before children."""
-    order = list(walk(tree))
     best = tree.best()
+    children = Counter(node.branch.parents[0] for node in tree.nodes.values() if node.branch.parents)
     return {
         **_header(tree),
         "state": state_json(tree),
@@ -33,7 +33,10 @@ def project(tree: Tree) -> Json:
         "hints": [{"round": hint.round, "text": hint.text} for hint in tree.hints],
         "messages": [f"{failure.role}: {failure.message}" for failure in tree.failures],
         "undoable": any(node.approved or node.pruned for node in tree.nodes.values()),
-        "rows": [row_json(tree, node, depth, best) for node, depth in order],
+        "rows": [
+            {**row_json(tree, node, best), "depth": depth, "children": children[node.id]}
+            for node, depth in walk(tree)
+        ],
     }
 
 
@@ -49,14 +52,12 @@ def walk(tree: Tree) -> Iterator[tuple[Node, int]]:
         pending += [(child, depth + 1) for child in reversed(below.get(id, []))]
 
 
-def row_json(tree: Tree, node: Node, depth: int, best: BranchId | None) -> Json:
-    """One branch on one line."""
+def row_json(tree: Tree, node: Node, best: BranchId | None) -> Json:
+    """One branch on one line, without its place in the tree."""
     look = look_at(node, best)
     return {
         "id": node.id,
         "parents": list(node.branch.parents),
-        "depth": depth,
-        "children": len(tree.children(node.id)),
         "operator": node.operator,
         "round": node.branch.round,
         "author": node.branch.author,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from workbench.events import RoundsRequested, SearchStopped
 from workbench.policy import Policy
 from workbench.tree import Tree, fold
 from workbench.views.detail import detail
+from workbench.views.numbers import heat_level
 from workbench.views.project import project
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -97,6 +99,25 @@ def test_the_diff_gives_the_child_back() -> None:
     assert all(parent.draft.kernel.source.split("\n")[n - 1] == text for n, text in old.items())
     assert all(node.draft.kernel.source.split("\n")[n - 1] == text for n, text in new.items())
     assert any(e["tag"] == "added" for e in entries)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "level"),
+    [
+        (0.0, 0),
+        (1e-4, 1),
+        (0.5, 4),
+        (1.0, 4),
+        (1.01, 5),
+        (50.0, 6),
+        (1e5, 7),
+        (1e6, 8),
+        (math.nan, 8),
+        (math.inf, 8),
+    ],
+)
+def test_the_heatmap_tells_within_from_beyond(ratio: float, level: int) -> None:
+    assert heat_level(ratio) == level
 
 
 def test_wasteful_lines_are_pointed_out() -> None:

@@ -34,6 +34,7 @@ def detail(tree: Tree, branch: BranchId) -> Json:
     node = tree.node(branch)
     evaluation = node.evaluation
     outcome = evaluation.outcome if evaluation else None
+    message = node.abandoned or (verdict_message(outcome) if outcome else "")
     return {
         "row": row_json(tree, node, tree.best()),
         "origin": _origin(node),
@@ -42,8 +43,9 @@ def detail(tree: Tree, branch: BranchId) -> Json:
         "note": node.draft.note if node.draft else "",
         "lines": _lines(node),
         "diff": _diff(tree, node),
-        "message": node.abandoned or (verdict_message(outcome) if outcome else ""),
-        "explanation": node.explanation,
+        "message": message,
+        # Often the explanation begins with the message: once is enough.
+        "explanation": node.explanation.removeprefix(message).strip(),
         "lesson": node.lesson.lesson if node.lesson else "",
         "diagnostics": diagnostics(outcome, evaluation),
         **_findings(evaluation),
@@ -72,12 +74,14 @@ def _origin(node: Node) -> str:
 
 def _hypothesis(tree: Tree, node: Node) -> Json:
     card = node.branch.hypothesis
+    # A person's edit comes without a hypothesis; what stands in its place says nothing.
+    own = node.operator == "edit"
     return {
         "title": card.title,
         "bottleneck": card.bottleneck,
-        "cause": card.cause,
+        "cause": "" if own else card.cause,
         "evidence": list(card.evidence),
-        "fix": card.fix,
+        "fix": "" if own else card.fix,
         "risk": card.risk,
         "gain": _gain(tree, node),
     }

@@ -28,13 +28,15 @@ Json = dict[str, Any]
 
 HEAT_EDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 """Upper ends of the heatmap's levels, as error over bound: up to level 4 the error is allowed."""
-HEAT_NAN = 8
+HEAT_WORST = 8
+HEAT_END = 1e6
+"""The comparison cuts its heatmap off here: so far off, or not a number at all."""
 
 
 def heat_level(ratio: float) -> int:
-    """0 exact, 1..4 within the bound, 5..7 beyond it, 8 not a number."""
-    if math.isnan(ratio):
-        return HEAT_NAN
+    """0 exact, 1..4 within the bound, 5..7 beyond it, 8 far beyond or not a number."""
+    if not ratio < HEAT_END:
+        return HEAT_WORST
     return 0 if ratio == 0 else 1 + sum(ratio > edge for edge in HEAT_EDGES)
 
 

@@ -49,8 +49,8 @@ def error_text(value: float | None) -> str:
 
 def bound_text(ratio: float) -> str:
     """Error over bound in words: ``7.4% of what the arithmetic allows``."""
-    if not math.isfinite(ratio):
-        return "beyond any bound"
+    if not ratio < 1e30:  # the comparison's word for NaN and infinity where there should be none
+        return "beyond any bound: NaN or infinity"
     share = f"{100 * ratio:.2g}%" if ratio <= 1 else f"{ratio:.3g} times"
     return f"{share} of what the arithmetic allows" if ratio <= 1 else f"{share} what the arithmetic allows"
 

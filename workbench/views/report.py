@@ -131,7 +131,8 @@ TABLE = ("", "branch", "hypothesis", "techniques", "registers", "shared", "spill
 
 
 def _table(details: list[Json]) -> Markup:
-    return grid(list(TABLE), [_table_row(entry) for entry in details], (4, 5, 6, 8, 9, 10, 11))
+    made = grid(list(TABLE), [_table_row(entry) for entry in details], (4, 5, 6, 8, 9, 10, 11))
+    return tag("div", made, cls="branches")
 
 
 def _table_row(entry: Json) -> list[object]:

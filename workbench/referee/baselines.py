@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value
 from workbench.referee.launchtime import Shape, Traffic, launch_time
-from workbench.referee.work import EXTERNAL, FREE, REDUCTIONS, Sized, sized
+from workbench.referee.work import EXTERNAL, FREE, REDUCTIONS, Sized, instructions, sized
 
 LIBRARY_EFFICIENCY = 0.88
 """cuBLAS FP32 reaches 53 of 60 TFLOP/s at 4096 cubed."""
@@ -22,7 +22,7 @@ PERSISTENT = 1024
 SHARED_ROW_BYTES = 48 * 1024
 """Row up to which eager's softmax keeps it in shared memory."""
 POINTWISE_THREADS = 256
-INDUCTOR_THREADS = 1024
+INDUCTOR_THREADS = 512
 
 
 class EagerOp(Value):
@@ -33,6 +33,7 @@ class EagerOp(Value):
     written_bytes: int
     elements: int
     """Elements of the largest tensor it reads or writes."""
+    tensors_read: int = 1
     row: int = 0
     """Length of the rows a normalising operation works on; 0 for all other operations."""
     flops: float = 0.0
@@ -48,6 +49,13 @@ ROW_OPS: Mapping[str, tuple[int, int]] = {
 """Threads a row and reads of the row, for operations that give each row one block."""
 
 
+_COMPOSED: Mapping[str, tuple[int, int]] = {
+    "logsumexp": (5, 5),
+    **dict.fromkeys(("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"), (2, 1)),
+}
+"""Further passes over the largest tensor and further launches of operations that are several kernels."""
+
+
 def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
     """Model eager PyTorch: one pass and one launch an operation."""
     return sum(_eager_op_us(target, op) + target.launch_us for op in operations)
@@ -58,9 +66,17 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
     name = op.op.split(".")[1]
     if op.flops or name in EXTERNAL:
         return library_us(target, unique, op.flops)
+    if name in _COMPOSED:
+        passes, launches = _COMPOSED[name]
+        unique += passes * op.read_bytes / max(op.tensors_read, 1)
+        return launch_time(target, _wide(op.elements), Traffic(unique, unique, 16.0)).us + (
+            launches * target.launch_us
+        )
     if name in ROW_OPS and op.row:
         return _rows_us(target, op, name)
-    traffic = Traffic(unique, unique, 16.0, stored=float(op.written_bytes))
+    traffic = Traffic(
+        unique, unique, 16.0, stored=float(op.written_bytes), instructions=instructions(name) * op.elements
+    )
     return launch_time(target, _wide(op.elements), traffic).us
 
 
@@ -69,13 +85,16 @@ def _rows_us(target: Target, op: EagerOp, name: str) -> float:
     unique = float(op.read_bytes + op.written_bytes)
     stored = float(op.written_bytes)
     threads, reads = ROW_OPS[name]
+    issued = (24.0 if "softmax" in name else 12.0) * op.elements
     rows = max(op.elements // op.row, 1)
     if op.row <= PERSISTENT:
         shape = Shape(blocks=-(-rows // 4), threads=128)
-        return launch_time(target, shape, Traffic(unique, unique, 16.0, stored=stored)).us
+        return launch_time(
+            target, shape, Traffic(unique, unique, 16.0, stored=stored, instructions=issued)
+        ).us
     kept = "softmax" in name and op.read_bytes / rows <= SHARED_ROW_BYTES
     again = 0.0 if kept else (reads - 1) * float(op.read_bytes)
-    traffic = Traffic(unique, unique + again, 16.0, 4.0, stored=stored)
+    traffic = Traffic(unique, unique + again, 16.0, 4.0, stored=stored, instructions=issued, in_flight=16.0)
     return launch_time(target, Shape(rows, threads), traffic).us
 
 
@@ -139,13 +158,21 @@ def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], retu
     )
     reductions = [one for one in group if one.name in REDUCTIONS]
     unique = float(sum(read.values()) + written)
+    issued = sum(one.instructions for one in group)
     if not reductions:
-        traffic = Traffic(unique, unique, 16.0, stored=float(written))
+        traffic = Traffic(unique, unique, 16.0, stored=float(written), instructions=issued)
         return launch_time(target, _wide(elements), traffic).us + target.launch_us
     rows = max(max(math.prod(one.output) for one in reductions), 1)
     stores = any(math.prod(one.output) == elements for one in group if one.name not in FREE)
     reduced = _Reduced(
-        elements, rows, _depth(group), stores, unique, float(max(read.values(), default=0)), float(written)
+        elements,
+        rows,
+        _depth(group),
+        stores,
+        unique,
+        float(max(read.values(), default=0)),
+        float(written),
+        issued,
     )
     return _reduced_us(target, reduced)
 
@@ -164,6 +191,7 @@ class _Reduced:
     largest: float
     """Bytes of the largest tensor read."""
     written: float
+    instructions: float
 
 
 def _reduced_us(target: Target, group: _Reduced) -> float:
@@ -182,7 +210,14 @@ def _reduced_us(target: Target, group: _Reduced) -> float:
     again = (passes - 1) * group.largest
     # Between launches nothing is kept on the multiprocessors, and L2 keeps what fits.
     lost = again if launches > 1 and group.largest > target.l2_bytes else 0.0
-    traffic = Traffic(group.unique + lost, group.unique + again, 16.0, 2.0, stored=group.written)
+    traffic = Traffic(
+        group.unique + lost,
+        group.unique + again,
+        16.0,
+        2.0,
+        stored=group.written,
+        instructions=group.instructions,
+    )
     return launch_time(target, shape, traffic).us + launches * target.launch_us
 
 

@@ -48,6 +48,7 @@ def _recorded(name: str, base: str, args: tuple[Any, ...], read: list[Tensor], m
         read_bytes=sum(t.numel() * t.element_size() for t in distinct),
         written_bytes=sum(t.numel() * t.element_size() for t in made),
         elements=max(t.numel() for t in (*read, *made)),
+        tensors_read=len(distinct),
         row=_row(base, args),
         flops=flops(base, shapes, tuple(made[0].shape)) if shapes else 0.0,
     )

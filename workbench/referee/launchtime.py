@@ -10,19 +10,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.model import Target
-from workbench.referee.occupancy import resident_blocks
+from workbench.referee.occupancy import WARP, resident_blocks
 
-LOADS_IN_FLIGHT = 2.0
-"""Independent requests of one thread that wait at once, unless its whole work is less."""
+BYTES_IN_FLIGHT = 32.0
+"""Bytes of one thread that are under way at once: the compiler unrolls narrow loads, wide ones less."""
+UNLOADED = 0.5
+"""Latency of an idle DRAM over that of a busy one; the busy one is what its bandwidth term is for."""
+INSTRUCTIONS_A_REQUEST = 6.0
+"""The load or store itself, its address, its share of the loop."""
+INSTRUCTIONS_A_WARP = 50.0
+"""Indices, loop set-up and the way out."""
+INSTRUCTIONS_A_BARRIER = 20.0
+INSTRUCTIONS_A_WARP_OPERATION = 5.0
+WARPS_TO_HIDE = 24.0
+"""Warps a multiprocessor needs to issue at full rate when each waits for its own last result."""
+CLOCK_HZ = 1.7e9
 L2_OVER_DRAM = 1.85
 """L2 to multiprocessor bandwidth over DRAM copy bandwidth (about 5.6 TB/s on an H100)."""
 L2_USABLE = 0.8
 """Part of L2 that holds what a block will read again; the rest is passing through."""
-L1_USABLE = 0.75
+L1_USABLE = 0.5
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
 L1_LATENCY_NS = 40.0
-BARRIER_NS = 25.0
+BARRIER_NS = 40.0
 NORM = 3.0
 """Resources overlap: the slowest counts fully, the others by how close they come to it."""
 
@@ -54,6 +65,12 @@ class Traffic:
     flops: float = 0.0
     stored: float = 0.0
     """Bytes of ``unique`` that are written: nobody waits for them."""
+    instructions: float = 0.0
+    """Of all threads together, those for memory requests not counted."""
+    warp_operations: float = 0.0
+    """Shuffles, votes and the like, per block."""
+    in_flight: float = BYTES_IN_FLIGHT
+    """Bytes of one thread that are under way at once."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     most = -(-shape.blocks // target.sm_count)
     live = min(resident, most)
     dram, l2, is_kept = _levels(target, shape, traffic, live)
-    latency_s = target.dram_latency_ns * 1e-9
+    latency_s = UNLOADED * target.dram_latency_ns * 1e-9
     again_s = L1_LATENCY_NS * 1e-9 if is_kept else latency_s
     waves = -(-most // resident)
     loaded = max(traffic.unique - traffic.stored, 1.0)
@@ -87,17 +104,22 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
             / _rate(shape, traffic, live, latency_s),
             waves * (latency_s + (passes - 1) * again_s + traffic.barriers * BARRIER_NS * 1e-9),
         ),
-        "compute": traffic.flops / target.fp32_flops_per_s * _idle(shape, target),
+        "compute": _joined(
+            traffic.flops / target.fp32_flops_per_s * _idle(shape, target),
+            _issue_s(target, shape, traffic, live),
+        ),
     }
     slowest = max(parts, key=lambda name: parts[name])
-    return LaunchTime(_joined(*parts.values()) * 1e6, slowest, dram, resident)
+    # One block alone on its multiprocessor loads, computes and stores in turn: nothing overlaps.
+    norm = min(NORM, float(live)) if traffic.barriers and shape.blocks > target.sm_count else NORM
+    return LaunchTime(_joined(*parts.values(), norm=norm) * 1e6, slowest, dram, resident)
 
 
-def _joined(*seconds: float) -> float:
+def _joined(*seconds: float, norm: float = NORM) -> float:
     largest = max(seconds)
     if largest <= 0:
         return 0.0
-    return float(largest * sum((s / largest) ** NORM for s in seconds) ** (1 / NORM))
+    return float(largest * sum((s / largest) ** norm for s in seconds) ** (1 / norm))
 
 
 def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[float, float, bool]:
@@ -105,7 +127,8 @@ def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[
     again = max(traffic.requested - traffic.unique, 0.0)
     per_block = traffic.unique / max(shape.blocks, 1)
     l1_bytes = L1_USABLE * max(target.shared_bytes_per_sm - live * shape.shared_bytes, 0)
-    is_kept = live * per_block <= l1_bytes  # a row that does not fit is evicted before it comes again
+    read = max(traffic.unique - traffic.stored, 0.0) / max(shape.blocks, 1)
+    is_kept = live * read <= l1_bytes  # a row that does not fit is evicted before it comes again
     beyond = 0.0 if is_kept else again
     footprint = min(shape.blocks, target.sm_count * live) * per_block
     in_l2 = min(1.0, L2_USABLE * target.l2_bytes / max(footprint, 1.0))
@@ -115,8 +138,20 @@ def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[
 def _rate(shape: Shape, traffic: Traffic, live: int, latency_s: float) -> float:
     """Bytes a second one multiprocessor can pull, by Little's law."""
     per_thread = traffic.requested / max(shape.blocks * shape.threads, 1)
-    waiting = min(traffic.width * LOADS_IN_FLIGHT, max(per_thread, 1.0))
+    waiting = min(max(traffic.width, traffic.in_flight), max(per_thread, 1.0))
     return min(live * shape.threads * waiting / latency_s, SM_BYTES_PER_S)
+
+
+def _issue_s(target: Target, shape: Shape, traffic: Traffic, live: int) -> float:
+    """Seconds to issue all instructions: four warps a clock where enough warps take turns."""
+    warps = -(-shape.threads // WARP)
+    requests = traffic.requested / max(traffic.width, 1.0)
+    threads = (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / WARP
+    a_warp = INSTRUCTIONS_A_WARP + INSTRUCTIONS_A_BARRIER * traffic.barriers
+    a_block = warps * a_warp + INSTRUCTIONS_A_WARP_OPERATION * traffic.warp_operations
+    busy = min(1.0, live * warps / WARPS_TO_HIDE)
+    rate = 4 * min(shape.blocks, target.sm_count) * CLOCK_HZ * busy
+    return (threads + shape.blocks * a_block) / max(rate, 1.0)
 
 
 def _idle(shape: Shape, target: Target) -> float:

@@ -16,7 +16,7 @@ from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryAr
 from workbench.referee.baselines import EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import FREE, base_name, flops, least_flops
+from workbench.referee.work import FREE, base_name, flops, least_flops, sized
 
 EAGER, COMPILE = "eager (model)", "compile (model)"
 
@@ -59,7 +59,10 @@ def case_time(
     """Model one declared case."""
     known = facts(plan, case.label)
     needed = least_flops(problem, case)
-    parts = list(_parts(target, plan, compiled, seen, needed)) or [_Part(0.0, 0.0, "launch", "nothing")]
+    arithmetic = sum(one.instructions for one in sized(problem, case))
+    parts = list(_parts(target, plan, compiled, seen, (needed, arithmetic))) or [
+        _Part(0.0, 0.0, "launch", "nothing")
+    ]
     total = sum(part.us for part in parts)
     floor = floor_us(target, known.bytes_min, needed)
     baselines = [(COMPILE, compile_us(target, problem, case))]
@@ -92,10 +95,14 @@ def _bound(parts: Sequence[_Part]) -> Bound:
 
 
 def _parts(
-    target: Target, plan: Plan, compiled: CompileReport, seen: Sequence[Observation], needed: float
+    target: Target,
+    plan: Plan,
+    compiled: CompileReport,
+    seen: Sequence[Observation],
+    work: tuple[float, float],
 ) -> Iterator[_Part]:
     library_flops = sum(_library_flops(plan, step) for step in plan.steps if isinstance(step, Library))
-    left = max(needed - library_flops, 0.0)
+    left = max(work[0] - library_flops, 0.0)
     shares = _shares(plan, seen)
     for step in plan.steps:
         match step:
@@ -107,7 +114,9 @@ def _parts(
                 yield _Part(us + target.launch_us, target.launch_us, "library", f"library {step.op}")
             case Launch():
                 share = shares.get(step, 0.0)
-                yield _launch_part(target, plan, step, _resources(compiled, step), seen, left * share)
+                yield _launch_part(
+                    target, plan, step, _resources(compiled, step), seen, (left * share, work[1] * share)
+                )
             case _:
                 pass
 
@@ -125,10 +134,10 @@ def _launch_part(
     launch: Launch,
     resources: Resources | None,
     seen: Sequence[Observation],
-    operations: float,
+    work: tuple[float, float],
 ) -> _Part:
     traffic, counted = traffic_of(plan, launch, seen)
-    traffic = replace(traffic, flops=operations)
+    traffic = replace(traffic, flops=work[0], instructions=work[1])
     registers = resources.registers if resources else 32
     static = resources.shared_bytes if resources else 0
     shape = Shape(

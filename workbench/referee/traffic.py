@@ -50,6 +50,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
             requested=requested,
             width=_width(observation.sites),
             barriers=counts.barriers / max(counts.blocks, 1),
+            warp_operations=counts.warp_operations / max(counts.blocks, 1),
             stored=min(touched, touched * counts.store_bytes / counted),
         ),
         True,

@@ -51,6 +51,19 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape) -> float:
             return 0.0
 
 
+_SLOW: Mapping[str, float] = {
+    **dict.fromkeys(("div", "reciprocal", "true_divide", "fmod", "remainder"), 8.0),
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "rsqrt", "sqrt"), 8.0),
+    **dict.fromkeys(("tanh", "sigmoid", "silu", "sin", "cos", "expm1", "log1p", "softplus"), 16.0),
+    **dict.fromkeys(("erf", "erfc", "gelu", "pow", "mish", "elu", "tan", "atan2"), 24.0),
+}
+
+
+def instructions(name: str) -> float:
+    """Instructions a thread issues for one element of a pointwise operation or reduction, roughly."""
+    return 0.0 if name in FREE or name in EXTERNAL else _SLOW.get(name, 1.0)
+
+
 @dataclass(frozen=True)
 class Sized:
     """A graph node with its sizes at one case."""
@@ -67,6 +80,14 @@ class Sized:
     def flops(self) -> float:
         """Operations of this node."""
         return flops(self.name, [shape for _, shape, _ in self.inputs], self.output)
+
+    @property
+    def instructions(self) -> float:
+        """Instructions of all threads for this node, loads and stores not counted."""
+        shapes = (self.output, *(shape for _, shape, _ in self.inputs))
+        if self.name == "pow" and len(self.node.args) > 1 and self.node.args[1] in (2, 3):
+            return 2.0 * max(math.prod(shape) for shape in shapes)
+        return instructions(self.name) * max(math.prod(shape) for shape in shapes)
 
 
 def sized(problem: Problem, case: Case) -> tuple[Sized, ...]:

@@ -102,8 +102,8 @@ MEASURED = [
 
 @pytest.mark.parametrize(("rows", "columns", "eager", "compiled"), MEASURED)
 def test_baselines_lie_near_what_was_measured(rows: int, columns: int, eager: float, compiled: float) -> None:
-    assert 0.55 < eager_us(H100, softmax_op(rows, columns)) / eager < 1.25
-    assert 0.55 < compile_us(H100, PROBLEM, case(rows, columns)) / compiled < 1.25
+    assert 0.55 < eager_us(H100, softmax_op(rows, columns)) / eager < 1.3
+    assert 0.55 < compile_us(H100, PROBLEM, case(rows, columns)) / compiled < 1.3
 
 
 def test_a_plan_s_time_comes_from_its_launches() -> None:

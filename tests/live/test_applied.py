@@ -107,6 +107,15 @@ def test_any_other_call_falls_back_and_says_why(applied: Applied, x: Tensor, rea
     assert reason in applied.last_fallback
 
 
+def test_the_guard_needs_no_worker(applied: Applied, monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: object) -> None:
+        raise AssertionError("a worker was started for a call that is not covered")
+
+    monkeypatch.setattr("workbench.live.applied.run_kernel", started)
+    applied(torch.randn(5, 7).t())
+    assert "contiguous only" in applied.last_fallback
+
+
 def test_wrong_arguments_fail_as_the_original_does(applied: Applied) -> None:
     with pytest.raises(TypeError, match="positional argument"):
         applied()

@@ -128,6 +128,18 @@ def test_stop_ends_the_search_and_keeps_what_was_judged(
     assert live.tree.stopped is not None
 
 
+def test_an_edit_after_the_end_is_waited_for(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, device = held
+    device.gate.set()
+    assert live.wait(LIMIT_S)
+    device.gate.clear()
+    edit = live.edit(None, "// null: passed 3\n// late")
+    assert live.wait(0.05) is False
+    device.gate.set()
+    assert live.wait(LIMIT_S)
+    assert live.tree.node(edit).passed
+
+
 def test_a_broken_machine_is_told_not_hidden(folder: Path) -> None:
     with start(folder, doubles.BrokenDevice()) as live:
         assert live.wait(LIMIT_S)

@@ -131,6 +131,7 @@ class AccumulatorText:
             case "welford":
                 return Text(f"{self.name}.mean * {columns}", PRODUCT), Text(f"{self.name}.squares")
             case "argmax" | "argmin":
-                return (Text(f"{self.name}.column"),)
+                both = Text(f"{self.name}.column"), Text(f"{self.name}.value")
+                return both[: len(self.accumulator.keys)]
             case _:
                 return (Text(self.name),)

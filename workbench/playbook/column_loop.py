@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING
 
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
-from workbench.playbook.expr import Expr, Index, Load, leaves
+from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
+from workbench.playbook.fitting import MOST_KEPT
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
 from workbench.playbook.schedule import Cache
-from workbench.playbook.scope import Scope
+from workbench.playbook.scope import Scope, statement
 from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
 
 if TYPE_CHECKING:
     from workbench.playbook.row_kernel import RowKernel
-
-
-MOST_KEPT = 64
-"""Values of a row that a thread may keep in registers; more would spill."""
 
 
 @dataclass
@@ -53,14 +50,14 @@ class Waits:
         if self.cache == "shared":
             return self._shared(team, columns)
         share = {"thread": "", "warp": "32", "block": "THREADS"}[team.kind]
-        step = " * ".join(part for part in (share, "WIDTH" if self.vector else "") if part)
+        step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         if not step:
             count = f"constexpr int KEPT = {columns};"
         elif " " in step:
             count = f"constexpr int KEPT = ({columns} + {step} - 1) / ({step});"
         else:
             count = f"constexpr int KEPT = ({columns} + {step} - 1) / {step};"
-        width = "[WIDTH]" if self.vector else ""
+        width = "[VEC]" if self.vector else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]
         return lines + [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]
 
@@ -127,8 +124,8 @@ class ColumnLoop:
         if self.vector:
             self._load_packs(roots)
         self._keep_loads()
-        self._scope.prepare(roots)
         self._keep_replacements()
+        self._scope.prepare(roots)
         column = "col + k" if self.vector else "col"
         for text in accumulators:
             value = self._scope.text(text.accumulator.operand)
@@ -145,16 +142,16 @@ class ColumnLoop:
             body = [
                 *self._before,
                 "#pragma unroll",
-                *block("for (int k = 0; k < WIDTH; ++k)", body),
+                *block("for (int k = 0; k < VEC; ++k)", body),
                 *self._after,
             ]
         team = self.kernel.team
         columns = self.frame.macros.text(self.kernel.space.columns)
         if self.kernel.waits.in_registers:
             return self._unrolled(body, columns)
-        start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * WIDTH"
+        start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * VEC"
         step = " * ".join(
-            part for part in (team.lanes, "WIDTH" if self.vector else "") if part not in ("", "1")
+            part for part in (team.lanes, "VEC" if self.vector else "") if part not in ("", "1")
         )
         if self.kernel.begin:
             start = self.kernel.begin if start == "0" else f"{self.kernel.begin} + {start}"
@@ -168,7 +165,7 @@ class ColumnLoop:
         team = self.kernel.team
         position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
         if self.vector:
-            position = f"{position} * WIDTH" if position == "i" else f"({position}) * WIDTH"
+            position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
         inner = [f"const int col = {position};"]
         inner += body if team.kind == "thread" else block(f"if (col < {columns})", body)
         return ["#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
@@ -186,7 +183,7 @@ class ColumnLoop:
             address = self._address(load.buffer, row_part, column_part)
             function = "load_once" if self._is_last_use(load) else "load"
             self.frame.helpers.add(function)
-            self._before.append(f"const auto {pack} = {function}<WIDTH>({address});")
+            self._before.append(f"const auto {pack} = {function}<VEC>({address});")
             self._packs[load.serial] = f"{pack}.at[k]"
             self.frame.use_vector(load.buffer, column_part)
             self.frame.use_rows(load.buffer, row_part)
@@ -214,7 +211,8 @@ class ColumnLoop:
         later = self.kernel.passes[self.number + 1 :]
         again = any(leaf is load for step in later for root in step.roots for leaf in leaves(root))
         waits = any(wait.load is load for wait, _ in self.kernel.waits.entries)
-        return (waits or not again) and self.kernel.depends_on_row(load)
+        once = not load.lookups and not any(axis.stride.is_zero for axis in load.view.axes)
+        return once and (waits or not again)
 
     def _keep_loads(self) -> None:
         for wait, name in self.kernel.waits.entries:
@@ -228,12 +226,14 @@ class ColumnLoop:
 
     def _keep(self, expr: Expr, name: str) -> None:
         slot = self.kernel.waits.slot(name)
-        self._scope.prepare([expr])
+        self._scope.prepare(expr.operands)
         value = self._scope.text(expr)
         self._scope.lines.append(f"{slot} = {value.code};")
         self._scope.bound[expr.serial] = Text(slot)
 
     def _leaf(self, expr: Expr) -> Text:
+        if isinstance(expr, Reduction):
+            return self.kernel.result(expr)
         assert isinstance(expr, (Load, Index))
         if isinstance(expr, Load) and expr.serial in self._packs:
             return self.frame.value(expr, self._packs[expr.serial])
@@ -267,8 +267,8 @@ class ColumnLoop:
         stream = self.kernel.site.schedule.stream
         if self.vector and is_unit(column_part):
             pack = self.names.new(f"{store.buffer}_pack")
-            self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, WIDTH> {pack};")
-            self._scope.lines.append(f"{pack}.at[k] = {value};")
+            self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
+            self._scope.lines += statement(f"{pack}.at[k] = {value};")
             function = "store_once" if stream else "store"
             self.frame.helpers.update([function, "pack"])
             self._after.append(f"{function}({self._address(store.buffer, row_part, column_part)}, {pack});")
@@ -276,4 +276,4 @@ class ColumnLoop:
             self.frame.use_rows(store.buffer, row_part)
             return
         element = f"{self.kernel.row_pointer(store.buffer, row_part)}[{self._column(column_part).code}]"
-        self._scope.lines.append(f"__stcs(&{element}, {value});" if stream else f"{element} = {value};")
+        self._scope.lines += statement(f"__stcs(&{element}, {value});" if stream else f"{element} = {value};")

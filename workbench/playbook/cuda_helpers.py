@@ -49,22 +49,22 @@ __device__ T python_mod(T a, T b) {
 }
 """,
     "pack": """
-// WIDTH neighbours that move as one memory instruction.
-template <typename T, int WIDTH>
-struct alignas(sizeof(T) * WIDTH) Pack {
-    T at[WIDTH];
+// VEC neighbours that move as one memory instruction.
+template <typename T, int VEC>
+struct alignas(sizeof(T) * VEC) Pack {
+    T at[VEC];
 };
 """,
     "load": """
-template <int WIDTH, typename T>
-__device__ Pack<T, WIDTH> load(const T* from) {
-    return *reinterpret_cast<const Pack<T, WIDTH>*>(from);
+template <int VEC, typename T>
+__device__ Pack<T, VEC> load(const T* from) {
+    return *reinterpret_cast<const Pack<T, VEC>*>(from);
 }
 """,
     "store": """
-template <int WIDTH, typename T>
-__device__ void store(T* to, Pack<T, WIDTH> pack) {
-    *reinterpret_cast<Pack<T, WIDTH>*>(to) = pack;
+template <int VEC, typename T>
+__device__ void store(T* to, Pack<T, VEC> pack) {
+    *reinterpret_cast<Pack<T, VEC>*>(to) = pack;
 }
 """,
     "word": """
@@ -77,11 +77,11 @@ template <> struct Word<8> { using Type = uint2; };
 """,
     "load_once": """
 // Read data that is used once: evicted first, so that it does not push out what is used again.
-template <int WIDTH, typename T>
-__device__ Pack<T, WIDTH> load_once(const T* from) {
-    using Whole = typename Word<sizeof(T) * WIDTH>::Type;
-    constexpr int PARTS = sizeof(T) * WIDTH / sizeof(Whole);
-    union { Pack<T, WIDTH> pack; Whole words[PARTS]; } both;
+template <int VEC, typename T>
+__device__ Pack<T, VEC> load_once(const T* from) {
+    using Whole = typename Word<sizeof(T) * VEC>::Type;
+    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
+    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {
         both.words[part] = __ldcs(reinterpret_cast<const Whole*>(from) + part);
@@ -91,11 +91,11 @@ __device__ Pack<T, WIDTH> load_once(const T* from) {
 """,
     "store_once": """
 // Write data that nobody reads soon: streamed through the cache.
-template <int WIDTH, typename T>
-__device__ void store_once(T* to, Pack<T, WIDTH> pack) {
-    using Whole = typename Word<sizeof(T) * WIDTH>::Type;
-    constexpr int PARTS = sizeof(T) * WIDTH / sizeof(Whole);
-    union { Pack<T, WIDTH> pack; Whole words[PARTS]; } both;
+template <int VEC, typename T>
+__device__ void store_once(T* to, Pack<T, VEC> pack) {
+    using Whole = typename Word<sizeof(T) * VEC>::Type;
+    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
+    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
     both.pack = pack;
 #pragma unroll
     for (int part = 0; part < PARTS; ++part) {

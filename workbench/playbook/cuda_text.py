@@ -67,7 +67,7 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
         return _infix(op, args, is_float(dtype))
     if op in _PREFIX:
         return Text(_PREFIX[op] + args[0].within(UNARY + 1), UNARY)
-    if op == "where":
+    if op in ("where", "select"):
         condition, yes, no = args
         code = f"{condition.within(_CONDITIONAL + 1)} ? {yes.within(_CONDITIONAL + 1)} : {no.within(3)}"
         return Text(code, _CONDITIONAL)

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.expr import Expr, Load, walk
+from workbench.playbook.fitting import fitted, lanes_of
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program
 from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.traits import program_of, row_shape, traits_of
 from workbench.playbook.views import View, split
 
 _L2_SPEED = 1.85
@@ -130,11 +131,12 @@ class _Model:
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
         rows, columns = self.at(space.rows), self.at(space.columns)
-        pieces = pieces_of(self.schedule, self.target, rows, columns)
-        if pieces == 1:
-            return self._row_as(kernel, stored, self.schedule, 1)
-        split = replace(self.schedule, cache="reread", team=split_team(self.schedule), persistent=False)
-        return self._row_as(kernel, stored, split, pieces)
+        passes = passes_of(space, kernel, self.schedule.single_pass)
+        fit = fitted(self.schedule, row_shape(space, passes), [self.sizes], self.target)
+        pieces = pieces_of(fit, self.target, rows, columns)
+        if pieces > 1:
+            fit = replace(fit, cache="reread", team=split_team(fit), persistent=False)
+        return self._row_as(kernel, stored, fit, pieces)
 
     def _row_as(self, kernel: Kernel, stored: float, schedule: Schedule, pieces: int) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
@@ -154,7 +156,7 @@ class _Model:
                 seen.add(load.serial)
         others = _loads(store.value for store in kernel.stores)
         first += sum(self._read(load) for load in others if load.serial not in seen)
-        lanes = {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
+        lanes = lanes_of(schedule)
         width = self._width(space.columns)
         vectors = columns / pieces / width
         busy = rows * pieces * min(lanes, math.ceil(vectors))

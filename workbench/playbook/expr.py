@@ -192,6 +192,20 @@ def leaves(root: Expr) -> Iterator[Load | Index | Reduction]:
             yield expr
 
 
+def unguarded(root: Expr) -> Iterator[Expr]:
+    """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        expr = stack.pop()
+        if expr.serial in seen:
+            continue
+        seen.add(expr.serial)
+        yield expr
+        is_select = isinstance(expr, Apply) and expr.op == "select"
+        stack.extend(expr.operands[:1] if is_select else expr.operands)
+
+
 def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
     """Every expression below and including ``root``, operands first, each once."""
     seen: set[int] = set()

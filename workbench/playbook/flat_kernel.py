@@ -6,11 +6,11 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Index, Load, leaves
+from workbench.playbook.expr import Expr, Index, Load, unguarded
 from workbench.playbook.indexing import index_text, is_unit, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
-from workbench.playbook.scope import Scope
+from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View
 
 
@@ -35,7 +35,7 @@ def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
 def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
     schedule = frame.site.schedule
     count = frame.macros.text(kernel.stores[0].columns)
-    width = " * WIDTH" if frame.vector else ""
+    width = " * VEC" if frame.vector else ""
     first = "size_t(blockIdx.x) * THREADS + threadIdx.x"
     if schedule.persistent:
         lines = ["// A grid that fits the GPU once: every thread strides over the whole line."]
@@ -77,7 +77,7 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
         if frame.site.schedule.stream:
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
-            scope.lines.append(f"{element} = {value};")
+            scope.lines += statement(f"{element} = {value};")
     return name_pieces(scope.lines, "i", frame.names)
 
 
@@ -91,7 +91,7 @@ def _scope(frame: Frame, variable: str, packs: dict[int, str]) -> Scope:
         plain = variable if variable.isidentifier() else f"({variable})"
         base = index_text(expr.view, plain, frame.macros, wide=True)
         if isinstance(expr, Index):
-            return Text(f"static_cast<long long>({base.code})")
+            return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
         if base.code == f"({variable})":
             base = Text(variable)
         index = lookup_text(expr, base, frame, scope.text)
@@ -116,7 +116,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         at = _address(frame, load.buffer, load.view)
         function = "load_once" if stream and load.view.is_linear else "load"
         frame.helpers.add(function)
-        lines.append(f"const auto {pack} = {function}<WIDTH>({at});")
+        lines.append(f"const auto {pack} = {function}<VEC>({at});")
         packs[load.serial] = f"{pack}.at[k]"
         frame.use_vector(load.buffer, load.view)
     inner = _scope(frame, "i + k", packs)
@@ -126,23 +126,23 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         value = frame.stored(store.buffer, inner.text(store.value).code)
         if not is_unit(store.view):
             index = index_text(store.view, "(i + k)", frame.macros, wide=True)
-            inner.lines.append(f"{frame.element(store.buffer, index)} = {value};")
+            inner.lines += statement(f"{frame.element(store.buffer, index)} = {value};")
             continue
         pack = frame.names.new(f"{store.buffer}_pack")
-        lines.append(f"Pack<{frame.element_type(store.buffer)}, WIDTH> {pack};")
-        inner.lines.append(f"{pack}.at[k] = {value};")
+        lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
+        inner.lines += statement(f"{pack}.at[k] = {value};")
         at = _address(frame, store.buffer, store.view)
         after.append(f"{'store_once' if stream else 'store'}({at}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = name_pieces(inner.lines, "(i + k)", frame.names)
-    return [*lines, "#pragma unroll", *block("for (int k = 0; k < WIDTH; ++k)", each), *after]
+    return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 
 
 def _unit_loads(kernel: Kernel) -> list[Load]:
     found = {
         leaf.serial: leaf
         for store in kernel.stores
-        for leaf in leaves(store.value)
+        for leaf in unguarded(store.value)
         if isinstance(leaf, Load) and is_unit(leaf.view) and not leaf.lookups
     }
     return [found[serial] for serial in sorted(found)]

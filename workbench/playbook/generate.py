@@ -5,8 +5,11 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.cuda_helpers import helper_texts
+from workbench.playbook.fitting import fitted
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site, SplitText
 from workbench.playbook.names import Macros, Names
@@ -14,10 +17,11 @@ from workbench.playbook.plan_text import PlanText, Step
 from workbench.playbook.program import Kernel as KernelStep
 from workbench.playbook.program import LibraryCall, Program
 from workbench.playbook.row_kernel import row_kernel
+from workbench.playbook.row_passes import RowSpace, passes_of
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.split_kernel import split_kernel
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, rewritten, traits_of
+from workbench.playbook.traits import program_of, rewritten, row_shape, traits_of
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -43,7 +47,9 @@ def _note(program: Program) -> str:
 def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     """The file: plan, headers, helper functions, kernels."""
     plan = PlanText(problem)
-    site = Site(program, schedule, plan.locals, Macros(program.sizes, plan.locals))
+    cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
+    macros = Macros(program.sizes, plan.locals, plan.canonical)
+    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases)
     steps = _steps(problem, site)
     kernels = [kernel for step in steps for kernel in kernels_of(step)]
     parts = [plan.text(program, steps, site.macros.used)]
@@ -78,11 +84,20 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
             steps.append(flat_kernel(site, step, name))
-        elif site.schedule.split and site.schedule.fuse:
-            steps.append(split_kernel(site, step, name, names))
+            continue
+        own = _fitted_site(site, step)
+        if own.schedule.split and own.schedule.fuse:
+            steps.append(split_kernel(own, step, name, names))
         else:
-            steps.append(row_kernel(site, step, name))
+            steps.append(row_kernel(own, step, name))
     return steps
+
+
+def _fitted_site(site: Site, kernel: KernelStep) -> Site:
+    """The site with the schedule fitted to one row kernel."""
+    space = RowSpace(site.program.pool, kernel)
+    shape = row_shape(space, passes_of(space, kernel, site.schedule.single_pass))
+    return replace(site, schedule=fitted(site.schedule, shape, site.cases))
 
 
 def _headers(kernels: list[KernelText]) -> list[str]:

@@ -19,23 +19,29 @@ def index_text(view: View, variable: str, macros: Macros, wide: bool = False) ->
 
     ``wide`` says that the variable has 64 bits; products of narrower ones are widened first.
     """
-    terms: list[str] = []
+    plus: list[str] = []
+    minus: list[str] = []
     inner = ONE
     for position in reversed(range(len(view.axes))):
         axis = view.axes[position]
         if not axis.stride.is_zero:
-            terms.insert(0, _term(axis, inner, position == 0, variable, macros, wide))
+            backwards = axis.stride.probes[0] < 0
+            stride = -axis.stride if backwards else axis.stride
+            term = _term(Axis(axis.size, stride), inner, position == 0, variable, macros, wide)
+            (minus if backwards else plus).insert(0, term)
         inner = inner * axis.size
     if not view.offset.is_zero:
-        terms.append(_signed(view.offset, macros))
-    if not terms:
-        return Text("0")
-    code = " + ".join(terms).replace("+ -", "- ")
-    strength = SUM if len(terms) > 1 else ATOM if code.isidentifier() else PRODUCT
+        below = view.offset.probes[0] < 0
+        (minus if below else plus).append(macros.text(-view.offset if below else view.offset))
+    if len(plus) + len(minus) > 1 and plus and plus[0] == variable:
+        plus[0] = variable.removeprefix("(").removesuffix(")")
+    code = " - ".join([" + ".join(plus) or "0", *minus])
+    strength = SUM if len(plus) + len(minus) > 1 else ATOM if code.isidentifier() or code == "0" else PRODUCT
     return Text(code, strength)
 
 
 def _term(axis: Axis, inner: Size, first: bool, variable: str, macros: Macros, wide: bool) -> str:
+    """One axis's share: which step of the axis the index is at, times the stride."""
     code = variable
     if not inner.is_one:
         code += f" / {macros.text(inner)}"
@@ -43,18 +49,7 @@ def _term(axis: Axis, inner: Size, first: bool, variable: str, macros: Macros, w
         code += f" % {macros.text(axis.size)}"
     if axis.stride.is_one:
         return code
-    stride = axis.stride
-    negative = stride.probes[0] < 0
-    step = macros.text(-stride if negative else stride)
-    if negative and step == "1":
-        return f"-{code}" if code == variable else f"-({code})"
-    if not wide:
-        code = f"size_t({code})"
-    return f"-{code} * {step}" if negative else f"{code} * {step}"
-
-
-def _signed(offset: Size, macros: Macros) -> str:
-    return f"-{macros.text(-offset)}" if offset.probes[0] < 0 else macros.text(offset)
+    return f"{code if wide else f'size_t({code})'} * {macros.text(axis.stride)}"
 
 
 def is_unit(view: View) -> bool:
@@ -71,20 +66,23 @@ def divisors_of(view: View) -> tuple[Size, ...]:
     return (view.axes[-1].size, *others, *offset)
 
 
-_PIECE = r"\b{variable} / (?P<outer>\w+)(?: % (?P<size>\w+))?(?! [/%])|\b{variable} % (?P<inner>\w+)(?! [/%])"
+_PIECE = r"{variable} / (?P<outer>\w+)(?: % (?P<size>\w+))?(?! [/%])|{variable} % (?P<inner>\w+)(?! [/%])"
 
 
 def name_pieces(lines: list[str], variable: str, names: Names) -> list[str]:
     """Give quotients and remainders of an index that occur more than once a name of their own."""
-    pattern = re.compile(_PIECE.format(variable=re.escape(variable)))
+    pattern = re.compile(_PIECE.format(variable=_word(variable)))
     found = Counter(match.group() for line in lines for match in pattern.finditer(line))
     named: dict[str, str] = {}
     for match in {m.group(): m for line in lines for m in pattern.finditer(line)}.values():
         if found[match.group()] > 1:
             named[match.group()] = names.new(_piece_name(match))
     texts = [pattern.sub(lambda m: named.get(m.group(), m.group()), line) for line in lines]
-    texts = [re.sub(r"- \((\w+)\)", r"- \1", text) for text in texts]
     return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]
+
+
+def _word(variable: str) -> str:
+    return rf"\b{variable}" if variable.isidentifier() else re.escape(variable)
 
 
 def _piece_name(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.cuda_text import CTYPES, HELPED, SUM, Text, loaded, stored
 from workbench.playbook.expr import Apply, Expr, Load, walk
+from workbench.playbook.fitting import Cases
 from workbench.playbook.indexing import divisors_of
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.program import Buffer, Kernel, Program
@@ -90,7 +91,11 @@ class Site:
     schedule: Schedule
     locals: Mapping[str, str]
     """Name of every size symbol in the plan."""
+    canonical: Mapping[Size, Size]
+    """How a size is best spelt, by value."""
     macros: Macros
+    cases: Cases
+    """Sizes the kernels have to work for."""
     partials: dict[str, Buffer] = field(default_factory=dict)
     """Buffers of partial results, which only the schedule knows of."""
 
@@ -99,7 +104,7 @@ class Site:
 
     def size(self, size: Size) -> str:
         """A size in the plan language."""
-        return size.spell(lambda symbol: self.locals[symbol])
+        return self.canonical.get(size, size).spell(lambda symbol: self.locals[symbol])
 
 
 _NONE = Limits()
@@ -173,7 +178,7 @@ class Frame:
             const = "" if buffer in self.written else "const "
             parts.append(f"{const}{self.element_type(buffer)}* __restrict__ {parameter}")
         parts += [f"int {name}" for name in self.scalars]
-        lines = ["template <int WIDTH>"] if self.vector else []
+        lines = ["template <int VEC>"] if self.vector else []
         head = f"__global__ __launch_bounds__(THREADS) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
             return [*lines, f"{head}{', '.join(parts)}) {{"]
@@ -226,7 +231,7 @@ def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Tex
     for index, stride in load.lookups:
         code = leaf(index)
         if stride.is_one:
-            terms.append(code.within(SUM))
+            terms.append(code.within(SUM) if terms or len(load.lookups) > 1 else code.code)
         else:
             terms.append(f"{code.within(SUM + 1)} * {frame.macros.text(stride)}")
     return Text(" + ".join(terms) or "0", SUM)

@@ -179,13 +179,21 @@ class Lowering:
             name = self.write(alone, f"row_{stuck.op}")
             load = self.pool.load(name, stuck.dtype, stuck.view)
             return self.pool.mapped(expr, lambda e: load if e is stuck else None)
-        by_row: dict[int, Expr] = {}
+        return self._replaced(expr, stuck, self._values_a_row(expr, stuck, placement))
+
+    def _values_a_row(self, expr: Expr, stuck: Reduction, placement: Placement) -> dict[int, Expr]:
+        """Parts of ``expr`` that one kernel could store as a value for each of the reduction's rows."""
+        rows = Placement((stuck.rows.size,), (True,))
+        found: dict[int, Expr] = {}
         for part in walk(expr):
             try:
-                by_row[part.serial] = self.pool.through(part, placement.rows_only)
+                form = self.pool.through(part, placement.rows_only)
             except NotAView:
                 continue
-        return self._replaced(expr, stuck, by_row)
+            misfit = partial(_misfit, rows, stuck.columns.size)
+            if self._first_reduction(form, misfit) is None:
+                found[part.serial] = form
+        return found
 
     def _replaced(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
         """Swap the largest parts in ``by_row`` that contain ``stuck`` for loads."""
@@ -324,7 +332,68 @@ def lower(problem: Problem, fuse: bool) -> Program:
         lowering.node(node)
     outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
     steps = grouped(lowering.operations, fuse)
+    if fuse:
+        steps = absorbed(lowering.pool, steps)
     return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes)
+
+
+def absorbed(pool: Pool, steps: list[Kernel | LibraryCall]) -> list[Kernel | LibraryCall]:
+    """Pointwise kernels that read what a row kernel reads anyway are computed along with it."""
+    result = list(steps)
+    for flat in [step for step in steps if isinstance(step, Kernel) and step.stores[0].level == "flat"]:
+        for rows in [step for step in result if isinstance(step, Kernel) and step is not flat]:
+            if rows.stores[0].level != "flat" and _may_move(result, flat, rows):
+                moved = _along(pool, flat, rows)
+                if moved is not None:
+                    rows.stores.extend(moved)
+                    result.remove(flat)
+                    break
+    return result
+
+
+def _may_move(steps: list[Kernel | LibraryCall], flat: Kernel, rows: Kernel) -> bool:
+    """True when nothing between the two kernels, nor the row kernel, needs or makes what ``flat`` does."""
+    first, last = sorted((steps.index(flat), steps.index(rows)))
+    made = {store.buffer for store in flat.stores}
+    needed = {load.buffer for store in flat.stores for load in _loads(store.value)}
+    for step in steps[first : last + 1]:
+        if step is flat:
+            continue
+        if isinstance(step, LibraryCall):
+            reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
+            writes = set(step.results)
+        else:
+            reads = {load.buffer for store in step.stores for load in _loads(store.value)}
+            writes = {store.buffer for store in step.stores}
+        if reads & made or writes & needed:
+            return False
+    return True
+
+
+def _flattened(args: tuple[object, ...]) -> list[object]:
+    found: list[object] = []
+    for arg in args:
+        found += _flattened(arg) if isinstance(arg, tuple) else [arg]
+    return found
+
+
+def _along(pool: Pool, flat: Kernel, rows: Kernel) -> list[Store] | None:
+    """The stores of a pointwise kernel over the space of a row kernel, when they share loads there."""
+    space = rows.stores[0]
+    place = matrix(space.rows, space.columns).place
+    if flat.stores[0].columns != space.rows * space.columns:
+        return None
+    shared = set[Load]().union(*(_loads(store.value) for store in rows.stores))
+    moved = []
+    for store in flat.stores:
+        try:
+            value = pool.through(store.value, place)
+            moved.append(Store(store.buffer, value, place(store.view), space.rows, space.columns, "full"))
+        except NotAView:
+            return None
+        if not shared & _loads(value):
+            return None
+    return moved
 
 
 def grouped(operations: list[_Operation], fuse: bool) -> list[Kernel | LibraryCall]:

@@ -128,22 +128,72 @@ def _piece(shape: tuple[Size, ...], axis: int, start: Size, size: Size) -> Calla
     return lambda view: sliced(view, shape, axis, start, ONE, size)
 
 
+_MOST_INLINE = 4
+"""Pieces of a concatenation up to which each element chooses its piece where it is used."""
+
+
 def _concatenate(lowering: Lowering, node: OpNode) -> bool:
-    """Every piece is stored into its slice of one buffer; nothing is copied twice."""
+    """Few pieces: an element reads from the piece it lies in. Many: each is stored into its slice."""
     parts = [lowering.value(ref) for ref in _refs(node.args[0])]
     shape = _shape(lowering, node)
     axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(shape)
-    stacks = node.op.startswith("aten.stack")
-    name = lowering.new_buffer(node.name, node.outs[0].dtype, shape)
+    dtype = node.outs[0].dtype
+    if node.op.startswith("aten.stack"):
+        parts = [lowering.converted(p, (*p.shape[:axis], ONE, *p.shape[axis:]), dtype) for p in parts]
+    parts = [lowering.converted(p, p.shape, dtype) for p in parts if not product(p.shape).is_zero]
+    chosen = None
+    if len(parts) <= _MOST_INLINE and lowering.fuse:
+        chosen = _chosen(lowering, parts, shape, axis)
+    if chosen is not None:
+        lowering.keep_expr(node, chosen)
+        return True
+    name = lowering.new_buffer(node.name, dtype, shape)
     start = ZERO
     for part in parts:
-        own = (*part.shape[:axis], ONE, *part.shape[axis:]) if stacks else part.shape
-        if not product(own).is_zero:
-            where = sliced(contiguous(shape), shape, axis, start, ONE, own[axis])
-            lowering.store(name, lowering.converted(part, own, node.outs[0].dtype), where)
-            start = start + own[axis]
+        where = sliced(contiguous(shape), shape, axis, start, ONE, part.shape[axis])
+        lowering.store(name, part, where)
+        start = start + part.shape[axis]
     lowering.keep_view(node, lowering.loaded(name))
     return True
+
+
+def _chosen(lowering: Lowering, parts: list[Value], shape: tuple[Size, ...], axis: int) -> Expr | None:
+    """One expression over the whole shape; None when a piece cannot be seen from there."""
+    pool = lowering.pool
+    place = View(tuple(Axis(size, ONE if i == axis else ZERO) for i, size in enumerate(shape)))
+    position = pool.index(merged(place), "i32")
+    starts = [ZERO]
+    for part in parts:
+        starts.append(starts[-1] + part.shape[axis])
+    try:
+        seen = [
+            pool.through(part.expr, _shifted(part.shape, shape, axis, start))
+            for part, start in zip(parts, starts, strict=False)
+        ]
+    except NotAView:
+        return None
+    result = seen[-1]
+    for expr, end in zip(reversed(seen[:-1]), reversed(starts[1:-1]), strict=True):
+        inside = pool.apply("lt", "bool", (position, pool.const(end.text, "i32")))
+        result = pool.apply("select", expr.dtype, (inside, expr, result))
+    return result
+
+
+def _shifted(
+    own: tuple[Size, ...], shape: tuple[Size, ...], axis: int, start: Size
+) -> Callable[[View], View]:
+    """A piece seen from the whole: valid only at the indices of the piece."""
+
+    def change(view: View) -> View:
+        parts = list(runs(view, own))
+        run = merged(View(parts[axis])).axes
+        if len(run) > 1:
+            raise NotAView
+        stride = run[0].stride if run else ZERO
+        parts[axis] = (Axis(shape[axis], stride),)
+        return joined(tuple(parts), view.offset + -(start * stride))
+
+    return change
 
 
 def _constant(lowering: Lowering, node: OpNode) -> bool:

@@ -6,7 +6,7 @@ Owns the choice of identifiers and of the macros that carry sizes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from workbench.playbook.sizes import Size, Sizes
 
@@ -19,7 +19,7 @@ _CPP = frozenset(
     log10 log1p exp2 expm1 remainder assert printf malloc free clock time remove rename
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
     row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
-    Pack load store larger smaller THREADS WIDTH""".split()  # noqa: SIM905
+    Pack load store larger smaller THREADS VEC""".split()  # noqa: SIM905
 )
 
 
@@ -37,6 +37,7 @@ class Names:
         """``stem``, or the stem with a number when it is taken."""
         stem = re.sub(r"\W", "_", stem).strip("_") or "value"
         stem = f"_{stem}" if stem[0].isdigit() else stem
+        stem = f"{stem}_values" if stem in _CPP else stem
         name, number = stem, 1
         while name in self._taken:
             number += 1
@@ -52,16 +53,18 @@ _TELLING = 5
 class Macros:
     """Sizes as compile-time constants of one file; remembers which ones its text uses."""
 
-    def __init__(self, sizes: Sizes, locals_: Mapping[str, str]) -> None:
+    def __init__(self, sizes: Sizes, locals_: Mapping[str, str], canonical: Mapping[Size, Size]) -> None:
         self._sizes = sizes
         self._locals = locals_
-        self._names = Names(["THREADS", "WIDTH"])
+        self._canonical = canonical
+        self._names = Names(["THREADS", "VEC"])
         self._known: dict[Size, str] = {}
         self.used: dict[str, Size] = {}
 
     def name(self, size: Size, stem: str) -> None:
-        """Call a size by a name, unless it has one."""
-        if size not in self._known and (size.number is None or size.number >= _TELLING):
+        """Call a size by a name, unless it has one of its own: that of its axis, or a small number."""
+        axis = size in self._canonical and len(self._canonical[size].factors) == 1
+        if size not in self._known and not axis and (size.number is None or size.number >= _TELLING):
             self._known[size] = self._names.new(stem)
 
     def text(self, size: Size) -> str:
@@ -79,10 +82,12 @@ class Macros:
         return self.text(self._sizes.read(int(text) if text.isdigit() else text))
 
     def _describe(self, size: Size) -> str:
-        words = size.spell(lambda symbol: self._locals[symbol])
+        words = self._canonical.get(size, size).spell(lambda symbol: self._locals[symbol])
         for sign, word in (("//", " by "), ("*", " "), ("+", " plus "), ("-", " minus "), ("%", " mod ")):
             words = words.replace(sign, word)
-        return "_".join(re.findall(r"\w+", words)).upper()
+        found = re.findall(r"\w+", words)
+        found.sort(key=str.isdigit)
+        return "_".join(found).upper()
 
 
 _AXES = {
@@ -94,7 +99,7 @@ _AXES = {
 }
 
 
-def axis_names(tensor: str, ndim: int, names: Names) -> tuple[str, ...]:
-    """Names for the sizes of a tensor."""
-    stems = _AXES.get(ndim) or tuple(f"{tensor}_{axis}" for axis in range(ndim))
-    return tuple(names.new(stem) for stem in stems)
+def axis_names(tensor: str, ndim: int, taken: Container[str]) -> tuple[str, ...]:
+    """Names for the sizes of a tensor; with its own name before those that another tensor has taken."""
+    stems = _AXES.get(ndim) or tuple(f"axis_{axis}" for axis in range(ndim))
+    return tuple(f"{tensor}_{stem}" if stem in taken else stem for stem in stems)

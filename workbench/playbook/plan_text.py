@@ -37,6 +37,8 @@ class PlanText:
         self._consts = ""
         self._shapes: list[str] = []
         self.locals: dict[str, str] = {}
+        self.canonical = _plainest(self.sizes.shape(d for spec in problem.tensors for d in spec.dims))
+        """Sizes of the arguments, and products of two, by value: how a size is best spelt."""
         self._read_shapes()
 
     # -------------------------------------------------------------------------------- arguments
@@ -68,7 +70,7 @@ class PlanText:
                 )
 
     def _bind(self, tensor: str, shape: tuple[Size, ...], all_new: bool) -> None:
-        stems = axis_names(tensor, len(shape), Names())
+        stems = axis_names(tensor, len(shape), set(self.locals.values()))
         fresh: list[str] = []
         for axis, size in enumerate(shape):
             unknown = [symbol for symbol in size.symbols if symbol not in self.locals]
@@ -90,7 +92,7 @@ class PlanText:
 
     def size(self, size: Size) -> str:
         """A size over the plan's local names."""
-        return size.spell(lambda symbol: self.locals[symbol])
+        return self.canonical.get(size, size).spell(lambda symbol: self.locals[symbol])
 
     def shape(self, shape: Sequence[Size]) -> str:
         """A tuple."""
@@ -120,11 +122,14 @@ class PlanText:
         consts = ", ".join(f'"{name}": {self.size(size)}' for name, size in sorted(macros.items()))
         self._consts = f"{{{consts}}}" if consts else ""
         launches = sum(2 if isinstance(step, SplitText) else isinstance(step, KernelText) for step in steps)
-        if launches < 2 or not consts:
+        if not consts or (launches < 2 and len(self._consts) < _LONGEST - 20):
             return []
         name = self._names.new("sizes")
         line, self._consts = f"{name} = {self._consts}", name
-        return [line]
+        if len(line) <= _LONGEST:
+            return [line]
+        rows = [f'    "{macro}": {self.size(size)},' for macro, size in sorted(macros.items())]
+        return [f"{name} = {{", *rows, "}"]
 
     def _prepared(self, program: Program, kernel: KernelText) -> list[str]:
         """Allocations and the vector width that a launch refers to."""
@@ -188,13 +193,16 @@ class PlanText:
     def _width(self, rule: WidthRule, lines: list[str]) -> None:
         text = self._width_text(rule)
         if text not in self._widths:
-            self._widths[text] = self._names.new("width")
+            self._widths[text] = self._names.new("vec")
             lines.append(f"{self._widths[text]} = {text}")
 
     def _width_text(self, rule: WidthRule) -> str:
         sizes = [size for size in rule.divisors if size.number is None]
         checks = [f"{_atom(self.size(size))} % {rule.width} == 0" for size in sizes]
-        checks += [f"{name}.alignment >= {count}" for name, count in rule.buffers]
+        for count in sorted({count for _, count in rule.buffers}):
+            facts = [f"{name}.alignment" for name, aligned in rule.buffers if aligned == count]
+            least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
+            checks.append(f"{least} >= {count}")
         return f"{rule.width} if {' and '.join(checks)} else 1" if checks else str(rule.width)
 
     def _library(self, program: Program, call: LibraryCall) -> list[str]:
@@ -241,6 +249,15 @@ class PlanText:
     def _output(self, output: Output) -> str:
         name = self._buffers[output.buffer]
         return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
+
+
+def _plainest(dims: Sequence[Size]) -> dict[Size, Size]:
+    known = {size: size for size in reversed(dims)}
+    known.update({size: size for size in dims if not known[size].factors or len(size.factors) == 1})
+    for first in dims:
+        for second in dims:
+            known.setdefault(first * second, first * second)
+    return known
 
 
 def _axes(count: int) -> str:

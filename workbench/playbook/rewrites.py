@@ -22,6 +22,48 @@ def has_linear_rowsum(problem: Problem) -> bool:
     return linear_rowsum(problem) != problem.graph
 
 
+def bias_in_product(problem: Problem, graph: Graph) -> Graph:
+    """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
+
+    Anywhere else the addition is free: it is fused into the kernel that follows.
+    """
+    users: dict[str, list[OpNode | None]] = {}
+    for ref in graph.outputs:
+        users.setdefault(ref.ref, []).append(None)
+    for node in graph.nodes:
+        for name in _refs(node.args):
+            users.setdefault(name, []).append(node)
+    nodes = {node.name: node for node in graph.nodes}
+    dtypes = {spec.name: spec.dtype for spec in problem.tensors}
+    kept = [_with_bias(node, nodes, users, dtypes) for node in graph.nodes]
+    return Graph(nodes=_reachable(kept, graph.outputs), outputs=graph.outputs)
+
+
+_PRODUCTS = frozenset(
+    ["aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.convolution.default"]
+)
+
+
+def _with_bias(
+    node: OpNode,
+    nodes: dict[str, OpNode],
+    users: dict[str, list[OpNode | None]],
+    dtypes: dict[str, DType],
+) -> OpNode:
+    match node:
+        case OpNode(op="aten.add.Tensor", args=(Ref(ref=name), Ref() as bias), kwargs=()):
+            product = nodes.get(name)
+        case _:
+            return node
+    after = users.get(node.name, [])
+    if product is None or product.op != "aten.mm.default" or users[name] != [node]:
+        return node
+    same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
+    if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
+        return node
+    return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
+
+
 class _RowSum:
     def __init__(self, problem: Problem) -> None:
         self._graph = problem.graph

@@ -19,7 +19,6 @@ from workbench.playbook.row_passes import (
     Accumulator,
     Pass,
     RowSpace,
-    differs_by_row,
     is_count,
     passes_of,
     waiting_loads,
@@ -106,11 +105,11 @@ class RowKernel:
         return [*self._flush(), *gap, *lines, *joined]
 
     def _accumulator(self, accumulator: Accumulator) -> AccumulatorText:
-        key = accumulator.keys[-1]
-        reduction = self._reduction(key)
+        arg = accumulator.kind.startswith("arg")
+        reduction = self._reduction(accumulator.keys[0 if arg else -1])
         stem = {"softmax": "running", "welford": "moments"}.get(accumulator.kind) or stem_of(reduction)
         dtype: DType = reduction.dtype
-        if accumulator.kind.startswith("arg"):
+        if arg:
             dtype = accumulator.operand.dtype
         return AccumulatorText(accumulator, dtype, self.frame.names.new(stem))
 
@@ -162,9 +161,13 @@ class RowKernel:
                     if result and ".mean *" in result.code:
                         self.rows.bound[part.serial] = Text(result.code.split(" ")[0])
 
+    def result(self, reduction: Reduction) -> Text:
+        """A reduction that an earlier pass made."""
+        return self._results[reduction.key]
+
     def _row_leaf(self, expr: Expr) -> Text:
         if isinstance(expr, Reduction):
-            return self._results[expr.key]
+            return self.result(expr)
         assert isinstance(expr, (Load, Index))
         base = index_text(expr.view, "row", self.frame.macros)
         if isinstance(expr, Index):
@@ -195,10 +198,6 @@ class RowKernel:
             self._pointer_lines.append(f"{const}{ctype}* {name} = {pointer} + {index.code};")
             self._pointers[key] = name
         return self._pointers[key]
-
-    def depends_on_row(self, load: Load) -> bool:
-        """True when every row reads its own elements."""
-        return differs_by_row(self.space, load)
 
     def split(self, view: View) -> tuple[View, View]:
         """A full-level view as a row part and a column part."""

@@ -6,9 +6,9 @@ known; the last pass stores what has a value a column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, unguarded, walk
 from workbench.playbook.placement import matrix
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.sizes import Size
@@ -24,7 +24,8 @@ class Accumulator:
     operand: Expr
     """Full-level expression that enters, column by column."""
     keys: tuple[int, ...]
-    """Reductions it yields: (max, sum of exponentials) for softmax, (sum, sum of squares) for welford."""
+    """Reductions it yields: (max, sum of exponentials) for softmax, (sum, sum of squares) for welford,
+    (place, extreme) for an arg-reduction whose extreme is wanted too."""
 
 
 @dataclass
@@ -63,7 +64,10 @@ class RowSpace:
         """Largest parts of a full-level expression that are values a row and more than a number."""
         inner: set[int] = set()
         found: list[Expr] = []
+        reached = {expr.serial for expr in unguarded(root)}
         for expr in reversed(list(walk(root))):
+            if expr.serial not in reached:
+                continue
             if expr.serial in inner or isinstance(expr, Const):
                 inner.update(operand.serial for operand in expr.operands if expr.serial in inner)
                 continue
@@ -76,27 +80,44 @@ class RowSpace:
         """Loads that differ from column to column, in order of appearance."""
         found: dict[int, Load] = {}
         for root in roots:
-            for leaf in leaves(root):
+            for leaf in unguarded(root):
                 if isinstance(leaf, Load) and self.row_form(leaf) is None:
                     found[leaf.serial] = leaf
         return [found[serial] for serial in sorted(found)]
 
 
 def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
-    """Passes over the columns in order; the last has the stores if any store has a value a column."""
+    """Passes over the columns in order; a store is made as soon as the reductions it needs are."""
     reductions = _reductions(kernel)
     depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
     pairs = _pairs(space, reductions, _stored_rows(kernel)) if single_pass else {}
     passes: list[Pass] = []
     for depth in range(1, max(depths.values(), default=0) + 1):
         made = [r for key, r in reductions.items() if depths[key] == depth and key not in pairs]
-        accumulators = [_accumulator(reduction, pairs) for reduction in made]
+        accumulators = _without_twins([_accumulator(reduction, pairs) for reduction in made])
         if accumulators:
             passes.append(Pass(accumulators))
-    full = [store for store in kernel.stores if store.level == "full"]
-    if full:
-        passes.append(Pass(stores=full))
+    made_in = {key: number for number, step in enumerate(passes) for a in step.accumulators for key in a.keys}
+    ready = len(passes)
+    for store in kernel.stores:
+        if store.level == "full":
+            needs = [made_in[leaf.key] + 1 for leaf in leaves(store.value) if isinstance(leaf, Reduction)]
+            number = max(needs, default=0)
+            if number == len(passes):
+                passes.append(Pass())
+            passes[min(number, ready)].stores.append(store)
     return passes
+
+
+def _without_twins(accumulators: list[Accumulator]) -> list[Accumulator]:
+    """An arg-reduction knows its extreme value too: no second accumulator for that."""
+    found = list(accumulators)
+    for arg in accumulators:
+        for other in accumulators:
+            if arg.kind == f"arg{other.kind}" and arg.operand is other.operand:
+                found[found.index(arg)] = replace(arg, keys=(*arg.keys, *other.keys))
+                found.remove(other)
+    return found
 
 
 def _reductions(kernel: Kernel) -> dict[int, Reduction]:
@@ -240,7 +261,8 @@ def _replacement(
             if isinstance(part, Apply) and part.dtype == "f32" and _only_from(space, part, load)
         ]
         for part in sorted(candidates, key=lambda part: -part.serial):
-            if _hides(later, part, load):
+            own = [] if number == numbers[0] else passes[number].roots
+            if _hides(later, part, load) and (not own or _hides(own, part, load)):
                 return part, number
     return None, -1
 

@@ -17,8 +17,8 @@ _LONGEST = 72
 _STEMS = {
     "sub": "difference", "add": "total", "mul": "product", "div": "ratio", "exp": "exponential",
     "log": "logarithm", "sqrt": "root", "rsqrt": "inverse_root", "where": "chosen", "larger": "clipped",
-    "smaller": "clipped", "neg": "negated", "cast": "value", "tanh": "hyperbolic", "abs": "magnitude",
-    "pow": "power",
+    "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
+    "abs": "magnitude", "pow": "power",
 }  # fmt: skip
 
 Leaf = Callable[[Expr], Text]
@@ -43,9 +43,9 @@ class Scope:
         uses = Counter(root.serial for root in roots)
         below: dict[int, Expr] = {}
         for root in roots:
-            below.update((expr.serial, expr) for expr in self._open(root))
+            below.update((expr.serial, expr) for expr in self._open(root, guarded=False))
         for expr in below.values():
-            uses.update(operand.serial for operand in expr.operands)
+            uses.update(operand.serial for operand in _evaluated(expr))
         for serial in sorted(below):
             expr = below[serial]
             if uses[serial] > 1 and serial not in self.bound and self._worth_a_name(expr):
@@ -55,19 +55,20 @@ class Scope:
         """Write a statement that gives ``expr`` a name."""
         text = self.text(expr)
         name = self._names.new(stem or stem_of(expr))
-        self.lines.append(f"const {CTYPES[expr.dtype]} {name} = {text.code};")
+        self.lines += statement(f"const {CTYPES[expr.dtype]} {name} = {text.code};")
         self.bound[expr.serial] = Text(name)
         return self.bound[expr.serial]
 
     def text(self, expr: Expr) -> Text:
         """The expression inline; long ones write statements for their longest parts first."""
         done: dict[int, Text] = {}
+        always = {part.serial for part in self._open(expr, guarded=False)}
         for part in self._open(expr):
             if part.serial not in self.bound:
-                done[part.serial] = self._spelled(part, done)
+                done[part.serial] = self._spelled(part, done, part.serial in always)
         return self.bound.get(expr.serial) or done[expr.serial]
 
-    def _spelled(self, part: Expr, done: dict[int, Text]) -> Text:
+    def _spelled(self, part: Expr, done: dict[int, Text], always: bool) -> Text:
         if isinstance(part, Const):
             if isinstance(part.value, str):
                 return Text(self._macros.read(part.value))
@@ -75,12 +76,12 @@ class Scope:
         if not isinstance(part, Apply):
             return self._leaf(part)
         text = self._combined(part, done)
-        while len(text.code) > _LONGEST:
+        while always and part.op != "select" and len(text.code) > _LONGEST:
             longest = max(part.args, key=lambda arg: len(self._known(arg, done).code))
             if longest.serial in self.bound or not isinstance(longest, Apply):
                 break
             name = self._names.new(stem_of(longest))
-            self.lines.append(f"const {CTYPES[longest.dtype]} {name} = {done[longest.serial].code};")
+            self.lines += statement(f"const {CTYPES[longest.dtype]} {name} = {done[longest.serial].code};")
             self.bound[longest.serial] = Text(name)
             text = self._combined(part, done)
         return text
@@ -91,8 +92,11 @@ class Scope:
     def _known(self, expr: Expr, done: dict[int, Text]) -> Text:
         return self.bound.get(expr.serial) or done[expr.serial]
 
-    def _open(self, root: Expr) -> Iterable[Expr]:
-        """What has to be written for ``root``: everything below it that has no name yet."""
+    def _open(self, root: Expr, guarded: bool = True) -> Iterable[Expr]:
+        """What has to be written for ``root``: everything below it that has no name yet.
+
+        Without ``guarded``, only what is evaluated whichever branch a ``select`` takes.
+        """
         found: list[Expr] = []
         seen: set[int] = set()
         stack: list[tuple[Expr, bool]] = [(root, False)]
@@ -104,13 +108,28 @@ class Scope:
                 seen.add(expr.serial)
                 stack.append((expr, True))
                 if expr.serial not in self.bound:
-                    stack.extend((operand, False) for operand in reversed(expr.operands))
+                    below = expr.operands if guarded else _evaluated(expr)
+                    stack.extend((operand, False) for operand in reversed(below))
         return found
 
     def _worth_a_name(self, expr: Expr) -> bool:
         if isinstance(expr, Apply):
             return expr.op != "cast" or not isinstance(expr.args[0], Const)
         return isinstance(expr, (Load, Index))
+
+
+def statement(code: str) -> list[str]:
+    """A statement on one line, or a long choice on three."""
+    if len(code) <= _LONGEST + 24 or code.count(" ? ") != 1:
+        return [code]
+    condition, branches = code.split(" ? ")
+    yes, no = branches.split(" : ")
+    return [condition, f"    ? {yes}", f"    : {no}"]
+
+
+def _evaluated(expr: Expr) -> tuple[Expr, ...]:
+    """Operands that are evaluated in any case: of a ``select`` only the condition."""
+    return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
 
 
 def stem_of(expr: Expr) -> str:

@@ -6,13 +6,13 @@ Owns names, values and prose, and the check of a vector against them. estimate.p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
-from workbench.playbook.column_loop import MOST_KEPT
-from workbench.playbook.schedule import pieces_of, schedule_of
-from workbench.playbook.traits import RowTraits, Traits, traits_of
+from workbench.playbook.fitting import RowShape, fitted, longest_whole_row, team_for
+from workbench.playbook.schedule import Cache, Schedule, pieces_of, schedule_of
+from workbench.playbook.traits import Traits, traits_of
 
 Settings = Mapping[str, str]
 """A vector as a mapping, with a value for every technique decided so far."""
@@ -54,54 +54,42 @@ def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not (traits.flat_kernels or any(row.neighbours for row in traits.rows)):
+    if not (traits.flat_kernels or any(row.shape.neighbours for row in traits.rows)):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
 
 def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not traits.rows:
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    if not rows:
         return ()
-    longest = max(traits.largest(row.columns, declared=True) for row in traits.rows)
-    strided = any(not row.neighbours for row in traits.rows)
+    longest = max(row.columns.at(case) for row in rows for case in traits.declared_cases)
     values = ["block"]
     if longest <= 8192:
         values.append("warp")
-    if strided or longest <= 256:
+    if longest <= 256:
         values.append("thread")
     return tuple(values)
 
 
 def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings["fusion"] == "none":
+    kept = [row.shape for row in traits.rows if row.shape.kept]
+    if settings["fusion"] == "none" or not kept:
         return ()
-    kept = [row for row in traits.rows if row.kept and _longest(traits, settings, row)]
-    if not kept:
-        return ()
+    plain = schedule_of(tuple(settings.items()))
     values = ["reread"]
-    if all(_in_registers(traits, settings, row) for row in kept):
-        values.append("registers")
-    team = settings["threads_per_row"]
-    rows = int(settings["block_size"]) // 32 if team == "warp" else 1
-    largest = max(_longest(traits, settings, row) * row.kept for row in kept)
-    if team != "thread" and largest * 4 * rows <= 220 * 1024:
-        values.append("shared")
+    choices: tuple[Cache, ...] = ("registers", "shared")
+    for cache in choices:
+        wanted = replace(plain, cache=cache)
+        if any(_uses(traits, wanted, row) for row in kept):
+            values.append(cache)
     return tuple(values)
 
 
-def _in_registers(traits: Traits, settings: Settings, row: RowTraits) -> bool:
-    lanes = {"thread": 1, "warp": 32, "block": int(settings["block_size"])}[settings["threads_per_row"]]
-    return _longest(traits, settings, row) * row.kept <= lanes * MOST_KEPT
-
-
-def _longest(traits: Traits, settings: Settings, row: RowTraits) -> int:
-    """Longest row that a single team computes, over all cases; 0 when every row is split."""
-    schedule = schedule_of(tuple(settings.items()))
-    cases = [dict(sizes) for sizes in traits.case_sizes]
-    if schedule.split and row.always_split:
-        return 0
-    whole = [c for c in cases if pieces_of(schedule, H100, row.rows.at(c), row.columns.at(c)) == 1]
-    return max((row.columns.at(c) for c in whole), default=0)
+def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
+    """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
+    fit = fitted(wanted, row, traits.all_cases)
+    return fit.cache == wanted.cache and longest_whole_row(fit, row, traits.all_cases) > 0
 
 
 def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -112,14 +100,13 @@ def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings["fusion"] == "none":
         return ()
-    schedule = schedule_of((*settings.items(), ("grid_split", "on")))
-    cases = [dict(sizes) for sizes in traits.case_sizes[: traits.declared]]
-    few = any(
-        pieces_of(schedule, H100, row.rows.at(case), row.columns.at(case)) > 1
-        for row in traits.rows
-        for case in cases
-    )
-    return ("off", "on") if few else ()
+    schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    for row in (row.shape for row in traits.rows):
+        own = replace(schedule, team=team_for(schedule, row))
+        for case in traits.declared_cases:
+            if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
+                return ("off", "on")
+    return ()
 
 
 def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
@@ -136,7 +123,9 @@ def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("shuffle", "tree") if traits.rows and settings["threads_per_row"] == "block" else ()
+    schedule = schedule_of(tuple(settings.items()))
+    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
+    return ("shuffle", "tree") if blocks else ()
 
 
 _TABLE = (

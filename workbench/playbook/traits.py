@@ -10,12 +10,11 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem
 from workbench.playbook.expr import Apply, Load, walk
+from workbench.playbook.fitting import RowShape
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program
-from workbench.playbook.rewrites import has_linear_rowsum, linear_rowsum
+from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
-from workbench.playbook.schedule import ALWAYS_SPLIT
-from workbench.playbook.sizes import Size
 from workbench.playbook.views import split
 
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
@@ -25,17 +24,10 @@ _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 class RowTraits:
     """One kernel that reduces along rows."""
 
-    rows: Size
-    columns: Size
+    shape: RowShape
     passes: int
     joint_passes: int
     """Passes when reductions that can be made at once are."""
-    kept: int
-    """Loads that later passes need again."""
-    always_split: bool
-    """Rows are so few, whatever the sizes, that a split has no plain kernel beside it."""
-    neighbours: bool
-    """Columns lie next to each other in memory."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +44,25 @@ class Traits:
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
     linear_rowsum: bool
-    case_sizes: tuple[tuple[tuple[str, int], ...], ...]
+    cases: tuple[tuple[tuple[str, int], ...], ...]
     """Sizes of the declared cases, then of the proofs."""
     declared: int
 
-    def largest(self, size: Size, declared: bool = False) -> int:
-        """Over the cases the kernel has to work for."""
-        return max(size.at(dict(sizes)) for sizes in self._cases(declared))
+    @property
+    def all_cases(self) -> list[dict[str, int]]:
+        """Sizes a kernel has to work for."""
+        return [dict(sizes) for sizes in self.cases]
 
-    def smallest(self, size: Size, declared: bool = True) -> int:
-        """Over the cases that matter for speed."""
-        return min(size.at(dict(sizes)) for sizes in self._cases(declared))
-
-    def _cases(self, declared: bool) -> tuple[tuple[tuple[str, int], ...], ...]:
-        return self.case_sizes[: self.declared] if declared else self.case_sizes
+    @property
+    def declared_cases(self) -> list[dict[str, int]]:
+        """Sizes that matter for speed."""
+        return [dict(sizes) for sizes in self.cases[: self.declared]]
 
 
 def rewritten(problem: Problem, linear: bool) -> Problem:
     """The problem with its graph rewritten."""
-    return problem.model_copy(update={"graph": linear_rowsum(problem)}) if linear else problem
+    graph = bias_in_product(problem, linear_rowsum(problem) if linear else problem.graph)
+    return problem.model_copy(update={"graph": graph})
 
 
 @lru_cache(maxsize=64)
@@ -113,7 +105,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
         linear_rowsum=linear,
-        case_sizes=tuple(case.sizes for case in cases),
+        cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )
 
@@ -128,15 +120,13 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=False)
     joint = passes_of(space, kernel, single_pass=True)
-    return RowTraits(
-        rows=space.rows,
-        columns=space.columns,
-        passes=len(passes),
-        joint_passes=len(joint),
-        kept=len(waiting_loads(space, passes)),
-        always_split=space.rows.number is not None and space.rows.number <= ALWAYS_SPLIT,
-        neighbours=_neighbours(space, passes),
-    )
+    return RowTraits(row_shape(space, passes), len(passes), len(joint))
+
+
+def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
+    """What a schedule is fitted to."""
+    kept = len(waiting_loads(space, passes))
+    return RowShape(space.rows, space.columns, kept, _neighbours(space, passes))
 
 
 def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:

@@ -60,6 +60,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
             x, dim, correction=int(unbiased), keepdim=keepdim
         ),
         aten.var_mean.correction: _var_mean,
+        aten.native_group_norm.default: _group_norm,
         aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _var(
             x, dim, correction=correction, keepdim=keepdim
         ).sqrt(),
@@ -136,3 +137,27 @@ def _var_mean(
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
     return _moments(x, dim, correction, keepdim)
+
+
+def _group_norm(
+    x: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    batch: Any,
+    channels: Any,
+    pixels: Any,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """In one shape throughout, so that it stays one kernel: statistics a group, then an affine step."""
+    wide = _accumulator(x).reshape(batch, groups, channels // groups, pixels)
+    variance, mean = _moments(wide, (2, 3), 0, keepdim=True)
+    rstd = torch.rsqrt(variance + eps)
+    result = (wide - mean) * rstd
+    shape = (1, groups, channels // groups, 1)
+    if weight is not None:
+        result = result * weight.reshape(shape)
+    if bias is not None:
+        result = result + bias.reshape(shape)
+    statistics = (batch, groups)
+    return result.reshape(x.shape).to(x.dtype), mean.reshape(statistics), rstd.reshape(statistics)

@@ -1,0 +1,49 @@
+"""Sizes are equal when they agree wherever the reference is defined, and print as Python."""
+
+import pytest
+
+from workbench.model import size_of
+from workbench.playbook.sizes import ONE, Sizes, number
+
+SIZES = Sizes(("s0", "s1"), [{"s0": 5, "s1": 9}])
+
+
+def test_equality_is_by_value() -> None:
+    assert SIZES.read("s0*s1") == SIZES.read("s1*s0")
+    assert SIZES.read("2*s0 + s0") == SIZES.read("3*s0")
+    assert SIZES.read("s0") != SIZES.read("s1")
+    assert SIZES.read("s0//s0") == ONE
+    assert len({SIZES.read("s0*s1"), SIZES.read("s1*s0")}) == 1
+
+
+def test_divisibility_the_reference_implies_counts() -> None:
+    groups = Sizes(("s0",), [{"s0": 8}, {"s0": 12}])
+    assert groups.read("4*(s0//4)") == groups.read("s0")
+
+
+def test_accepted_sizes_tell_apart_what_divisible_ones_do_not() -> None:
+    assert SIZES.read("(s1 + 1)//2") != SIZES.read("s1//2")
+
+
+@pytest.mark.parametrize(
+    "text", ["s0*s1//s1", "(s0 + 1)*s1", "s1 - 1", "s0*4//2", "-s0 + s1", "(s0*s1)%s1 + 3"]
+)
+def test_texts_evaluate_to_the_same(text: str) -> None:
+    for sizes in ({"s0": 5, "s1": 9}, {"s0": 1, "s1": 2}):
+        assert SIZES.read(text).at(sizes) == size_of(text, sizes)
+
+
+def test_quotients_cancel() -> None:
+    assert (SIZES.read("s0*s1") // SIZES.read("s1")).text == "s0"
+    assert (SIZES.read("6*s0") // number(3)).text == "2*s0"
+
+
+def test_spelling_renames_symbols() -> None:
+    names = {"s0": "rows", "s1": "cols"}
+    assert SIZES.read("s0*(s1//2)").spell(names.__getitem__) == "rows * (cols // 2)"
+
+
+def test_divides() -> None:
+    assert number(4).divides(SIZES.read("4*s0"))
+    assert SIZES.read("s1").divides(SIZES.read("s0*s1"))
+    assert not SIZES.read("s1").divides(SIZES.read("s0"))

@@ -1,0 +1,77 @@
+"""A schedule fitted to one kernel: what the technique vector asks for, as far as the kernel allows it.
+
+Owns the rules that hold whatever the vector says: one row is shared by a block, columns of a matrix get a
+thread each so that neighbours read neighbours, a row waits on the chip only where it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.model import H100, Target
+from workbench.playbook.schedule import ALWAYS_SPLIT, Schedule, Team, pieces_of
+from workbench.playbook.sizes import Size
+
+MOST_KEPT = 64
+"""Values of a row that a thread may keep in registers; more would spill."""
+_SHARED_BYTES = 220 * 1024
+
+Cases = Sequence[Mapping[str, int]]
+"""Sizes of the symbols, in every case a kernel has to work for."""
+
+
+@dataclass(frozen=True)
+class RowShape:
+    """What a fit needs to know of a row kernel."""
+
+    rows: Size
+    columns: Size
+    kept: int
+    """Loads that later passes need again."""
+    neighbours: bool
+    """Columns lie next to each other in memory."""
+
+    @property
+    def always_split(self) -> bool:
+        """Rows are so few, whatever the sizes, that a split has no plain kernel beside it."""
+        return self.rows.number is not None and self.rows.number <= ALWAYS_SPLIT
+
+
+def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H100) -> Schedule:
+    """The schedule of one row kernel, splitting included."""
+    team = team_for(schedule, shape)
+    cache = schedule.cache
+    whole = replace(schedule, team=team)
+    longest = longest_whole_row(whole, shape, cases, target)
+    if cache == "registers" and longest * shape.kept > lanes_of(whole) * MOST_KEPT:
+        cache = "reread"
+    if cache == "shared" and not shared_fits(whole, shape, longest):
+        cache = "reread"
+    return replace(whole, cache=cache)
+
+
+def team_for(schedule: Schedule, shape: RowShape) -> Team:
+    """Who computes a row of this kernel."""
+    if shape.rows.is_one:
+        return "block"
+    return schedule.team if shape.neighbours else "thread"
+
+
+def lanes_of(schedule: Schedule) -> int:
+    """Threads of a team."""
+    return {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
+
+
+def shared_fits(schedule: Schedule, shape: RowShape, longest: int) -> bool:
+    """True when the rows of a block fit in shared memory."""
+    rows = schedule.threads // 32 if schedule.team == "warp" else 1
+    return schedule.team != "thread" and longest * shape.kept * rows * 4 <= _SHARED_BYTES
+
+
+def longest_whole_row(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H100) -> int:
+    """Longest row that a single team computes, over all cases; 0 when every row is split."""
+    if schedule.split and shape.always_split:
+        return 0
+    whole = [c for c in cases if pieces_of(schedule, target, shape.rows.at(c), shape.columns.at(c)) == 1]
+    return max((shape.columns.at(c) for c in whole), default=0)

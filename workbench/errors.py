@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 class WorkbenchError(Exception):
     """Base class, so that a magic or a command has one thing to catch."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback: the message says all that a person needs."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(WorkbenchError):
     """The person can fix it; the message says how."""

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from softmax_problem import PROBLEM, RIGHT, case
+
+from workbench.model import H100, Case
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+from workbench.referee.matrix import YOURS, checks_of, elements, typical_trial
+from workbench.referee.options import JudgeOptions
+from workbench.referee.protocol import Trial
+
+
+def trial(at: Case, once: bool = False) -> Trial:
+    return Trial(case=at, plan=interpret(parse(RIGHT), PROBLEM.metas(at), H100), once=once)
+
+
+TRIALS = tuple(trial(at) for at in PROBLEM.proofs)
+
+
+def test_every_case_is_looked_at_once_and_one_meets_all_kinds() -> None:
+    planned = checks_of(TRIALS, JudgeOptions(), own_tensors=False)
+    looked_at = [p.trial.case for p in planned if p.mode == "checked"]
+    assert sorted(c.label for c in looked_at) == sorted(c.label for c in PROBLEM.proofs)
+    typical = typical_trial(TRIALS)
+    assert {p.inputs for p in planned if p.trial is typical} == set(JudgeOptions().kinds)
+    assert sum(p.repeat for p in planned) == 1
+    assert planned[0].trial is typical
+
+
+def test_seeds_differ_and_follow_the_option() -> None:
+    seeds = [p.seed for p in checks_of(TRIALS, JudgeOptions(), own_tensors=False)]
+    assert len(set(seeds)) == len(seeds) >= 5
+    others = [p.seed for p in checks_of(TRIALS, JudgeOptions(seed=1), own_tensors=False)]
+    assert not set(seeds) & set(others)
+
+
+def test_the_typical_case_is_quick_has_several_rows_and_is_no_special_one() -> None:
+    assert typical_trial(TRIALS).case == case(2, 1025)
+    huge = trial(case(1024, 4096))
+    assert typical_trial((*TRIALS, huge)).case == case(2, 1025)
+    assert typical_trial((huge,)) is huge
+    assert typical_trial((*TRIALS, trial(case(8, 4096), once=True))).case == case(2, 1025)
+    one_row = trial(case(1, 60000))
+    assert elements(one_row) > elements(TRIALS[4])
+    assert typical_trial((*TRIALS, one_row)).case == case(2, 1025)
+
+
+def test_races_are_looked_for_in_small_launches_only() -> None:
+    options = JudgeOptions(traced_threads=128 * 4)
+    planned = checks_of(TRIALS, options, own_tensors=False)
+    traced = {p.trial.case.label for p in planned if p.races}
+    assert traced == {"3x7", "1x1", "4x128", "2x1025"}
+    assert not any(p.races for p in checks_of(TRIALS, JudgeOptions(races=False), own_tensors=False))
+
+
+def test_own_tensors_come_last_on_the_first_case() -> None:
+    last = checks_of(TRIALS, JudgeOptions(), own_tensors=True)[-1]
+    assert (last.inputs, last.trial) == (YOURS, TRIALS[0])
+    assert checks_of((), JudgeOptions(), own_tensors=True) == ()

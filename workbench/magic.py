@@ -78,12 +78,13 @@ class CudaMagics(Magics, Configurable):
         ``session.to_html()``, ``session.wait()``. The cell's code runs in a worker, not in the notebook.
         """
         from workbench.live.apply import announce
+        from workbench.views.notebook import in_notebook
 
         with _plain_errors():
             options = self._options(line)
             capture = self._capture(options, cell)
             live = self._start(options, capture)
-            live.opened(None if options.wait else GRACE_S)
+            live.opened(GRACE_S if in_notebook() and not options.wait else None)
             if cell is not None and capture.kind in ("function", "module_instance"):
                 announce(live, self._names)
             self._show(live, wait=options.wait)

@@ -48,7 +48,7 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
     """
     best, opened = live.best, live.tree.opened
     if best is None or opened is None:
-        raise UsageError(f"{live.name} has no correct kernel yet: wait for one, or see session.to_frame()")
+        raise UsageError(f"{live.name} has no correct kernel ({live.state}); see session.to_frame()")
     problem = opened.problem
     known = namespace.get(live.name)
     original = known.original if isinstance(known, Applied | AppliedClass) else known

@@ -169,6 +169,8 @@ class LiveSession:
     def __repr__(self) -> str:
         from workbench.views.report import summary_text
 
+        if self.tree.opened is None:
+            return f"<session {self.name} ({self.state})>"
         return f"<session {summary_text(self.tree)} ({self.state})>"
 
     def to_frame(self) -> pandas.DataFrame:

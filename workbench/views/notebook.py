@@ -64,9 +64,12 @@ class Shown:
 
     def _fail(self, text: str) -> None:
         self._failure = text
-        if self._panel is not None:
+        if self._live.tree.opened is None:
+            # Nothing was begun: there is nothing to steer, and the reason belongs into the notebook.
+            self.freeze()
+        elif self._panel is not None:
             self._panel.fail(text)
-        self._snapshots.offer(self._live.tree)
+            self._snapshots.offer(self._live.tree)
 
     def _snapshot(self, tree: Tree) -> None:
         html = f'<div id="{self._id}-snapshot">{to_fragment(tree, self._failure)}</div>'
@@ -79,9 +82,8 @@ class Shown:
         self._unsubscribe()
         self._snapshots.cancel()
         tree = self._live.tree
-        update_display(
-            _page(to_fragment(tree, self._failure), summary_text(tree)), raw=True, display_id=self._id
-        )
+        page = _page(to_fragment(tree, self._failure), self._failure or summary_text(tree))
+        update_display(page, raw=True, display_id=self._id)
         update_display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")
         self._panel.close()
         self._panel = None

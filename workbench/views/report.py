@@ -72,6 +72,8 @@ def to_fragment(tree: Tree, failure: str = "") -> str:
 
 def summary_text(tree: Tree) -> str:
     """One line that stays the same for the same tree."""
+    if tree.opened is None:
+        return "the problem is being read"
     view = project(tree)
     counts = view["counts"]
     best = view["best"]

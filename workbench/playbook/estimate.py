@@ -160,22 +160,36 @@ class _Model:
         width = self._width(space.columns)
         vectors = columns / pieces / width
         busy = rows * pieces * min(lanes, math.ceil(vectors))
-        deep = min(4, max(1, vectors / lanes)) if waits else schedule.items
+        unrolled = waits and schedule.cache == "registers"
+        deep = min(8, max(1, vectors / lanes)) if unrolled else schedule.items
         issue = self._issue(float(rows * columns * len(passes)), width)
-        timed = self._timed(first, again, busy, width * 4 * deep, issue)
+        held = len(waits) * (columns / pieces)
+        resident = self._resident(schedule, held / lanes, held)
+        timed = self._timed(first, again, min(busy, resident), width * 4 * deep, issue)
         walks = 1 if keeps else len(passes)
-        floor, barriers = self._latency(schedule, rows * pieces, lanes, vectors, walks)
+        floor, barriers = self._latency(schedule, rows * pieces / (resident / lanes), lanes, vectors, walks)
         launches = 1 if pieces == 1 else sum(bool(step.accumulators) for step in passes) + 1
         us = max(timed.us, floor + self.target.launch_us) + barriers * len(passes) * 0.25
         us += (launches - 1) * self.target.launch_us
         return Estimate(us, timed.dram_bytes, launches, 0.0, timed.flight_share)
 
+    def _resident(self, schedule: Schedule, kept_a_thread: float, kept_a_team: float) -> float:
+        """Threads on all multiprocessors at once, as registers or shared memory allow."""
+        target = self.target
+        threads = float(target.threads_per_sm)
+        if schedule.cache == "registers" and kept_a_thread:
+            threads = min(threads, target.registers_per_sm / (24 + kept_a_thread))
+        if schedule.cache == "shared" and kept_a_team:
+            teams = target.shared_bytes_per_sm / (4 * kept_a_team)
+            threads = min(threads, teams * lanes_of(schedule))
+        blocks = max(1, threads // schedule.threads)
+        return blocks * schedule.threads * target.sm_count
+
     def _latency(
-        self, schedule: Schedule, teams: int, lanes: int, vectors: float, walks: int
+        self, schedule: Schedule, waves: float, lanes: int, vectors: float, walks: int
     ) -> tuple[float, float]:
         """A team that walks its row trip by trip takes at least that many round trips; barriers."""
-        threads = self.target.sm_count * self.target.threads_per_sm
-        waves = math.ceil(teams / (threads / lanes))
+        waves = math.ceil(waves)
         deep = max(schedule.items, 4 if schedule.cache == "registers" else 1)
         trips = max(1.0, vectors / lanes / deep)
         barriers = 0.0

@@ -238,12 +238,10 @@ def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Tex
 
 
 def _strongest(sizes: set[Size]) -> tuple[Size, ...]:
-    """Sizes whose divisibility implies that of the rest, and that are not constants of one."""
-    found = [
-        size
-        for size in sizes
-        if not any(other != size and other.divides(size) for other in sizes if other.number is None)
-    ]
+    """Sizes whose divisibility implies that of the rest."""
+    positive = {-size if size.probes[0] < 0 else size for size in sizes}
+    symbolic = [size for size in positive if size.number is None]
+    found = [size for size in positive if not any(o != size and o.divides(size) for o in symbolic)]
     return tuple(sorted(found, key=lambda size: size.text))
 
 

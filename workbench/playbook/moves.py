@@ -6,6 +6,7 @@ answer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Literal, cast
 
@@ -24,6 +25,16 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
 """What a rewrite brings along, so that the new structure gets a fair start."""
+_WEIGHT = (
+    "fusion",
+    "linear_rowsum",
+    "row_cache",
+    "grid_split",
+    "single_pass",
+    "threads_per_row",
+    "vector_width",
+)
+"""Techniques in the order a card speaks of them."""
 _TEACHING_ONLY = frozenset([("block_reduction", "tree"), ("fusion", "none"), ("linear_rowsum", "off")])
 """Values that are there to be compared with; never proposed as an improvement."""
 
@@ -48,19 +59,24 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
 
 def _structures(problem: Problem) -> list[Vector]:
     """Vectors that differ in structure, with a usual width."""
+    choices = itertools.product(
+        ("block", "warp", "thread"),
+        ("registers", "shared", "reread"),
+        ("off", "on"),
+        ("off", "on"),
+        ("256", "1024"),
+    )
     found: dict[Vector, None] = {}
-    for team in ("block", "warp", "thread"):
-        for cache in ("registers", "shared", "reread"):
-            for split in ("off", "on"):
-                for single in ("off", "on"):
-                    vector = (
-                        ("threads_per_row", team),
-                        ("row_cache", cache),
-                        ("grid_split", split),
-                        ("single_pass", single),
-                        ("vector_width", "4"),
-                    )
-                    found[settled(problem, vector)] = None
+    for team, cache, split, single, threads in choices:
+        vector = (
+            ("block_size", threads),
+            ("grid_split", split),
+            ("row_cache", cache),
+            ("single_pass", single),
+            ("threads_per_row", team),
+            ("vector_width", "4"),
+        )
+        found[settled(problem, vector)] = None
     return list(found)
 
 
@@ -80,25 +96,22 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
             risk=risk,
             vector=vector,
         )
-    differences = [(name, value) for name, value in vector if dict(naive).get(name) != value]
-    words = [TITLES[pair] for pair in differences if pair[1] != TECHNIQUES[pair[0]].plain]
-    technique = differences[0][0] if differences else ""
-    return (
-        Hypothesis(
-            title=words[0] if len(words) < 2 else f"{words[0]}; {words[1][0].lower()}{words[1][1:]}",
-            bottleneck="memory",
-            cause="Values that stay on the chip need not go through memory.",
-            evidence=(f"{traits.kernels} of {traits.naive_kernels} kernels remain (graph)",),
-            fix=". ".join(words) + "." if words else "The plain choice everywhere.",
-            technique=next(
-                (name for name, value in differences if value != TECHNIQUES[name].plain), technique
-            ),
-            predicted_factor=factor,
-            risk=risk,
-            vector=vector,
-        )
-        if words
-        else _plain_card(vector, factor, risk)
+    chosen = [(name, value) for name, value in vector if value != TECHNIQUES[name].plain]
+    chosen.sort(key=lambda pair: _WEIGHT.index(pair[0]) if pair[0] in _WEIGHT else len(_WEIGHT))
+    words = [TITLES[pair] for pair in chosen]
+    if not words:
+        return _plain_card(vector, factor, risk)
+    told = words[:2] if len(words) == 1 or chosen[0][0] != "fusion" else words[1:3]
+    return Hypothesis(
+        title="; ".join([told[0], *(f"{word[0].lower()}{word[1:]}" for word in told[1:])]),
+        bottleneck="memory",
+        cause="Values that stay on the chip need not go through memory.",
+        evidence=(f"{traits.kernels} of {traits.naive_kernels} kernels remain (graph)",),
+        fix=". ".join(words) + ".",
+        technique=next((name for name, _ in chosen if name != "fusion"), chosen[0][0]),
+        predicted_factor=factor,
+        risk=risk,
+        vector=vector,
     )
 
 

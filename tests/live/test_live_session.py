@@ -15,7 +15,7 @@ from workbench.devices.base import Device
 from workbench.devices.null import NullDevice
 from workbench.errors import ProblemError, SessionError, UsageError
 from workbench.live import LiveSession, capture, optimize, resume
-from workbench.live.live_session import Beginning
+from workbench.live.parts import Beginning
 from workbench.policy import Policy
 from workbench.problem.capture import read_cell
 from workbench.session import Session, opening, read_tree

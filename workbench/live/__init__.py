@@ -1,6 +1,7 @@
 """A session being worked on: its thread, team and device behind one object. The plain Python entry."""
 
-from workbench.live.live_session import Best, LiveSession
+from workbench.live.live_session import LiveSession
+from workbench.live.parts import Best
 from workbench.live.start import capture, optimize, resume
 
 __all__ = ["Best", "LiveSession", "capture", "optimize", "resume"]

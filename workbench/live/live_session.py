@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from workbench.events import (
     RoundsRequested,
     SearchStopped,
 )
+from workbench.live.parts import Beginning, Best, Listener, Tell, best_of
 from workbench.model import BranchId
 from workbench.orchestrator import run
 from workbench.session import Session
@@ -35,37 +35,6 @@ if TYPE_CHECKING:
     from workbench.views.notebook import Shown
 
 PERSON = "person"
-Listener = Callable[[Tree], None]
-Tell = Callable[[str], None]
-"""Takes a line for the person."""
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best correct kernel so far."""
-
-    id: str
-    title: str
-    score: float
-    """Geometric mean over the declared cases of fastest baseline over time."""
-    score_source: str
-    """``model`` or ``measured``."""
-    source: str
-    """The whole ``.cu`` text with its plan."""
-
-    def __repr__(self) -> str:
-        return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """How a session comes to be."""
-
-    name: str
-    """The problem's name, known before the problem is."""
-    folder: Path
-    begin: Callable[[Tell], Session]
-    """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
 
 
 class LiveSession:
@@ -148,16 +117,7 @@ class LiveSession:
     @property
     def best(self) -> Best | None:
         """The best correct kernel so far; None while there is none."""
-        tree = self.tree
-        id = tree.best()
-        if id is None:
-            return None
-        node = tree.nodes[id]
-        assert node.draft is not None and node.evaluation is not None  # it passed
-        times = node.evaluation.times
-        source = times[0].source if times else "model"
-        title = node.branch.hypothesis.title
-        return Best(id, title, node.score, source, node.draft.kernel.source)
+        return best_of(self.tree)
 
     @property
     def state(self) -> str:

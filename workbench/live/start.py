@@ -11,7 +11,8 @@ from typing import Any
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.errors import SessionError, UsageError, nearest
-from workbench.live.live_session import Beginning, LiveSession, Tell
+from workbench.live.live_session import LiveSession
+from workbench.live.parts import Beginning, Tell
 from workbench.model import Problem
 from workbench.orchestrator import reopen
 from workbench.policy import Policy

@@ -1,0 +1,54 @@
+"""What a live session is begun with and what it answers with: frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.session import Session
+from workbench.tree import Tree
+
+Listener = Callable[[Tree], None]
+Tell = Callable[[str], None]
+"""Takes a line for the person."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best correct kernel so far."""
+
+    id: str
+    title: str
+    score: float
+    """Geometric mean over the declared cases of fastest baseline over time."""
+    score_source: str
+    """``model`` or ``measured``."""
+    source: str
+    """The whole ``.cu`` text with its plan."""
+
+    def __repr__(self) -> str:
+        return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """How a session comes to be."""
+
+    name: str
+    """The problem's name, known before the problem is."""
+    folder: Path
+    begin: Callable[[Tell], Session]
+    """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
+
+
+def best_of(tree: Tree) -> Best | None:
+    """The best correct kernel of a tree; None while there is none."""
+    id = tree.best()
+    if id is None:
+        return None
+    node = tree.nodes[id]
+    assert node.draft is not None and node.evaluation is not None  # it passed
+    times = node.evaluation.times
+    source = times[0].source if times else "model"
+    return Best(id, node.branch.hypothesis.title, node.score, source, node.draft.kernel.source)

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo lab test check format clean
+.PHONY: help demo lab test check browser format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make lab     open the first notebook in JupyterLab"
 	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
 	@echo "make check   lint, types and the layer test only"
+	@echo "make browser drive the panel in a real browser (needs chromium, node, playwright-core)"
 	@echo "make format  reformat the code"
 
 $(VENV)/python-ok:
@@ -46,8 +47,11 @@ check: $(VENV)/installed-dev
 	$(BIN)/pytest tests/test_layers.py
 
 test: check
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests -n 2 --dist loadfile
 	$(BIN)/pytest --nbval-lax notebooks
+
+browser: $(VENV)/installed-dev
+	$(BIN)/pytest tests/browser -m browser -rs
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

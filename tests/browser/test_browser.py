@@ -106,7 +106,7 @@ def _await(address: str, server: subprocess.Popen[bytes]) -> None:
     pytest.fail("JupyterLab did not start")
 
 
-@pytest.mark.slow
+@pytest.mark.browser
 @pytest.mark.parametrize(("theme", "subshells"), [("light", "perCommTarget"), ("dark", "disabled")])
 def test_a_person_steers_a_session(lab: str, tmp_path: Path, theme: str, subshells: str) -> None:
     shots = Path(os.environ.get("WORKBENCH_SHOTS", tmp_path))

@@ -27,6 +27,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("block_size", "256"): "Blocks of 256 threads",
     ("block_size", "512"): "Blocks of 512 threads",
     ("block_size", "1024"): "Blocks of 1024 threads",
+    ("block_size", "fit"): "Blocks as long as their row asks for",
     ("grid_split", "off"): "One team a row",
     ("grid_split", "on"): "Several blocks a row, joined by a second launch",
     ("row_cache", "reread"): "Read the row again in every pass",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
-from workbench.playbook.fitting import MOST_KEPT
+from workbench.playbook.fitting import most_kept
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.program import Store
@@ -84,7 +84,8 @@ class Waits:
             fits = f"{columns} * {scale} <= gpu.shared_bytes_per_block"
             return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
         if self.cache == "registers":
-            most = {"thread": 1, "warp": 32, "block": team.threads}[team.kind] * MOST_KEPT // count
+            lanes = {"thread": 1, "warp": 32, "block": team.threads}[team.kind]
+            most = lanes * most_kept(team.threads) // count
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
 

@@ -27,6 +27,9 @@ _L2_SPEED = 1.85
 _BARRIER_US = 0.03
 _PHASE_US = 0.6
 """One dependent trip to memory."""
+_WARP_INSTRUCTIONS = 50
+"""Of every warp for itself and for each reduction, however little it loads."""
+_CLOCK_MHZ = 1.7e3
 _APART = 4.0
 """Cost of reads whose neighbours in a warp lie far apart, after what L1 saves."""
 
@@ -162,7 +165,9 @@ class _Model:
         busy = rows * pieces * min(lanes, math.ceil(vectors))
         unrolled = waits and schedule.cache == "registers"
         deep = min(8, max(1, vectors / lanes)) if unrolled else schedule.items
+        warps = rows * pieces * max(lanes, 1) / 32
         issue = self._issue(float(rows * columns * len(passes)), width)
+        issue += warps * _WARP_INSTRUCTIONS * (1 + len(passes)) / (4 * self.target.sm_count * _CLOCK_MHZ)
         held = len(waits) * (columns / pieces)
         resident = self._resident(schedule, held / lanes, held)
         timed = self._timed(first, again, min(busy, resident), width * 4 * deep, issue)
@@ -218,7 +223,7 @@ class _Model:
     def _issue(self, accesses: float, width: int) -> float:
         """Microseconds the multiprocessors need for the instructions around memory."""
         per_access = (6.0 / width + (4.0 if self.schedule.fast_math else 6.0)) / 128
-        return accesses * per_access / (self.target.sm_count * 1.7e3)
+        return accesses * per_access / (self.target.sm_count * _CLOCK_MHZ)
 
     def _width(self, columns: Size) -> int:
         width = self.schedule.width

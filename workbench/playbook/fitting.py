@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import H100, Target
-from workbench.playbook.schedule import ALWAYS_SPLIT, Schedule, Team, pieces_of
+from workbench.playbook.schedule import ALWAYS_SPLIT, Schedule, Team, fit_threads, pieces_of
 from workbench.playbook.sizes import Size
 
-MOST_KEPT = 64
-"""Values of a row that a thread may keep in registers; more would spill."""
+_MOST_KEPT = 64
+_REGISTERS = 65536
 _SHARED_BYTES = 220 * 1024
 
 Cases = Sequence[Mapping[str, int]]
@@ -42,9 +42,11 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     """The schedule of one row kernel, splitting included."""
     team = team_for(schedule, shape)
     cache = schedule.cache
-    whole = replace(schedule, team=team)
+    whole = replace(schedule, team=team, fit=schedule.fit and team == "block")
     longest = longest_whole_row(whole, shape, cases, target)
-    if cache == "registers" and longest * shape.kept > lanes_of(whole) * MOST_KEPT:
+    if whole.fit:
+        whole = replace(whole, threads=fit_threads(longest))
+    if cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads):
         cache = "reread"
     if cache == "shared" and not shared_fits(whole, shape, longest):
         cache = "reread"
@@ -56,6 +58,11 @@ def team_for(schedule: Schedule, shape: RowShape) -> Team:
     if shape.rows.is_one:
         return "block"
     return schedule.team if shape.neighbours else "thread"
+
+
+def most_kept(threads: int) -> int:
+    """Values of a row that a thread may keep: half of the registers it can have in a block so large."""
+    return min(_MOST_KEPT, _REGISTERS // threads // 2)
 
 
 def lanes_of(schedule: Schedule) -> int:

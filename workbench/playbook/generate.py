@@ -11,9 +11,9 @@ from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.fitting import fitted
 from workbench.playbook.flat_kernel import flat_kernel
-from workbench.playbook.kernel_text import KernelText, Site, SplitText
+from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.names import Macros, Names
-from workbench.playbook.plan_text import PlanText, Step
+from workbench.playbook.plan_text import PlanText, Step, kernels_of
 from workbench.playbook.program import Kernel as KernelStep
 from workbench.playbook.program import LibraryCall, Program
 from workbench.playbook.row_kernel import row_kernel
@@ -55,21 +55,11 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     parts = [plan.text(program, steps, site.macros.used)]
     if kernels:
         parts += _headers(kernels)
-        parts.append(f"constexpr int THREADS = {schedule.threads};")
+        if not any(kernel.fit for kernel in kernels):
+            parts.append(f"constexpr int THREADS = {schedule.threads};")
         parts += helper_texts(helper for kernel in kernels for helper in kernel.helpers)
         parts += [kernel.code for kernel in kernels]
     return "\n\n".join(parts) + "\n"
-
-
-def kernels_of(step: Step) -> tuple[KernelText, ...]:
-    """All functions of a step."""
-    match step:
-        case KernelText():
-            return (step,)
-        case SplitText(kernels=kernels, plain=plain):
-            return kernels if plain is None else (plain, *kernels)
-        case LibraryCall():
-            return ()
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:

@@ -61,6 +61,8 @@ class KernelText:
     threads: int
     width: WidthRule | None = None
     limits: Limits = Limits()
+    fit: str = ""
+    """Threads a block, in the plan language, when they depend on sizes."""
     scalars: tuple[str, ...] = ()
     """Integer arguments after the buffers: names in kernel and plan."""
 
@@ -191,7 +193,9 @@ class Frame:
         aligned = [(b.name, width * DTYPE_BYTES[b.dtype]) for b in vectors if b.role == "argument"]
         return WidthRule(width, _strongest(self.divisors), tuple(aligned))
 
-    def finish(self, name: str, body: list[str], grid: str, limits: Limits = _NONE) -> KernelText:
+    def finish(
+        self, name: str, body: list[str], grid: str, limits: Limits = _NONE, fit: str = ""
+    ) -> KernelText:
         """The whole function."""
         code = "\n".join([*self.signature(name), *indented(body), "}"])
         return KernelText(
@@ -203,6 +207,7 @@ class Frame:
             threads=self.site.schedule.threads,
             width=self._rule() if self.vector else None,
             limits=limits,
+            fit=fit,
             scalars=self.scalars,
         )
 

@@ -64,7 +64,7 @@ def _structures(problem: Problem) -> list[Vector]:
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),
-        ("256", "1024"),
+        ("256", "1024", "fit"),
     )
     found: dict[Vector, None] = {}
     for team, cache, split, single, threads in choices:

@@ -35,6 +35,9 @@ class PlanText:
         self._buffers: dict[str, str] = {spec.name: spec.name for spec in problem.tensors}
         self._widths: dict[str, str] = {}
         self._consts = ""
+        self._macros: list[str] = []
+        self._fits = False
+        self._blocks: dict[str, str] = {}
         self._shapes: list[str] = []
         self.locals: dict[str, str] = {}
         self.canonical = _plainest(self.sizes.shape(d for spec in problem.tensors for d in spec.dims))
@@ -119,17 +122,25 @@ class PlanText:
         return f"/* plan\ndef plan({parameters}):\n{body}\n*/"
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
-        consts = ", ".join(f'"{name}": {self.size(size)}' for name, size in sorted(macros.items()))
-        self._consts = f"{{{consts}}}" if consts else ""
-        launches = sum(2 if isinstance(step, SplitText) else isinstance(step, KernelText) for step in steps)
-        if not consts or (launches < 2 and len(self._consts) < _LONGEST - 20):
+        """The macros: one value for all launches, unless each has its own number of threads."""
+        self._macros = [f'"{name}": {self.size(size)}' for name, size in sorted(macros.items())]
+        self._fits = any(kernel.fit for step in steps for kernel in kernels_of(step))
+        launches = sum(len(kernels_of(step)) for step in steps)
+        text = f"{{{', '.join(self._macros)}}}"
+        if self._fits or not macros or (launches < 2 and len(text) < _LONGEST - 20):
             return []
-        name = self._names.new("sizes")
-        line, self._consts = f"{name} = {self._consts}", name
+        self._consts = self._names.new("sizes")
+        line = f"{self._consts} = {text}"
         if len(line) <= _LONGEST:
             return [line]
-        rows = [f'    "{macro}": {self.size(size)},' for macro, size in sorted(macros.items())]
-        return [f"{name} = {{", *rows, "}"]
+        return [f"{self._consts} = {{", *(f"    {macro}," for macro in self._macros), "}"]
+
+    def _const_text(self, block: str) -> str:
+        if self._consts:
+            return self._consts
+        threads = [f'"THREADS": {block}'] if self._fits else []
+        entries = [*self._macros, *threads]
+        return f"{{{', '.join(entries)}}}" if entries else ""
 
     def _prepared(self, program: Program, kernel: KernelText) -> list[str]:
         """Allocations and the vector width that a launch refers to."""
@@ -137,20 +148,25 @@ class PlanText:
         lines = [self._allocation(program, name) for name in names]
         if kernel.width is not None:
             self._width(kernel.width, lines)
+        if kernel.fit and kernel.fit not in self._blocks:
+            self._blocks[kernel.fit] = self._names.new("block")
+            lines.append(f"{self._blocks[kernel.fit]} = {kernel.fit}")
         return lines
 
     def _launch(self, kernel: KernelText) -> list[str]:
         lines = []
+        block = self._blocks[kernel.fit] if kernel.fit else str(kernel.threads)
         if kernel.limits.fits:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
         width = "" if kernel.width is None else self._widths[self._width_text(kernel.width)]
         grid = kernel.grid.replace(" * {width}", f" * {width}" if width else "")
+        grid = grid.replace("{threads}", block)
         parts = [f'f"{kernel.name}<{{{width}}}>"' if width else f'"{kernel.name}"']
-        parts += [f"grid={grid}", f"block={kernel.threads}"]
+        parts += [f"grid={grid}", f"block={block}"]
         arguments = [*(self._buffers[name] for name in kernel.buffers), *kernel.scalars]
         parts.append(f"args=[{', '.join(arguments)}]")
-        if self._consts:
-            parts.append(f"const={self._consts}")
+        if consts := self._const_text(block):
+            parts.append(f"const={consts}")
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
         return lines + _call("launch", parts)
@@ -249,6 +265,17 @@ class PlanText:
     def _output(self, output: Output) -> str:
         name = self._buffers[output.buffer]
         return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
+
+
+def kernels_of(step: Step) -> tuple[KernelText, ...]:
+    """All functions of a step."""
+    match step:
+        case KernelText():
+            return (step,)
+        case SplitText(kernels=kernels, plain=plain):
+            return kernels if plain is None else (plain, *kernels)
+        case LibraryCall():
+            return ()
 
 
 def _plainest(dims: Sequence[Size]) -> dict[Size, Size]:

@@ -23,6 +23,7 @@ from workbench.playbook.row_passes import (
     passes_of,
     waiting_loads,
 )
+from workbench.playbook.schedule import fit_text
 from workbench.playbook.scope import Scope, stem_of
 from workbench.playbook.team import TeamText, team_of
 from workbench.playbook.views import View, split
@@ -62,8 +63,10 @@ class RowKernel:
         body += self._row_stores()
         columns = self.frame.macros.text(self.space.columns)
         lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *body]
-        limits = self.waits.limits(self.team, self.site.size(self.space.columns))
-        return self.frame.finish(self.name, self._rows(lines), self._grid(), limits)
+        length = self.site.size(self.space.columns)
+        limits = self.waits.limits(self.team, length)
+        fit = fit_text(length) if self.site.schedule.fit else ""
+        return self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
 
     def _rows(self, body: list[str]) -> list[str]:
         """The loop over rows, or the one row of the team."""
@@ -87,7 +90,8 @@ class RowKernel:
         team = self.team
         blocks = rows if team.rows_per_block == 1 else f"cdiv({rows}, {team.rows_per_block})"
         if self.site.schedule.persistent:
-            return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {team.threads}))"
+            threads = "{threads}" if self.site.schedule.fit else str(team.threads)
+            return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {threads}))"
         return blocks
 
     # -------------------------------------------------------------------------------- passes

@@ -27,6 +27,8 @@ class Schedule:
     """Who computes a row."""
     threads: int = 256
     """Threads a block."""
+    fit: bool = False
+    """The plan chooses the threads of a block from the length of its row; ``threads`` is for the rest."""
     cache: Cache = "reread"
     """Where a row waits between passes."""
     single_pass: bool = False
@@ -52,9 +54,24 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     if not schedule.split:
         return 1
     team = split_team(schedule)
-    fill = target.sm_count * (target.threads_per_sm // (2 * schedule.threads))
-    blocks = rows if team == "block" else -(-rows // schedule.threads)
+    threads = Schedule.threads if schedule.fit else schedule.threads
+    fill = target.sm_count * (target.threads_per_sm // (2 * threads))
+    blocks = rows if team == "block" else -(-rows // threads)
     return max(1, min(-(-fill // max(blocks, 1)), -(-columns // LEAST_PIECE[team])))
+
+
+_FIT_COLUMNS, _FIT_LEAST, _FIT_MOST = 16, 128, 1024
+
+
+def fit_threads(columns: int) -> int:
+    """Threads for a row when the block is fitted to it: about 16 columns each."""
+    wanted = -(-columns // _FIT_COLUMNS)
+    return min(_FIT_MOST, max(_FIT_LEAST, 1 << max(wanted - 1, 0).bit_length()))
+
+
+def fit_text(columns: str) -> str:
+    """The same in the plan language."""
+    return f"min({_FIT_MOST}, max({_FIT_LEAST}, next_pow2(cdiv({columns}, {_FIT_COLUMNS}))))"
 
 
 def split_team(schedule: Schedule) -> Team:
@@ -82,7 +99,8 @@ def schedule_of(vector: Vector) -> Schedule:
         linear_rowsum=on("linear_rowsum", "on"),
         width=int(values.get("vector_width", "1")),
         team=team,
-        threads=int(values.get("block_size", "256")),
+        threads=256 if values.get("block_size") == "fit" else int(values.get("block_size", "256")),
+        fit=values.get("block_size") == "fit",
         cache=cache,
         single_pass=on("single_pass", "off"),
         split=on("grid_split", "off"),

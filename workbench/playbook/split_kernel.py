@@ -14,7 +14,7 @@ from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Kernel
 from workbench.playbook.row_kernel import RowKernel, row_kernel
 from workbench.playbook.row_passes import Pass
-from workbench.playbook.schedule import ALWAYS_SPLIT, LEAST_PIECE, split_team
+from workbench.playbook.schedule import ALWAYS_SPLIT, LEAST_PIECE, Schedule, split_team
 
 
 class _Partials:
@@ -126,7 +126,9 @@ def split_kernel(site: Site, kernel: Kernel, name: str, names: Names) -> SplitTe
     """Write all launches of a kernel that is split, and the plain kernel for many rows."""
     schedule = site.schedule
     team = split_team(schedule)
-    shared = replace(site, schedule=replace(schedule, team=team, cache="reread", persistent=False))
+    threads = Schedule.threads if schedule.fit else schedule.threads
+    pieces = replace(schedule, team=team, cache="reread", persistent=False, threads=threads, fit=False)
+    shared = replace(site, schedule=pieces)
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
@@ -134,8 +136,8 @@ def split_kernel(site: Site, kernel: Kernel, name: str, names: Names) -> SplitTe
     few = rows.number is not None and rows.number <= ALWAYS_SPLIT
     plain = None if few else row_kernel(site, kernel, name)
     texts = _launches(shared, kernel, name, names, partials)
-    teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {schedule.threads})"
-    return SplitText(texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], schedule.threads)
+    teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
+    return SplitText(texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], threads)
 
 
 def _launches(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.fitting import RowShape, fitted, longest_whole_row, team_for
-from workbench.playbook.schedule import Cache, Schedule, pieces_of, schedule_of
+from workbench.playbook.schedule import Cache, Schedule, fit_threads, pieces_of, schedule_of
 from workbench.playbook.traits import Traits, traits_of
 
 Settings = Mapping[str, str]
@@ -113,6 +113,20 @@ def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     return lambda traits, settings: values if traits.kernels else ()
 
 
+def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not traits.kernels:
+        return ()
+    fixed = ("256", "64", "128", "512", "1024")
+    schedule = schedule_of(tuple(settings.items()))
+    lengths = {
+        row.shape.columns.at(case)
+        for row in traits.rows
+        for case in traits.declared_cases
+        if team_for(schedule, row.shape) == "block"
+    }
+    return (*fixed, "fit") if len(set(map(fit_threads, lengths))) > 1 else fixed
+
+
 def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "on") if traits.slow_math else ()
 
@@ -195,8 +209,8 @@ _TABLE = (
     Technique(
         name="block_size",
         title="threads a block",
-        values=("256", "64", "128", "512", "1024"),
-        offers=_any_kernel("256", "64", "128", "512", "1024"),
+        values=("256", "64", "128", "512", "1024", "fit"),
+        offers=_blocks,
         structural=False,
         bottleneck="latency",
         look_for="threads resident on a multiprocessor, and idle lanes at the end of a row",
@@ -204,7 +218,8 @@ _TABLE = (
             "Small blocks start and finish independently and waste fewer threads on short rows; large "
             "blocks spread one long row over more lanes, which shortens its chain of dependent loads and "
             "lets more of it wait in registers. The multiprocessor holds 2048 threads either way: what "
-            "changes is how much of the work waits at the same barrier."
+            "changes is how much of the work waits at the same barrier. Where rows of very different length "
+            "are declared, the plan can fit the block to the row: the kernel is compiled once for each."
         ),
     ),
     Technique(

@@ -140,7 +140,7 @@ def candidate(problem: Problem, kernel: Kernel) -> Candidate | None:
     instances = dict.fromkeys(i for plan in declared.values() for i in plan.instances)
     compiled = compile_kernel(kernel.source, instances, H100.arch)
     if isinstance(compiled, CompileFailed) or not declared:
-        print(f"a kernel is left out: it does not plan or compile", file=sys.stderr)
+        print("a kernel is left out: it does not plan or compile", file=sys.stderr)
         return None
     small = {case: plans[case] for case in problem.proofs if case in plans}
     launches = [step for plan in declared.values() for step in plan.launches]

@@ -86,3 +86,30 @@ def test_never_faster_than_physics(blocks: int) -> None:
     moved = 64 * MB
     time = us(Shape(blocks, 256), Traffic(moved, moved, 16.0))
     assert time >= moved / H100.dram_bytes_per_s * 1e6
+
+
+def test_one_small_block_a_multiprocessor_takes_turns_with_itself() -> None:
+    """Softmax (4096, 32768): a row in shared memory with 256 threads 595 to 974 us, read again 552 us."""
+    row = 32768 * 4
+    moved = 2.0 * 4096 * row
+    common = {"width": 16.0, "stored": moved / 2, "barriers": 2.0, "instructions": 19.0 * moved / 8}
+    shared = us(Shape(4096, 256, 32, row), Traffic(moved, moved, **common))
+    more_threads = us(Shape(4096, 512, 32, row), Traffic(moved, moved, **common))
+    again = us(Shape(4096, 256, 32), Traffic(moved, 1.5 * moved, **common))
+    assert shared >= again
+    assert more_threads < 0.9 * shared
+    assert launch_time(H100, Shape(4096, 256, 32, row), Traffic(moved, moved, **common)).bound == "latency"
+
+
+def test_wide_blocks_that_reduce_little_lose_their_turns() -> None:
+    """Argmax (16384, 4096): blocks of 256 took 101 us, of 512 128, of 1024 204."""
+    moved = 16384 * 4096 * 4.0
+    times = [
+        us(
+            Shape(16384, threads, registers),
+            Traffic(moved, moved, 16.0, barriers=3.0, warp_operations=20.0 * threads / 32),
+        )
+        for threads, registers in ((256, 32), (512, 32), (1024, 32))
+    ]
+    assert times[0] < times[1] < times[2]
+    assert times[2] > 1.2 * times[0]

@@ -15,6 +15,9 @@ from workbench.model import Case, Problem, Target, Value
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import EXTERNAL, FREE, REDUCTIONS, Sized, instructions, sized
 
+START_US = 1.0
+"""Once a plan: with a cold cache the first instructions and parameters come from DRAM; later launches
+are prepared while their predecessors run."""
 LIBRARY_EFFICIENCY = 0.88
 """cuBLAS FP32 reaches 53 of 60 TFLOP/s at 4096 cubed."""
 PERSISTENT = 1024
@@ -23,6 +26,8 @@ SHARED_ROW_BYTES = 48 * 1024
 """Row up to which eager's softmax keeps it in shared memory."""
 POINTWISE_THREADS = 256
 INDUCTOR_THREADS = 512
+INDUCTOR_REGISTERS = 64
+"""Of its loops over long rows, which hold several wide loads a thread; assumed to fit the note's table."""
 
 
 class EagerOp(Value):
@@ -58,7 +63,7 @@ _COMPOSED: Mapping[str, tuple[int, int]] = {
 
 def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
     """Model eager PyTorch: one pass and one launch an operation."""
-    return sum(_eager_op_us(target, op) + target.launch_us for op in operations)
+    return START_US + sum(_eager_op_us(target, op) + target.launch_us for op in operations)
 
 
 def _eager_op_us(target: Target, op: EagerOp) -> float:
@@ -123,7 +128,7 @@ def compile_us(target: Target, problem: Problem, case: Case) -> float:
             time_us += library_us(target, float(moved), one.flops) + target.launch_us
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
-    return time_us or target.launch_us
+    return START_US + (time_us or target.launch_us)
 
 
 def _groups(nodes: tuple[Sized, ...]) -> list[list[Sized]]:
@@ -205,7 +210,7 @@ def _reduced_us(target: Target, group: _Reduced) -> float:
         shape = _wide(group.elements)
         passes, launches = group.depth + group.stores, 2 * group.depth + group.stores
     else:
-        shape = Shape(group.rows, INDUCTOR_THREADS)
+        shape = Shape(group.rows, INDUCTOR_THREADS, INDUCTOR_REGISTERS)
         passes, launches = -(-group.depth // 2) + group.stores, 1
     again = (passes - 1) * group.largest
     # Between launches nothing is kept on the multiprocessors, and L2 keeps what fits.

@@ -14,27 +14,32 @@ from workbench.referee.occupancy import WARP, resident_blocks
 
 BYTES_IN_FLIGHT = 32.0
 """Bytes of one thread that are under way at once: the compiler unrolls narrow loads, wide ones less."""
-UNLOADED = 0.5
-"""Latency of an idle DRAM over that of a busy one; the busy one is what its bandwidth term is for."""
-INSTRUCTIONS_A_REQUEST = 6.0
+DRAM_NS = 450.0
+L2_NS = 300.0
+L1_NS = 40.0
+"""A trip to memory and back."""
+BLOCK_NS = 300.0
+"""A block is given its place, reads its parameters, works out its indices; its last store leaves."""
+BARRIER_NS = 40.0
+CYCLES_AN_INSTRUCTION = 5.0
+"""One warp's own pace: each instruction waits for the result before it."""
+CYCLES_A_WARP_OPERATION = 80.0
+"""A shuffle and what joins its result, one warp alone."""
+INSTRUCTIONS_A_REQUEST = 4.0
 """The load or store itself, its address, its share of the loop."""
-INSTRUCTIONS_A_WARP = 50.0
+INSTRUCTIONS_A_WARP = 30.0
 """Indices, loop set-up and the way out."""
 INSTRUCTIONS_A_BARRIER = 20.0
-INSTRUCTIONS_A_WARP_OPERATION = 5.0
-WARPS_TO_HIDE = 24.0
-"""Warps a multiprocessor needs to issue at full rate when each waits for its own last result."""
+INSTRUCTIONS_A_WARP_OPERATION = 6.0
 CLOCK_HZ = 1.7e9
 L2_OVER_DRAM = 1.85
 """L2 to multiprocessor bandwidth over DRAM copy bandwidth (about 5.6 TB/s on an H100)."""
 L2_USABLE = 0.8
 """Part of L2 that holds what a block will read again; the rest is passing through."""
-L1_USABLE = 0.5
+L1_USABLE = 0.75
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
-L1_LATENCY_NS = 40.0
-BARRIER_NS = 40.0
-NORM = 3.0
+NORM = 2.5
 """Resources overlap: the slowest counts fully, the others by how close they come to it."""
 
 Bound = Literal["memory", "latency", "compute", "launch", "library"]
@@ -90,36 +95,29 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     most = -(-shape.blocks // target.sm_count)
     live = min(resident, most)
     dram, l2, is_kept = _levels(target, shape, traffic, live)
-    latency_s = UNLOADED * target.dram_latency_ns * 1e-9
-    again_s = L1_LATENCY_NS * 1e-9 if is_kept else latency_s
-    waves = -(-most // resident)
-    loaded = max(traffic.unique - traffic.stored, 1.0)
-    passes = max(int((traffic.requested - traffic.stored) / loaded + 0.25), 1)
+    own = _own(shape, traffic)
+    turns = max(most / resident, 1.0)
+    in_l2 = l2 > traffic.unique and dram < l2
     parts: dict[Bound, float] = {
         "memory": _joined(dram / target.dram_bytes_per_s, l2 / (L2_OVER_DRAM * target.dram_bytes_per_s)),
         "latency": max(
-            max(l2 - traffic.stored, 0.0)
-            / max(shape.blocks, 1)
-            * most
-            / _rate(shape, traffic, live, latency_s),
-            waves * (latency_s + (passes - 1) * again_s + traffic.barriers * BARRIER_NS * 1e-9),
+            turns * _life_s(shape, traffic, own, L1_NS if is_kept else L2_NS if in_l2 else DRAM_NS),
+            max(l2 - traffic.stored, 0.0) / max(shape.blocks, 1) * most / SM_BYTES_PER_S,
         ),
         "compute": _joined(
-            traffic.flops / target.fp32_flops_per_s * _idle(shape, target),
-            _issue_s(target, shape, traffic, live),
+            traffic.flops / target.fp32_flops_per_s * max(1.0, target.sm_count / max(shape.blocks, 1)),
+            most * _issued(shape, traffic, own) / (4 * CLOCK_HZ),
         ),
     }
     slowest = max(parts, key=lambda name: parts[name])
-    # One block alone on its multiprocessor loads, computes and stores in turn: nothing overlaps.
-    norm = min(NORM, float(live)) if traffic.barriers and shape.blocks > target.sm_count else NORM
-    return LaunchTime(_joined(*parts.values(), norm=norm) * 1e6, slowest, dram, resident)
+    return LaunchTime(_joined(*parts.values()) * 1e6, slowest, dram, resident)
 
 
-def _joined(*seconds: float, norm: float = NORM) -> float:
+def _joined(*seconds: float) -> float:
     largest = max(seconds)
     if largest <= 0:
         return 0.0
-    return float(largest * sum((s / largest) ** norm for s in seconds) ** (1 / norm))
+    return float(largest * sum((s / largest) ** NORM for s in seconds) ** (1 / NORM))
 
 
 def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[float, float, bool]:
@@ -127,33 +125,34 @@ def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[
     again = max(traffic.requested - traffic.unique, 0.0)
     per_block = traffic.unique / max(shape.blocks, 1)
     l1_bytes = L1_USABLE * max(target.shared_bytes_per_sm - live * shape.shared_bytes, 0)
-    read = max(traffic.unique - traffic.stored, 0.0) / max(shape.blocks, 1)
-    is_kept = live * read <= l1_bytes  # a row that does not fit is evicted before it comes again
+    is_kept = live * per_block <= l1_bytes  # a row that does not fit is evicted before it comes again
     beyond = 0.0 if is_kept else again
     footprint = min(shape.blocks, target.sm_count * live) * per_block
     in_l2 = min(1.0, L2_USABLE * target.l2_bytes / max(footprint, 1.0))
     return traffic.unique + beyond * (1 - in_l2), traffic.unique + beyond, is_kept
 
 
-def _rate(shape: Shape, traffic: Traffic, live: int, latency_s: float) -> float:
-    """Bytes a second one multiprocessor can pull, by Little's law."""
-    per_thread = traffic.requested / max(shape.blocks * shape.threads, 1)
-    waiting = min(max(traffic.width, traffic.in_flight), max(per_thread, 1.0))
-    return min(live * shape.threads * waiting / latency_s, SM_BYTES_PER_S)
-
-
-def _issue_s(target: Target, shape: Shape, traffic: Traffic, live: int) -> float:
-    """Seconds to issue all instructions: four warps a clock where enough warps take turns."""
-    warps = -(-shape.threads // WARP)
+def _own(shape: Shape, traffic: Traffic) -> float:
+    """Instructions of one thread for its elements, those for memory included."""
     requests = traffic.requested / max(traffic.width, 1.0)
-    threads = (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / WARP
-    a_warp = INSTRUCTIONS_A_WARP + INSTRUCTIONS_A_BARRIER * traffic.barriers
-    a_block = warps * a_warp + INSTRUCTIONS_A_WARP_OPERATION * traffic.warp_operations
-    busy = min(1.0, live * warps / WARPS_TO_HIDE)
-    rate = 4 * min(shape.blocks, target.sm_count) * CLOCK_HZ * busy
-    return (threads + shape.blocks * a_block) / max(rate, 1.0)
+    return (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / max(shape.blocks * shape.threads, 1)
 
 
-def _idle(shape: Shape, target: Target) -> float:
-    """How much slower arithmetic gets when there are fewer blocks than multiprocessors."""
-    return max(1.0, target.sm_count / max(shape.blocks, 1))
+def _life_s(shape: Shape, traffic: Traffic, own: float, again_ns: float) -> float:
+    """Seconds one block is on its multiprocessor when nobody is in its way: all it does in turn."""
+    threads = max(shape.blocks * shape.threads, 1)
+    loaded = max(traffic.unique - traffic.stored, 1.0)
+    waiting = max(traffic.width, traffic.in_flight)
+    first = max(loaded / threads / waiting, 1.0)
+    again = (traffic.requested - traffic.unique) / loaded
+    warps = -(-shape.threads // WARP)
+    cycles = CYCLES_AN_INSTRUCTION * own + CYCLES_A_WARP_OPERATION * traffic.warp_operations / warps
+    ns = BLOCK_NS + first * DRAM_NS + again * first * again_ns + BARRIER_NS * traffic.barriers
+    return ns * 1e-9 + cycles / CLOCK_HZ
+
+
+def _issued(shape: Shape, traffic: Traffic, own: float) -> float:
+    """Instructions all warps of a block issue."""
+    warps = -(-shape.threads // WARP)
+    a_warp = own + INSTRUCTIONS_A_WARP + INSTRUCTIONS_A_BARRIER * traffic.barriers
+    return warps * a_warp + INSTRUCTIONS_A_WARP_OPERATION * traffic.warp_operations

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, Target
 from workbench.plan.facts import facts
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
-from workbench.referee.baselines import EagerOp, compile_us, eager_us, library_us
+from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import FREE, base_name, flops, least_flops, sized
@@ -63,7 +63,7 @@ def case_time(
     parts = list(_parts(target, plan, compiled, seen, (needed, arithmetic))) or [
         _Part(0.0, 0.0, "launch", "nothing")
     ]
-    total = sum(part.us for part in parts)
+    total = sum(part.us for part in parts) + START_US
     floor = floor_us(target, known.bytes_min, needed)
     baselines = [(COMPILE, compile_us(target, problem, case))]
     if eager:

@@ -6,6 +6,7 @@ most alike, times those bytes at the declared case.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -43,7 +44,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
         return Traffic(touched, touched, DEFAULT_WIDTH), False
     observation, step, counts = best
     counted = max(argument_bytes(observation.plan, step), 1)
-    requested = touched * counts.sectors * SECTOR / counted
+    requested = _scaled(launch, step, touched, counted, counts.sectors * SECTOR)
     return (
         Traffic(
             unique=min(touched, requested),
@@ -55,6 +56,21 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
         ),
         True,
     )
+
+
+def _scaled(launch: Launch, step: Launch, touched: float, counted: int, requested: int) -> float:
+    """Requested bytes of a launch: those of the counted ``step``, scaled by bytes.
+
+    Where the counted one had less than a byte a thread, what it asked for beyond its bytes was asked for
+    by its warps, whatever the length of their rows, and is scaled by their number.
+    """
+    if counted >= _threads(step) or requested <= counted:
+        return touched * requested / counted
+    return touched + (requested - counted) * _threads(launch) / _threads(step)
+
+
+def _threads(launch: Launch) -> int:
+    return math.prod(launch.grid) * math.prod(launch.block)
 
 
 def _most_alike(

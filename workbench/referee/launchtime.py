@@ -14,10 +14,10 @@ from workbench.referee.occupancy import WARP, resident_blocks
 
 BYTES_IN_FLIGHT = 32.0
 """Bytes of one thread that are under way at once: the compiler unrolls narrow loads, wide ones less."""
-DRAM_NS = 450.0
+UNLOADED = 0.75
+"""Latency of a DRAM that is not yet full over that of a busy one, which its bandwidth term is for."""
 L2_NS = 300.0
 L1_NS = 40.0
-"""A trip to memory and back."""
 BLOCK_NS = 300.0
 """A block is given its place, reads its parameters, works out its indices; its last store leaves."""
 BARRIER_NS = 40.0
@@ -97,11 +97,12 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     dram, l2, is_kept = _levels(target, shape, traffic, live)
     own = _own(shape, traffic)
     turns = max(most / resident, 1.0)
-    in_l2 = l2 > traffic.unique and dram < l2
+    dram_ns = UNLOADED * target.dram_latency_ns
+    again_ns = L1_NS if is_kept else L2_NS if dram < l2 else dram_ns
     parts: dict[Bound, float] = {
         "memory": _joined(dram / target.dram_bytes_per_s, l2 / (L2_OVER_DRAM * target.dram_bytes_per_s)),
         "latency": max(
-            turns * _life_s(shape, traffic, own, L1_NS if is_kept else L2_NS if in_l2 else DRAM_NS),
+            turns * _life_s(shape, traffic, own, (dram_ns, again_ns)),
             max(l2 - traffic.stored, 0.0) / max(shape.blocks, 1) * most / SM_BYTES_PER_S,
         ),
         "compute": _joined(
@@ -138,8 +139,11 @@ def _own(shape: Shape, traffic: Traffic) -> float:
     return (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / max(shape.blocks * shape.threads, 1)
 
 
-def _life_s(shape: Shape, traffic: Traffic, own: float, again_ns: float) -> float:
-    """Seconds one block is on its multiprocessor when nobody is in its way: all it does in turn."""
+def _life_s(shape: Shape, traffic: Traffic, own: float, trips_ns: tuple[float, float]) -> float:
+    """Seconds of a block that nobody gets in the way of, all it does in turn.
+
+    ``trips_ns``: a load's way there and back the first time and when it is asked for again.
+    """
     threads = max(shape.blocks * shape.threads, 1)
     loaded = max(traffic.unique - traffic.stored, 1.0)
     waiting = max(traffic.width, traffic.in_flight)
@@ -147,7 +151,7 @@ def _life_s(shape: Shape, traffic: Traffic, own: float, again_ns: float) -> floa
     again = (traffic.requested - traffic.unique) / loaded
     warps = -(-shape.threads // WARP)
     cycles = CYCLES_AN_INSTRUCTION * own + CYCLES_A_WARP_OPERATION * traffic.warp_operations / warps
-    ns = BLOCK_NS + first * DRAM_NS + again * first * again_ns + BARRIER_NS * traffic.barriers
+    ns = BLOCK_NS + first * trips_ns[0] + again * first * trips_ns[1] + BARRIER_NS * traffic.barriers
     return ns * 1e-9 + cycles / CLOCK_HZ
 
 

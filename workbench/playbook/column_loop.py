@@ -16,7 +16,7 @@ from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
-from workbench.playbook.schedule import Cache
+from workbench.playbook.schedule import MOST_FITTED, Cache
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
@@ -76,7 +76,7 @@ class Waits:
             lines.append(f"float* {name} = {at};")
         return lines
 
-    def limits(self, team: TeamText, columns: str) -> Limits:
+    def limits(self, team: TeamText, columns: str, fit: bool) -> Limits:
         """What a row needs on the chip, in the plan language."""
         count = len(self.entries)
         if self.cache == "shared":
@@ -84,8 +84,9 @@ class Waits:
             fits = f"{columns} * {scale} <= gpu.shared_bytes_per_block"
             return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
         if self.cache == "registers":
-            lanes = {"thread": 1, "warp": 32, "block": team.threads}[team.kind]
-            most = lanes * most_kept(team.threads) // count
+            threads = MOST_FITTED if fit else team.threads
+            lanes = {"thread": 1, "warp": 32, "block": threads}[team.kind]
+            most = lanes * most_kept(threads) // count
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.expr import Expr, Load, walk
-from workbench.playbook.fitting import fitted, lanes_of
+from workbench.playbook.fitting import by_length, lanes_of
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program
 from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
@@ -135,7 +135,9 @@ class _Model:
         space = RowSpace(self.program.pool, kernel)
         rows, columns = self.at(space.rows), self.at(space.columns)
         passes = passes_of(space, kernel, self.schedule.single_pass)
-        fit = fitted(self.schedule, row_shape(space, passes), [self.sizes], self.target)
+        short, long = by_length(self.schedule, row_shape(space, passes), [self.sizes])
+        fit = short or long
+        assert fit is not None
         pieces = pieces_of(fit, self.target, rows, columns)
         if pieces > 1:
             fit = replace(fit, cache="reread", team=split_team(fit), persistent=False)

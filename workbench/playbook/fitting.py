@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import H100, Target
-from workbench.playbook.schedule import ALWAYS_SPLIT, Schedule, Team, fit_threads, pieces_of
+from workbench.playbook.schedule import ALWAYS_SPLIT, SHORT_ROW, Schedule, Team, fit_threads, pieces_of
 from workbench.playbook.sizes import Size
 
 _MOST_KEPT = 64
@@ -36,6 +36,22 @@ class RowShape:
     def always_split(self) -> bool:
         """Rows are so few, whatever the sizes, that a split has no plain kernel beside it."""
         return self.rows.number is not None and self.rows.number <= ALWAYS_SPLIT
+
+
+def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:
+    """The schedules for short rows and for long ones; None where no case has such rows."""
+    fits = schedule.team_fit and shape.neighbours and not shape.rows.is_one
+    if not fits:
+        return None, fitted(replace(schedule, team_fit=False), shape, cases)
+    short = [case for case in cases if shape.columns.at(case) <= SHORT_ROW]
+    long = [case for case in cases if shape.columns.at(case) > SHORT_ROW]
+    warp = replace(schedule, team="warp", team_fit=False, split=False)
+    block = replace(schedule, team="block", team_fit=False)
+    varies = shape.columns.number is None
+    return (
+        fitted(warp, shape, short) if short else None,
+        fitted(block, shape, long) if long or varies else None,
+    )
 
 
 def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H100) -> Schedule:

@@ -86,6 +86,17 @@ class SplitText:
 
 
 @dataclass(frozen=True)
+class ShapedText:
+    """Two kernels for the same work: short rows, and long ones."""
+
+    columns: Size
+    most: int
+    """Columns up to which a row is short."""
+    short: KernelText
+    long: KernelText | SplitText
+
+
+@dataclass(frozen=True)
 class Site:
     """What all kernels of one file share."""
 

@@ -60,7 +60,7 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
 def _structures(problem: Problem) -> list[Vector]:
     """Vectors that differ in structure, with a usual width."""
     choices = itertools.product(
-        ("block", "warp", "thread"),
+        ("block", "warp", "thread", "fit"),
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.kernel_text import KernelText, SplitText, WidthRule
+from workbench.playbook.kernel_text import KernelText, ShapedText, SplitText, WidthRule
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.sizes import Size, sizes_of
 
-Step = KernelText | SplitText | LibraryCall
+Step = KernelText | SplitText | ShapedText | LibraryCall
 
 _LONGEST = 104
 _WORDS = {
@@ -108,18 +108,31 @@ class PlanText:
         """The whole comment. Every launch gets all ``macros``, so that one compilation serves them all."""
         lines = [*self._shapes, *self._constants(steps, macros)]
         for step in steps:
-            match step:
-                case LibraryCall():
-                    lines += self._library(program, step)
-                case SplitText():
-                    lines += self._split(program, step)
-                case KernelText():
-                    lines += self._prepared(program, step)
-                    lines += self._launch(step)
+            lines += self._step(program, step)
         lines.append(f"return {', '.join(self._output(output) for output in program.outputs)}")
         parameters = ", ".join(spec.name for spec in self.problem.tensors)
         body = "\n".join(f"    {line}" for line in lines)
         return f"/* plan\ndef plan({parameters}):\n{body}\n*/"
+
+    def _step(self, program: Program, step: Step) -> list[str]:
+        match step:
+            case LibraryCall():
+                return self._library(program, step)
+            case SplitText():
+                return self._split(program, step)
+            case ShapedText():
+                return self._shaped(program, step)
+            case KernelText():
+                return [*self._prepared(program, step), *self._launch(step)]
+
+    def _shaped(self, program: Program, shaped: ShapedText) -> list[str]:
+        """A branch on the length of a row."""
+        prepared = [line for kernel in kernels_of(shaped) for line in self._prepared(program, kernel)]
+        condition = f"{self.size(shaped.columns)} <= {shaped.most}"
+        return [
+            *prepared,
+            *_branch(condition, self._launch(shaped.short), self._step(program, shaped.long)),
+        ]
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """The macros: one value for all launches, unless each has its own number of threads."""
@@ -188,14 +201,7 @@ class PlanText:
             body += self._launch(kernel)
         if split.plain is None:
             return lines + body
-        otherwise = self._launch(split.plain)
-        return [
-            *lines,
-            "if pieces > 1:",
-            *(f"    {line}" for line in body),
-            "else:",
-            *(f"    {line}" for line in otherwise),
-        ]
+        return [*lines, *_branch("pieces > 1", body, self._launch(split.plain))]
 
     def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]
@@ -267,6 +273,10 @@ class PlanText:
         return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
 
 
+def _branch(condition: str, yes: list[str], no: list[str]) -> list[str]:
+    return [f"if {condition}:", *(f"    {line}" for line in yes), "else:", *(f"    {line}" for line in no)]
+
+
 def kernels_of(step: Step) -> tuple[KernelText, ...]:
     """All functions of a step."""
     match step:
@@ -274,6 +284,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return (step,)
         case SplitText(kernels=kernels, plain=plain):
             return kernels if plain is None else (plain, *kernels)
+        case ShapedText(short=short, long=long):
+            return (short, *kernels_of(long))
         case LibraryCall():
             return ()
 

@@ -64,7 +64,7 @@ class RowKernel:
         columns = self.frame.macros.text(self.space.columns)
         lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *body]
         length = self.site.size(self.space.columns)
-        limits = self.waits.limits(self.team, length)
+        limits = self.waits.limits(self.team, length, self.site.schedule.fit)
         fit = fit_text(length) if self.site.schedule.fit else ""
         return self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
 

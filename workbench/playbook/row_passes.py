@@ -90,7 +90,7 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     """Passes over the columns in order; a store is made as soon as the reductions it needs are."""
     reductions = _reductions(kernel)
     depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
-    pairs = _pairs(space, reductions, _stored_rows(kernel)) if single_pass else {}
+    pairs = _pairs(space, reductions, _used_together(kernel)) if single_pass else {}
     passes: list[Pass] = []
     for depth in range(1, max(depths.values(), default=0) + 1):
         made = [r for key, r in reductions.items() if depths[key] == depth and key not in pairs]
@@ -136,9 +136,9 @@ def _depth(reduction: Reduction, known: dict[int, int]) -> int:
     return known[reduction.key]
 
 
-def _stored_rows(kernel: Kernel) -> set[int]:
-    """Reductions whose bare value is an output."""
-    return {store.value.key for store in kernel.stores if isinstance(store.value, Reduction)}
+def _used_together(kernel: Kernel) -> list[set[int]]:
+    """Reductions that each store depends on, directly."""
+    return [{leaf.key for leaf in leaves(s.value) if isinstance(leaf, Reduction)} for s in kernel.stores]
 
 
 # ------------------------------------------------------------------------------------ two at once
@@ -158,13 +158,19 @@ def _accumulator(reduction: Reduction, pairs: dict[int, _Pair]) -> Accumulator:
     return Accumulator(reduction.op, reduction.body, (reduction.key,))
 
 
-def _pairs(space: RowSpace, reductions: dict[int, Reduction], stored: set[int]) -> dict[int, _Pair]:
-    """Second reductions that one pass can make with their first, by key; a first takes one partner."""
+def _pairs(space: RowSpace, reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, _Pair]:
+    """Second reductions that one pass can make with their first, by key; a first takes one partner.
+
+    With infinities the first comes out as NaN where two passes give an infinity. That shows only in a
+    store that uses it without the second, which is NaN either way.
+    """
     found: dict[int, _Pair] = {}
     taken: set[int] = set()
     for key, second in reductions.items():
         pair = _softmax_pair(second, reductions) or _variance_pair(space, second, reductions)
-        if pair and pair.first.key not in taken and not (pair.kind == "softmax" and pair.first.key in stored):
+        if pair is None or pair.first.key in taken:
+            continue
+        if all(key in used for used in stores if pair.first.key in used):
             taken.add(pair.first.key)
             found[key] = pair
     return found

@@ -25,6 +25,8 @@ class Schedule:
     """Elements a thread moves with one instruction."""
     team: Team = "block"
     """Who computes a row."""
+    team_fit: bool = False
+    """The plan gives short rows a warp and long rows a block."""
     threads: int = 256
     """Threads a block."""
     fit: bool = False
@@ -43,6 +45,8 @@ class Schedule:
     """Block reductions through a tree in shared memory instead of shuffles."""
 
 
+SHORT_ROW = 1024
+"""Columns up to which a warp computes a row, where the team is fitted to the row."""
 ALWAYS_SPLIT = 64
 """A constant number of rows up to which a split needs no plain kernel beside it."""
 LEAST_PIECE: Mapping[str, int] = {"block": 1024, "thread": 64}
@@ -60,18 +64,20 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     return max(1, min(-(-fill // max(blocks, 1)), -(-columns // LEAST_PIECE[team])))
 
 
-_FIT_COLUMNS, _FIT_LEAST, _FIT_MOST = 16, 128, 1024
+MOST_FITTED = 1024
+"""Threads of the largest block that is fitted to a row."""
+_FIT_COLUMNS, _FIT_LEAST = 16, 128
 
 
 def fit_threads(columns: int) -> int:
     """Threads for a row when the block is fitted to it: about 16 columns each."""
     wanted = -(-columns // _FIT_COLUMNS)
-    return min(_FIT_MOST, max(_FIT_LEAST, 1 << max(wanted - 1, 0).bit_length()))
+    return min(MOST_FITTED, max(_FIT_LEAST, 1 << max(wanted - 1, 0).bit_length()))
 
 
 def fit_text(columns: str) -> str:
     """The same in the plan language."""
-    return f"min({_FIT_MOST}, max({_FIT_LEAST}, next_pow2(cdiv({columns}, {_FIT_COLUMNS}))))"
+    return f"min({MOST_FITTED}, max({_FIT_LEAST}, next_pow2(cdiv({columns}, {_FIT_COLUMNS}))))"
 
 
 def split_team(schedule: Schedule) -> Team:
@@ -99,6 +105,7 @@ def schedule_of(vector: Vector) -> Schedule:
         linear_rowsum=on("linear_rowsum", "on"),
         width=int(values.get("vector_width", "1")),
         team=team,
+        team_fit=values.get("threads_per_row") == "fit",
         threads=256 if values.get("block_size") == "fit" else int(values.get("block_size", "256")),
         fit=values.get("block_size") == "fit",
         cache=cache,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
-from workbench.playbook.fitting import RowShape, fitted, longest_whole_row, team_for
-from workbench.playbook.schedule import Cache, Schedule, fit_threads, pieces_of, schedule_of
+from workbench.playbook.fitting import RowShape, by_length, longest_whole_row, team_for
+from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
 from workbench.playbook.traits import Traits, traits_of
 
 Settings = Mapping[str, str]
@@ -63,8 +63,11 @@ def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
     rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
     if not rows:
         return ()
-    longest = max(row.columns.at(case) for row in rows for case in traits.declared_cases)
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    longest = max(lengths)
     values = ["block"]
+    if min(lengths) <= SHORT_ROW < longest:
+        values.append("fit")
     if longest <= 8192:
         values.append("warp")
     if longest <= 256:
@@ -88,8 +91,9 @@ def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
     """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
-    fit = fitted(wanted, row, traits.all_cases)
-    return fit.cache == wanted.cache and longest_whole_row(fit, row, traits.all_cases) > 0
+    fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
+    whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
+    return any(fit.cache == wanted.cache for fit in whole)
 
 
 def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -193,7 +197,7 @@ _TABLE = (
     Technique(
         name="threads_per_row",
         title="who computes a row",
-        values=("block", "warp", "thread"),
+        values=("block", "warp", "thread", "fit"),
         offers=_teams,
         structural=True,
         bottleneck="latency",
@@ -203,7 +207,8 @@ _TABLE = (
             "partial results with shuffles alone, so several short rows share a block without ever waiting "
             "for each other. A single thread a row needs no joining at all; that pays for very short rows, "
             "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
-            "rows want a block: one warp cannot keep enough loads in flight."
+            "rows want a block: one warp cannot keep enough loads in flight. Where both are declared, the "
+            "plan can choose between two kernels by the length of the row."
         ),
     ),
     Technique(

@@ -165,3 +165,19 @@ def test_lines_are_the_persons_own() -> None:
     text = translation_unit("a\nb\n", (("N", "1"),), ("k",))
     assert text.startswith('#define N 1\n#line 1 "kernel.cu"\na\nb\n')
     assert "EMU_EXPORT(0, (k))" in text
+
+
+def test_a_kernel_deleted_by_another_process_is_built_again() -> None:
+    source = COPY + "// deleted by another process\n"
+    first = build(source, [("copy", ())], "plain").binaries[0]
+    Path(first.path).with_suffix(".json").unlink()
+    again = build(source, [("copy", ())], "plain")
+    assert not again.cached
+    assert Path(again.binaries[0].path).exists()
+
+
+def test_pruning_beside_another_process_that_prunes(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = toolchain.cache_folder() / "kernel-gone.json"
+    real = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: [*real(self, pattern), gone])
+    toolchain.prune()

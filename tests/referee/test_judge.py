@@ -200,6 +200,35 @@ def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
     assert "4x128 unaligned" in passed.not_covered
 
 
+ONE_ROUND = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    y = empty_like(x)
+    launch("softmax", grid=min(rows, target.sm_count * 8), block=32, args=[x, y, rows, cols])
+    return y
+*/
+__global__ void softmax(const float* x, float* y, int rows, int cols) {
+    for (int row = blockIdx.x; row < rows; row += gridDim.x) {
+        float top = -INFINITY, sum = 0.0f;
+        for (int i = 0; i < cols; ++i) top = fmaxf(top, x[(size_t)row * cols + i]);
+        for (int i = 0; i < cols; ++i) sum += expf(x[(size_t)row * cols + i] - top);
+        for (int i = threadIdx.x; i < cols; i += 32)
+            y[(size_t)row * cols + i] = expf(x[(size_t)row * cols + i] - top) / sum;
+    }
+}
+"""
+
+
+def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
+    narrow = JudgeOptions(wall_s=120, kinds=("normal",))
+    passed = judged(Kernel(source=ONE_ROUND), narrow)
+    assert isinstance(passed.outcome, Passed), passed.outcome
+    assert "33x33 on one multiprocessor" in {check.case for check in passed.checks}
+    wrong = judged(Kernel(source=ONE_ROUND.replace("row += gridDim.x", "row += rows")), narrow).outcome
+    assert isinstance(wrong, Mismatch), wrong
+    assert wrong.case == "33x33 on one multiprocessor"
+
+
 def test_the_person_s_own_tensors_are_one_of_the_inputs() -> None:
     own = PROBLEM.model_copy(
         update={

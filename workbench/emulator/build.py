@@ -5,6 +5,7 @@ Owns the generated C++ around the kernel and the link step. Never loads what it 
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -47,9 +48,9 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
     text = translation_unit(source, consts, kernels)
     name = toolchain.digest(toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
-    if facts.exists() and runtime.exists():
-        facts.touch()  # the oldest are deleted first
-        return Binary.model_validate_json(facts.read_bytes()), True
+    known = _remembered(facts) if runtime.exists() else None
+    if known is not None:
+        return known, True
     toolchain.prepare(mode)
     header = toolchain.precompiled(mode)
     with toolchain.scratch() as folder:
@@ -65,6 +66,16 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
         draft.rename(facts)  # last: whoever sees it finds the library
     toolchain.prune()
     return binary, False
+
+
+def _remembered(facts: Path) -> Binary | None:
+    """What an earlier build left; None when there is none, or another process deletes it right now."""
+    try:
+        body = facts.read_bytes()
+        os.utime(facts)  # the oldest are deleted first
+    except FileNotFoundError:
+        return None
+    return Binary.model_validate_json(body)
 
 
 def translation_unit(source: str, consts: Consts, kernels: Sequence[str]) -> str:

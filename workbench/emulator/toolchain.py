@@ -187,11 +187,20 @@ def prepare(*modes: Mode) -> None:
 
 def prune(keep: int = MAX_KERNELS, younger_than_s: float = 3600.0) -> None:
     """Delete the oldest kernels beyond ``keep``; never one that another process may be about to load."""
-    facts = sorted(cache_folder().glob("kernel-*.json"), key=lambda path: path.stat().st_mtime)
-    for path in facts[:-keep] if keep else facts:
-        if time.time() - path.stat().st_mtime > younger_than_s:
+    ages = {path: age for path in cache_folder().glob("kernel-*.json") if (age := _age_s(path)) is not None}
+    oldest = sorted(ages, key=lambda path: -ages[path])[: max(len(ages) - keep, 0)]
+    for path in oldest:
+        if ages[path] > younger_than_s:
             path.unlink(missing_ok=True)
             path.with_suffix(".so").unlink(missing_ok=True)
+
+
+def _age_s(path: Path) -> float | None:
+    """Seconds since a kernel was last used; None when another process has just deleted it."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def include_flags() -> list[str]:

@@ -42,7 +42,7 @@ from workbench.plan.steps import Plan
 from workbench.referee import roofline
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
-from workbench.referee.planning import UNALIGNED, plan_cases, situations, unlike_outputs
+from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unlike_outputs
 from workbench.referee.protocol import (
     MESSAGE,
     CheckDone,
@@ -113,6 +113,8 @@ class _Judgement:
                 return CompileFailed(stage="plan", diagnostics=error.diagnostics)
             planned = plan_cases(program, situations(self.problem), self.target)
         for one in planned:
+            if one.plan is None and one.case.label.endswith(ONE_SM):
+                continue  # no such card exists: what a plan refuses on it is not held against it
             if not one.covered:
                 self.not_covered.append(one)
             elif one.plan is None:
@@ -192,8 +194,9 @@ class _Judgement:
         if own:
             cases = [first, *(case for case in cases if case != first)]
         trials = [Trial(case=case, plan=self.plans[case]) for case in cases]
-        unaligned = [case for case in self.plans if case.label.endswith(UNALIGNED)]
-        trials += [Trial(case=case, plan=self.plans[case], once=True) for case in unaligned if trials]
+        known = {trial.plan for trial in trials}
+        again = [c for c, plan in self.plans.items() if is_variant(c.label) and plan not in known]
+        trials += [Trial(case=case, plan=self.plans[case], once=True) for case in again if trials]
         return tuple(trials), own
 
     @property
@@ -253,7 +256,7 @@ class _Judgement:
         seen = [
             Observation(by_label[done.check.case], done.report.launches, done.report.counts.sites)
             for done in self.done
-            if done.report.counts is not None and not done.check.case.endswith(UNALIGNED)
+            if done.report.counts is not None and not is_variant(done.check.case)
         ]
         assert self.compiled is not None
         declared = {case.label: self.plans[case] for case in self.problem.cases if case in self.plans}

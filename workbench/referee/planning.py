@@ -23,16 +23,42 @@ LIMITS = Limits(wall_s=60.0, cpu_s=60)
 UNALIGNED = " unaligned"
 """Ends the label of a case whose inputs lie at addresses that only their own element size divides."""
 
+ONE_SM = " on one multiprocessor"
+"""Ends the label of a case planned for a card with one multiprocessor: a grid that fits the card must
+then go round several times even at a small shape, as a full card does at the declared ones."""
+VARIANTS = (UNALIGNED, ONE_SM)
+
 Situation = tuple[Case, tuple[tuple[str, TensorMeta], ...]]
 
 
 def situations(problem: Problem) -> tuple[Situation, ...]:
-    """Every case with its metadata, and one small case again with unaligned inputs."""
-    cases = (*problem.cases, *problem.proofs)
+    """Every case with its metadata, and small cases again: unaligned inputs, one multiprocessor."""
+    cases = [*problem.cases, *problem.proofs]
+    if problem.proofs:
+        cases += [relabelled(case, ONE_SM) for case in _busiest(problem)]
     found = [(case, tuple(problem.metas(case).items())) for case in cases]
     if problem.proofs:
         found.append(_unaligned(problem, problem.proofs[len(problem.proofs) // 2]))
     return tuple(found)
+
+
+def relabelled(case: Case, variant: str) -> Case:
+    """The case under a label that says how it is tried again."""
+    return case.model_copy(update={"label": case.label + variant})
+
+
+def is_variant(case: str) -> bool:
+    """True for the label of a small case that is tried again under other circumstances."""
+    return case.endswith(VARIANTS)
+
+
+def _busiest(problem: Problem) -> tuple[Case, ...]:
+    """The proofs with most elements and with most rows: those that start most blocks."""
+    most = max(problem.proofs, key=lambda c: sum(m.numel for m in problem.metas(c).values()))
+    tall = max(
+        problem.proofs, key=lambda c: max((m.shape[:1] for m in problem.metas(c).values()), default=())
+    )
+    return tuple(dict.fromkeys((most, tall)))
 
 
 def _unaligned(problem: Problem, case: Case) -> Situation:
@@ -41,7 +67,7 @@ def _unaligned(problem: Problem, case: Case) -> Situation:
         if spec.role == "input":
             meta = metas[spec.name]
             metas[spec.name] = meta.model_copy(update={"alignment": DTYPE_BYTES[meta.dtype]})
-    return case.model_copy(update={"label": case.label + UNALIGNED}), tuple(metas.items())
+    return relabelled(case, UNALIGNED), tuple(metas.items())
 
 
 def plan_cases(program: Program, wanted: Sequence[Situation], target: Target) -> tuple[Planned, ...]:
@@ -74,6 +100,8 @@ def interpret_in_child(payload: bytes) -> bytes:
 def _planned(
     program: Program, case: Case, metas: Mapping[str, TensorMeta], target: Target, library: LibraryMeta
 ) -> Planned:
+    if case.label.endswith(ONE_SM):
+        target = target.model_copy(update={"sm_count": 1})
     try:
         return Planned(case=case, plan=interpret(program, metas, target, library))
     except NotCovered as turned_away:

@@ -237,7 +237,7 @@ def mutated(seed: int, text: str) -> str:
 
 
 QUICK = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-LONG = settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LONG = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def check_random_plan(body: str, given_meta: TensorMeta) -> None:

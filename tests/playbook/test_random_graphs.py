@@ -136,14 +136,14 @@ def matches_float64(recipe: Recipe, vector: Vector, varying: bool) -> None:
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(recipes(), vectors(), st.booleans())
 def test_random_graphs_match_float64(recipe: Recipe, vector: Vector, varying: bool) -> None:
     matches_float64(recipe, vector, varying)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(recipes(), vectors())
 def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:
     problem = problem_of(recipe, recipe.tensors())

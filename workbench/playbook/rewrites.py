@@ -98,6 +98,8 @@ class _RowSum:
         node = self._nodes.get(ref.ref)
         spec = self._spec(ref)
         kept = spec.dims[:-1]
+        if not self._reaches_product(ref):  # only what lies above the product may be pulled apart
+            return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
         match node:
             case OpNode(op="aten.mm.default", args=(Ref() as left, Ref() as right)):
                 return self._product(left, right, kept)

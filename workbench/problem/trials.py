@@ -92,12 +92,14 @@ def _bound_choices(problem: Problem) -> Iterator[Problem]:
         spec = problem.tensors[index]
         fitting = sorted((n, s) for s, n in declared.items() if n >= spec.sampler.high)
         for _, symbol in fitting:
-            yield _with_sampler(problem, spec, high_dim=symbol)
+            yield _with_sampler(problem, spec, high_dim=symbol, low=min(spec.sampler.low, 0.0))
     if len(integers) > 1:
         for symbol in declared:
             everywhere = problem
             for index in integers:
-                everywhere = _with_sampler(everywhere, everywhere.tensors[index], high_dim=symbol)
+                place = everywhere.tensors[index]
+                low = min(place.sampler.low, 0.0)
+                everywhere = _with_sampler(everywhere, place, high_dim=symbol, low=low)
             yield everywhere
 
 
@@ -112,7 +114,7 @@ def _first_error(problem: Problem, form: Form, cases: Sequence[Case]) -> Excepti
     return None
 
 
-def _with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | Sampler | bool) -> Problem:
+def _with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | float) -> Problem:
     sampler = spec.sampler.model_copy(update=changes)
     return _replaced(problem, spec, sampler)
 

@@ -5,6 +5,7 @@ Owns the loop, its vectors, and where loads wait between passes (registers, shar
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -168,8 +169,9 @@ class ColumnLoop:
         position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
         if self.vector:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
-        inner = [f"const int col = {position};"]
-        inner += body if team.kind == "thread" else block(f"if (col < {columns})", body)
+        inner = body if team.kind == "thread" else block(f"if (col < {columns})", body)
+        if any(re.search(r"\bcol\b", line) for line in inner):
+            inner = [f"const int col = {position};", *inner]
         return ["#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
 
     # -------------------------------------------------------------------------------- loads
@@ -248,7 +250,8 @@ class ColumnLoop:
         pointer = self.kernel.row_pointer(expr.buffer, row_part)
         index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
         element = f"{pointer}[{index.code}]"
-        return self.frame.value(expr, f"__ldcs(&{element})" if self._is_last_use(expr) else element)
+        streamed = self._is_last_use(expr) and self.frame.has_hints(expr.buffer)
+        return self.frame.value(expr, f"__ldcs(&{element})" if streamed else element)
 
     def _column(self, view: View) -> Text:
         if not self.vector:
@@ -278,4 +281,5 @@ class ColumnLoop:
             self.frame.use_rows(store.buffer, row_part)
             return
         element = f"{self.kernel.row_pointer(store.buffer, row_part)}[{self._column(column_part).code}]"
+        stream = stream and self.frame.has_hints(store.buffer)
         self._scope.lines += statement(f"__stcs(&{element}, {value});" if stream else f"{element} = {value};")

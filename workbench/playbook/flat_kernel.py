@@ -74,7 +74,7 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
         index = index_text(store.view, "i", frame.macros, wide=True)
         value = frame.stored(store.buffer, scope.text(store.value).code)
         element = frame.element(store.buffer, index)
-        if frame.site.schedule.stream:
+        if frame.site.schedule.stream and frame.has_hints(store.buffer):
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
             scope.lines += statement(f"{element} = {value};")
@@ -96,7 +96,7 @@ def _scope(frame: Frame, variable: str, packs: dict[int, str]) -> Scope:
             base = Text(variable)
         index = lookup_text(expr, base, frame, scope.text)
         element = frame.element(expr.buffer, index)
-        streamed = frame.site.schedule.stream and expr.view.is_linear
+        streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
         return frame.value(expr, f"__ldcs(&{element})" if streamed else element)
 
     scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)

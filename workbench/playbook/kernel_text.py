@@ -170,6 +170,10 @@ class Frame:
     def element_type(self, buffer: str) -> str:
         return CTYPES[self.site.buffer(buffer).dtype]
 
+    def has_hints(self, buffer: str) -> bool:
+        """True when __ldcs and __stcs take the buffer's element type; CUDA leaves bool out."""
+        return self.site.buffer(buffer).dtype != "bool"
+
     def use_vector(self, buffer: str, view: View) -> None:
         """Note that a buffer is accessed through vectors."""
         self.divisors.update(divisors_of(view))

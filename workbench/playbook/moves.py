@@ -147,7 +147,7 @@ def moves(
         if dict(changed).get(name) != value or changed == here or changed in cards:
             continue
         factor = predicted_factor(problem, here, changed, target)
-        card = _card(name, value, changed, factor, facts, evaluation)
+        card = _card((name, value), changed, factor, facts, evaluation)
         cards[changed] = (_rank(name, factor, evaluation), card)
     ranked = sorted(cards.values(), key=lambda pair: -pair[0])
     return tuple(card for _, card in ranked)
@@ -175,23 +175,23 @@ def _rank(name: str, factor: float, evaluation: Evaluation | None) -> float:
 
 
 def _card(
-    name: str,
-    value: str,
+    choice: tuple[str, str],
     vector: Vector,
     factor: float,
     facts: tuple[str, ...],
     evaluation: Evaluation | None,
 ) -> Hypothesis:
+    name = choice[0]
     technique = TECHNIQUES[name]
     bound = technique.bottleneck
     if evaluation is not None and evaluation.times:
         bound = evaluation.times[0].bound
     return Hypothesis(
-        title=TITLES[name, value],
+        title=TITLES[choice],
         bottleneck=cast("Bottleneck", bound),
         cause=f"Bound by {bound}; to be seen in {technique.look_for}.",
         evidence=facts,
-        fix=f"{TITLES[name, value]} ({technique.title}).",
+        fix=f"{TITLES[choice]} ({technique.title}).",
         technique=name,
         predicted_factor=factor,
         risk=RISKS[name],

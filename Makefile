@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo lab test check browser format clean
+.PHONY: help demo lab test check sweep browser format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -12,6 +12,7 @@ help:
 	@echo "make lab     open the first notebook in JupyterLab"
 	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
 	@echo "make check   lint, types and the layer test only"
+	@echo "make sweep   run many generated kernels on the emulator; ten minutes and more"
 	@echo "make browser drive the panel in a real browser (needs chromium, node, playwright-core)"
 	@echo "make format  reformat the code"
 
@@ -48,7 +49,13 @@ check: $(VENV)/installed-dev
 
 test: check
 	$(BIN)/pytest tests -n 2 --dist loadfile
+	$(BIN)/pytest tests/playbook/test_random_graphs.py -m sweep
 	$(BIN)/pytest --nbval-lax notebooks
+
+# One process a file: the emulator's runtime has crashed after some hundred libraries in one process.
+sweep: $(VENV)/installed-dev
+	for file in generate special_values adaptive random_graphs; do \
+	  $(BIN)/pytest tests/playbook/test_$$file.py -m sweep || exit 1; done
 
 browser: $(VENV)/installed-dev
 	$(BIN)/pytest tests/browser -m browser -rs

@@ -37,6 +37,8 @@ def problem() -> Problem:
         (2, 9001, ("softmax_partial<1>", "softmax_partial_2<1>", "softmax_finish<1>")),
     ],
 )
+
+pytestmark = pytest.mark.sweep
 def test_the_plan_chooses_by_shape(
     problem: Problem, rows: int, columns: int, kernels: tuple[str, ...]
 ) -> None:

@@ -18,6 +18,8 @@ from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques import TECHNIQUES
 
+pytestmark = pytest.mark.sweep
+
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,

@@ -22,6 +22,8 @@ VECTORS: tuple[Vector, ...] = (
     (("row_cache", "registers"), ("single_pass", "on"), ("threads_per_row", "warp"), ("vector_width", "2")),
 )
 
+pytestmark = pytest.mark.sweep
+
 
 def special() -> Tensor:
     x = torch.randn(7, 9)

@@ -37,8 +37,6 @@ def problem() -> Problem:
         (2, 9001, ("softmax_partial<1>", "softmax_partial_2<1>", "softmax_finish<1>")),
     ],
 )
-
-pytestmark = pytest.mark.sweep
 def test_the_plan_chooses_by_shape(
     problem: Problem, rows: int, columns: int, kernels: tuple[str, ...]
 ) -> None:
@@ -61,3 +59,6 @@ def test_blocks_are_as_long_as_their_rows(problem: Problem) -> None:
 @pytest.mark.parametrize("shape", [(9, 40), (2, 3000), (600, 1030)])
 def test_each_choice_is_right(problem: Problem, shape: tuple[int, int]) -> None:
     check(softmax, generate(problem, ADAPTIVE).kernel.source, {"x": torch.randn(shape)})
+
+
+pytestmark = pytest.mark.sweep

@@ -53,8 +53,6 @@ def test_right_for_a_random_vector_and_accepted_by_nvrtc(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["softmax", "gelu_bias", "layer_norm", "channel_norm", "statistics", "rms_norm"]
 )
-
-pytestmark = pytest.mark.sweep
 def test_one_kernel_moves_the_least_bytes(name: str) -> None:
     call, tensors = REFERENCES[name]
     plan = plan_of(generate(problem_of(call, tensors(), name), ()).kernel.source, tensors())
@@ -98,3 +96,6 @@ def test_misspelt_techniques_are_named(vector: Vector, words: str) -> None:
     call, tensors = REFERENCES["softmax"]
     with pytest.raises(UsageError, match=words):
         generate(problem_of(call, tensors()), vector)
+
+
+pytestmark = pytest.mark.sweep

@@ -18,8 +18,6 @@ from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques import TECHNIQUES
 
-pytestmark = pytest.mark.sweep
-
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -155,3 +153,6 @@ def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:
     if instances:
         report = compile_kernel(source, instances)
         assert isinstance(report, CompileReport), report
+
+
+pytestmark = pytest.mark.sweep

@@ -22,8 +22,6 @@ VECTORS: tuple[Vector, ...] = (
     (("row_cache", "registers"), ("single_pass", "on"), ("threads_per_row", "warp"), ("vector_width", "2")),
 )
 
-pytestmark = pytest.mark.sweep
-
 
 def special() -> Tensor:
     x = torch.randn(7, 9)
@@ -44,3 +42,6 @@ def test_special_values_match_torch(name: str, vector: Vector) -> None:
     expected = expected if isinstance(expected, tuple) else (expected,)
     for got, want in zip(run(source, tensors).outputs, expected, strict=True):
         torch.testing.assert_close(got, want, equal_nan=True, rtol=1e-5, atol=1e-6)
+
+
+pytestmark = pytest.mark.sweep

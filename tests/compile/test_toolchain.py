@@ -50,6 +50,7 @@ def test_tools_are_asked(empty_path: Path) -> None:
 def test_missing_and_failing_tools(empty_path: Path) -> None:
     tool(empty_path, "nvidia-smi", "exit 9")
     facts = by_name()
+    assert facts["c++ compiler"].needed
     assert not facts["c++ compiler"].ok and "apt install g++" in facts["c++ compiler"].found
     assert not facts["gpu"].ok and "emulator" in facts["gpu"].found
 

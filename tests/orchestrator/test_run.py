@@ -219,6 +219,7 @@ def test_a_failing_device_stops_the_search_and_loses_nothing(tmp_path: Path) -> 
         assert stopped is not None
         assert stopped.reason == "the device failed while judging b4: the toy device is broken; mend it"
         assert session.tree.nodes[BranchId("b4")].evaluation is None
+        assert not {n.stage for n in session.tree.nodes.values()} & {"compiling", "running"}
         reopen(session)
         asyncio.run(run(session, scripted_team(SCRIPT), ToyDevice()))
         assert session.tree.nodes == expected.nodes

@@ -68,10 +68,10 @@ def host_compiler() -> Fact:
     path = shutil.which("g++")
     if path is None:
         missing = "g++ not found; install it (Debian, Ubuntu: apt install g++) for the emulator"
-        return Fact(name="c++ compiler", ok=False, needed=False, found=missing)
+        return Fact(name="c++ compiler", ok=False, needed=True, found=missing)
     said = _first_line([path, "--version"])
     return Fact(
-        name="c++ compiler", ok=said is not None, needed=False, found=f"{path}: {said or 'does not run'}"
+        name="c++ compiler", ok=said is not None, needed=True, found=f"{path}: {said or 'does not run'}"
     )
 
 

@@ -193,7 +193,8 @@ class Duties:
             judged = KernelJudged(branch=id, evaluation=evaluation)
         except Exception as error:
             # Whatever a device raises, the machine failed: a bad kernel would have been an outcome.
-            self.session.post(_failure("device", error))
+            # Nobody works on it any more: whoever waits for the session to come to rest must see that.
+            self.session.post(_failure("device", error), StageEntered(branch=id, stage="waiting"))
             self.stop(f"the device failed while judging {id}: {error}")
             return
         self.session.post(*self._explained(judged))

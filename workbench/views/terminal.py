@@ -120,8 +120,12 @@ def summary(tree: Tree) -> RenderableType:
         parts.append(Text(words, style="bold"))
     else:
         parts.append(Text("No correct kernel was found.", style="bold red"))
-    parts.append(Text(view["state"]["words"].capitalize() + ".", style="dim"))
+    parts.append(Text(_sentence(view["state"]["words"]), style="dim"))
     return Group(*parts)
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
 
 
 COLUMNS: tuple[tuple[str, Callable[[Json], str]], ...] = (

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from launching import Out, Shape, run
 
 from workbench.emulator import diagnostics, toolchain
 from workbench.emulator.build import build, translation_unit
@@ -181,3 +183,14 @@ def test_pruning_beside_another_process_that_prunes(monkeypatch: pytest.MonkeyPa
     real = Path.glob
     monkeypatch.setattr(Path, "glob", lambda self, pattern: [*real(self, pattern), gone])
     toolchain.prune()
+
+
+def test_a_second_cache_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runtime of the first cache is loaded already; kernels of both must reach the one they call."""
+    x = torch.arange(64.0)
+    args = {"x": x, "y": Out((64,)), "n": 64}
+    first = run("copy.cu:copy_coalesced", Shape(1, 64), args)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    second = run("copy.cu:copy_coalesced", Shape(1, 64), args)
+    assert torch.equal(first.outputs[0], x)
+    assert torch.equal(second.outputs[0], x)

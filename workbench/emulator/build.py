@@ -19,6 +19,8 @@ from workbench.errors import EmulatorBuildError
 # More than any GPU's 227 KB, so that an overrun of the size a launch asked for stays inside the area
 # and is reported rather than fatal.
 DYNAMIC_AREA_BYTES = 256 * 1024
+# Part of every kernel's name in the cache: changes with the fields of ``Binary``.
+_LAYOUT = "2"
 
 
 def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
@@ -46,7 +48,7 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
 def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -> tuple[Binary, bool]:
     runtime = toolchain.runtime_path()
     text = translation_unit(source, consts, kernels)
-    name = toolchain.digest(toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
+    name = toolchain.digest(_LAYOUT, toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
     known = _remembered(facts) if runtime.exists() else None
     if known is not None:
@@ -59,7 +61,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
         except toolchain.CompilerFailed as error:
             raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
         target = facts.with_suffix(".so")
-        binary = _describe(library, target, runtime, source, consts, kernels)
+        binary = _describe(library, target, source, consts, kernels)
         library.rename(target)
         draft = folder / "facts.json"
         draft.write_text(binary.model_dump_json())
@@ -119,15 +121,12 @@ def _dynamic_shared(names: Sequence[str]) -> str:
     )
 
 
-def _describe(
-    library: Path, target: Path, runtime: Path, source: str, consts: Consts, kernels: tuple[str, ...]
-) -> Binary:
+def _describe(library: Path, target: Path, source: str, consts: Consts, kernels: tuple[str, ...]) -> Binary:
     layout = elf.layout(library)
     return Binary(
         consts=consts,
         kernels=kernels,
         path=str(target),
-        runtime=str(runtime),
         text_bytes=layout.text_end,
         touch_offset=layout.touch,
         shared_arrays=layout.shared_arrays,

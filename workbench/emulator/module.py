@@ -77,9 +77,10 @@ class LoadedBinary:
     def __init__(self, binary: Binary) -> None:
         self.binary = binary
         self._library = ctypes.CDLL(binary.path)
-        self._runtime = ctypes.CDLL(binary.runtime)
-        self._runtime.emu_launch.restype = ctypes.c_void_p
-        self._runtime.emu_release.argtypes = (ctypes.c_void_p,)
+        # Looked up through the library: its dependency is the runtime that its kernels call. A process that
+        # has loaded a runtime from another cache keeps using that one, whatever path is asked for.
+        self._library.emu_launch.restype = ctypes.c_void_p
+        self._library.emu_release.argtypes = (ctypes.c_void_p,)
         self._touch = _address(self._library.emu_touch)
         self._arrays = (_Range * max(1, len(binary.shared_arrays)))(
             *(_Range(low, high) for _, low, high in binary.shared_arrays)
@@ -104,9 +105,9 @@ class LoadedBinary:
         )
         config = self._config(geometry, len(memory))
         function = ctypes.c_void_p(_address(getattr(self._library, f"emu_entry_{entry}")))
-        text = self._runtime.emu_launch(ctypes.byref(config), function, arguments, buffers)
+        text = self._library.emu_launch(ctypes.byref(config), function, arguments, buffers)
         result: dict[str, Any] = json.loads(ctypes.string_at(text).decode(errors="replace"))
-        self._runtime.emu_release(text)
+        self._library.emu_release(text)
         return result
 
     def _config(self, geometry: Geometry, buffers: int) -> _Config:

@@ -23,8 +23,6 @@ class Binary(Value):
     kernels: tuple[str, ...]
     """Name expressions, in the order of the library's entry points."""
     path: str
-    runtime: str
-    """Path of the runtime library it is linked to."""
     text_bytes: int
     """End of the code, as an offset from the load address."""
     touch_offset: int

@@ -580,6 +580,30 @@ class CaseTime(Value):
         return self.floor_us / self.time_us
 
 
+class KernelProfile(Value):
+    """What one launch of a plan did on the hardware."""
+
+    kernel: str
+    metrics: tuple[tuple[str, float], ...]
+    """Name and value; the unit stands at the end of each name, such as ``dram_percent``."""
+
+
+class Profile(Value):
+    """Where the time of a kernel goes, at one case."""
+
+    case: str
+    source: Literal["counters", "estimate"]
+    """``counters``: read by Nsight Compute. ``estimate``: computed from resources, plan and time."""
+    kernels: tuple[KernelProfile, ...] = ()
+    """One a launch, in the plan's order."""
+    sentences: tuple[str, ...] = ()
+    """The same, interpreted: numbers with units, the most telling first."""
+    bound: Literal["memory", "latency", "compute", "launch", "library"] | None = None
+    """What limits the longest launch; None where the numbers do not tell."""
+    note: str = ""
+    """Why there are no counters, where there are none."""
+
+
 class CompileFailed(Value):
     """The plan or the CUDA text does not compile."""
 
@@ -671,6 +695,8 @@ class Evaluation(Value):
     """One a declared case, most important first; empty unless the outcome is Passed."""
     seconds: tuple[tuple[str, float], ...] = ()
     """Wall seconds a stage of judging took: ``compile``, ``run``, ..."""
+    profile: Profile | None = None
+    """Of the most important declared case; only of a kernel that passed on a GPU."""
 
     @property
     def passed(self) -> bool:

@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo lab test check sweep browser format clean
+.PHONY: help demo lab test check sweep browser assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make check   lint, types and the layer test only"
 	@echo "make sweep   run many generated kernels on the emulator; ten minutes and more"
 	@echo "make browser drive the panel in a real browser (needs chromium, node, playwright-core)"
+	@echo "make assets  build the panel and the editor from workbench/views/src (needs node and npm)"
 	@echo "make format  reformat the code"
 
 $(VENV)/python-ok:
@@ -58,6 +59,10 @@ sweep: $(VENV)/installed-dev
 
 browser: $(VENV)/installed-dev
 	$(BIN)/pytest tests/browser -m browser -rs
+
+# The built files are committed: nobody needs node to use or to install the workbench.
+assets:
+	cd workbench/views/src && npm ci --ignore-scripts && node build.mjs
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

@@ -23,7 +23,8 @@ from workbench.views.throttle import Throttle
 from workbench.views.verdicts import SHAPES
 
 STATIC = Path(__file__).parent / "static"
-SCRIPTS = ("dom.js", "tree.js", "card.js", "panel.js")
+SCRIPT = "panel.js"
+"""Built from ``src`` by ``make assets``."""
 STYLES = ("theme.css", "panel.css")
 
 
@@ -45,7 +46,7 @@ def _hear_where_asked(comm: Any) -> None:
 class Panel(anywidget.AnyWidget):
     """A live view of one session; ``show`` takes every new tree, from any thread."""
 
-    _esm = _join(SCRIPTS)
+    _esm = _join((SCRIPT,))
     _css = _join(STYLES)
     view = traitlets.Dict().tag(sync=True)
     shapes = traitlets.Dict(SHAPES).tag(sync=True)

@@ -169,3 +169,29 @@ def torch_allocate(payload: bytes) -> bytes:
     import torch
 
     return str(torch.ones(int(payload), dtype=torch.uint8).numel()).encode()
+
+
+CALLS: list[bytes] = []
+
+
+def remember(payload: bytes, send: Callable[[bytes], None]) -> bytes:
+    """Misbehave as told, else answer with everything this process was asked so far."""
+    CALLS.append(payload)
+    send(b"heard " + payload)
+    word, _, rest = payload.decode().partition(" ")
+    match word:
+        case "fail":
+            raise ValueError(rest)
+        case "sleep":
+            time.sleep(float(rest))
+        case "segfault":
+            return segfault(payload)
+        case "leave":
+            os._exit(int(rest))
+        case "garble":
+            return garble(payload)
+        case "spawn":
+            return spawn(rest.encode())
+        case "pid":
+            return str(os.getpid()).encode()
+    return b",".join(CALLS)

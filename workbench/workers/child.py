@@ -1,4 +1,4 @@
-"""What a forked child does: shut itself in, run one function, answer on its channel, end.
+"""What a forked child does: shut itself in, run one function once or call after call, answer, end.
 
 Owns the limits of one process. Never returns to the server's code. What it does not cover: files that
 the same user may read or write, UDP, and the sum over processes it starts, each of which gets the same
@@ -24,7 +24,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 from workbench.workers import frames
 from workbench.workers.confine import confine
@@ -46,6 +46,8 @@ class Work:
     limits: Limits
     scratch: Path
     """Private folder: working directory and ``TMPDIR``; removed afterwards."""
+    lasting: bool = False
+    """True for a conversation: the function is called for each payload until the caller hangs up."""
 
 
 def run(work: Work, channel: int, output: int) -> NoReturn:
@@ -105,7 +107,15 @@ def private_bytes() -> int:
 
 
 def _answer(work: Work, channel: socket.socket) -> int:
-    nonce, payload = _receive(channel)
+    with channel.makefile("rb") as stream:
+        while received := _receive(stream):
+            _answer_one(work, channel, *received)
+            if not work.lasting:
+                return 0
+    return 0 if work.lasting else NO_ANSWER
+
+
+def _answer_one(work: Work, channel: socket.socket, nonce: bytes, payload: bytes) -> None:
     lock = threading.Lock()
 
     def send(kind: bytes, body: bytes) -> None:
@@ -120,13 +130,15 @@ def _answer(work: Work, channel: socket.socket) -> int:
         send(frames.RAISED, json.dumps(_describe(error)).encode())
     else:
         send(frames.RETURNED, answer)
-    return 0
 
 
-def _receive(channel: socket.socket) -> tuple[bytes, bytes]:
-    with channel.makefile("rb") as stream:
-        nonce, _, length = frames.HEADER.unpack(stream.read(frames.HEADER.size))
-        return nonce, stream.read(length)
+def _receive(stream: BinaryIO) -> tuple[bytes, bytes] | None:
+    """Nonce and payload of one call; None when the caller has hung up."""
+    header = stream.read(frames.HEADER.size)
+    if len(header) < frames.HEADER.size:
+        return None
+    nonce, _, length = frames.HEADER.unpack(header)
+    return nonce, stream.read(length)
 
 
 def _call(name: str, payload: bytes, send: Callable[[bytes], None]) -> bytes:
@@ -141,7 +153,7 @@ def _call(name: str, payload: bytes, send: Callable[[bytes], None]) -> bytes:
 
 def _describe(error: BaseException) -> dict[str, str]:
     frame = error.__traceback__
-    for _ in range(2):  # leave out _answer and _call
+    for _ in range(2):  # leave out _answer_one and _call
         frame = frame.tb_next if frame and frame.tb_next else frame
     return {
         "type": type(error).__name__,

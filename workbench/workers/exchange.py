@@ -86,17 +86,29 @@ class Exchange:
 
     def run(self) -> Result:
         """Return how the call ended. Raises ``ServerLost``; what ``on_message`` raises passes through."""
-        give_up = time.monotonic() + self.limits.wall_s + PATIENCE_S
+        if not self.listen(self.limits.wall_s + PATIENCE_S):
+            raise ServerLost("the worker server does not answer", self.pid)
+        return self.conclusion()
+
+    def listen(self, seconds: float) -> bool:
+        """Send and take what comes until there is a result or an ending; False when time runs out first."""
+        give_up = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
-            selector.register(self.ends.channel, selectors.EVENT_READ | selectors.EVENT_WRITE)
+            sending = selectors.EVENT_WRITE if len(self.unsent) else 0
+            selector.register(self.ends.channel, selectors.EVENT_READ | sending)
             selector.register(self.ends.output, selectors.EVENT_READ)
             selector.register(self.ends.status, selectors.EVENT_READ)
             while self.result is None and self.ending is None:
-                ready = selector.select(max(0.0, give_up - time.monotonic()))
+                left = give_up - time.monotonic()
+                ready = selector.select(left) if left > 0 else []
                 if not ready:
-                    raise ServerLost("the worker server does not answer", self.pid)
+                    return False
                 for key, events in ready:
                     self._handle(selector, key, events)
+        return True
+
+    def conclusion(self) -> Result:
+        """What the answer or the ending means, once ``listen`` has returned True."""
         self._drain()
         return self.result or self._judge(self.ending or {})
 

@@ -19,14 +19,16 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.errors import DeviceError
 from workbench.workers import frames
+from workbench.workers.conversation import Conversation
 from workbench.workers.environment import scrubbed
 from workbench.workers.exchange import Ends, Exchange, ServerLost
 from workbench.workers.values import Limits, Result
 
+T = TypeVar("T")
 START_S = 180.0
 """Longest time a server may take to import what it preloads, on a cold disk."""
 BOOT = (
@@ -60,10 +62,23 @@ class ForkServer:
         bytes. It runs in a private scratch folder with the caller's ``sys.path``. Whatever the
         child does is a ``Result``; ``DeviceError`` means that no child could be had.
         """
+        return self._tried(lambda server: server.call(function, payload, limits, on_message))
+
+    def open(self, function: str, limits: Limits) -> Conversation:
+        """Start a child that answers one payload after the other with ``package.module:name``.
+
+        The function is called as in ``call``, in the same process every time, so that what it keeps in
+        its module lasts. ``limits.wall_s`` is for one request, the other limits for the whole life of the
+        child. Close the conversation to end the child. Raises ``DeviceError``.
+        """
+        return self._tried(lambda server: server.open(function, limits))
+
+    def _tried(self, work: Callable[[_Server], T]) -> T:
+        """Do it with the running server, or once more with a new one."""
         for _ in range(2):
             server = self._running()
             try:
-                return server.call(function, payload, limits, on_message)
+                return work(server)
             except ServerLost as error:
                 lost = error
                 self._discard(server)
@@ -159,6 +174,22 @@ class _Server:
             raise
         finally:
             ends.close()
+
+    def open(self, function: str, limits: Limits) -> Conversation:
+        """Like ``ForkServer.open``, but raises ``ServerLost``."""
+        ends = Ends.open()
+        request = {
+            "function": function,
+            "path": _module_path(),
+            "limits": limits.model_dump(),
+            "lasting": True,
+        }
+        try:
+            self._send(request, ends)
+        except ServerLost:
+            ends.close()
+            raise
+        return Conversation(ends, limits)
 
     def _send(self, request: dict[str, Any], ends: Ends) -> None:
         try:

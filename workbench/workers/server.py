@@ -114,7 +114,8 @@ class Server:
     def _start(self, request: dict[str, Any], channel: int, output: int, status: socket.socket) -> None:
         limits = Limits.model_validate(request["limits"])
         scratch = Path(tempfile.mkdtemp(dir=self._scratch))
-        work = child.Work(request["function"], tuple(request["path"]), limits, scratch)
+        lasting = bool(request.get("lasting"))
+        work = child.Work(request["function"], tuple(request["path"]), limits, scratch, lasting)
         pid = os.fork()
         if pid == 0:
             try:
@@ -122,7 +123,9 @@ class Server:
                 child.run(work, channel, output)
             finally:
                 os._exit(child.NO_ANSWER)  # never back into the server's loop
-        task = Task(pid, status, time.monotonic() + limits.wall_s, limits.cpu_s, scratch)
+        # The caller of a conversation watches over each request itself.
+        deadline = float("inf") if lasting else time.monotonic() + limits.wall_s
+        task = Task(pid, status, deadline, limits.cpu_s, scratch)
         self._tasks[pid] = task
         _tell(status, {"pid": pid})
         self._watch(status, lambda: self._abandon(task))
@@ -137,7 +140,7 @@ class Server:
             end.close()
 
     def _abandon(self, task: Task) -> None:
-        """The caller has its answer, or is gone."""
+        """The caller has its answer, wants the child ended, or is gone."""
         if self._tasks.get(task.pid) is not task:  # reaped a moment ago, in the same turn of the loop
             return
         self._selector.unregister(task.status)

@@ -10,6 +10,7 @@ from workbench.events import (
     EVENT,
     AgentAnswered,
     AgentFailed,
+    AgentSpoke,
     BranchAbandoned,
     BranchApproved,
     BranchProposed,
@@ -17,13 +18,15 @@ from workbench.events import (
     Event,
     HintGiven,
     LessonLearnt,
+    ModelAnswered,
     RoundEnded,
     RoundsRequested,
     RoundStarted,
+    Said,
     SearchStopped,
     StageEntered,
 )
-from workbench.model import BranchId, Stage
+from workbench.model import BranchId, Digest, Stage
 from workbench.tree import Tree, fold, natural_order
 
 B1 = BranchId("b1")
@@ -45,6 +48,18 @@ EVERY_KIND: tuple[Event, ...] = (
     RoundsRequested(rounds=2, by="person"),
     SearchStopped(reason="enough"),
     AgentFailed(role="reasoner", message="no answer"),
+    AgentSpoke(role="synthesizer", branch=BranchId("b1"), characters=12, tail="__global__ v"),
+    ModelAnswered(
+        id="b1/synthesizer/1",
+        role="synthesizer",
+        model="m",
+        prompt="synthesizer-1",
+        branch=BranchId("b1"),
+        request=Digest("0"),
+        messages=(Said(role="user", text="?"),),
+        answer="!",
+        cost_usd=0.25,
+    ),
 )
 ABOUT_A_BRANCH = tuple(event for event in EVERY_KIND if "branch" in type(event).model_fields)
 

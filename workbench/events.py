@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from workbench.model import (
     Branch,
     BranchId,
+    Digest,
     Draft,
     Evaluation,
     Operator,
@@ -165,6 +166,61 @@ class AgentFailed(Value):
     message: str
 
 
+class AgentSpoke(Value):
+    """A model is answering: how far it is. Shown while it lasts; nothing follows from it."""
+
+    kind: Literal["agent_spoke"] = "agent_spoke"
+    role: str
+    branch: BranchId | None = None
+    """None for the reasoner, whose branches do not exist yet."""
+    characters: int
+    """Length of the answer so far, thinking included."""
+    tail: str
+    """The end of it."""
+
+
+class Said(Value):
+    """One message of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+class ModelAnswered(Value):
+    """One exchange with a language model, also one that failed. Keys and home folders are redacted."""
+
+    kind: Literal["model_answered"] = "model_answered"
+    id: str
+    """``b3/synthesizer/1``, or ``r2/refine/b1/reasoner/1`` for what belongs to a request of a round."""
+    role: str
+    """``reasoner``, ``synthesizer``, ``compiler``, ``correctness`` or ``reflection``."""
+    model: str
+    prompt: str
+    """Name and version of the prompt's file."""
+    branch: BranchId | None = None
+    round: int = 0
+    operator: Operator | None = None
+    parents: tuple[BranchId, ...] = ()
+    request: Digest
+    """Of model, messages and settings: an identical request is answered from here."""
+    messages: tuple[Said, ...]
+    answer: str
+    tokens_in: int = 0
+    """Of all tries together."""
+    tokens_out: int = 0
+    counted: Literal["server", "estimate"] = "server"
+    """``estimate`` where a server did not tell, as for a stream that broke off."""
+    cost_usd: float | None = None
+    """None when the model's price is unknown."""
+    seconds: float = 0.0
+    tries: tuple[str, ...] = ()
+    """What went wrong before, a line a try."""
+    failed: str = ""
+    """Why there is no usable answer; empty when there is one."""
+    cached: bool = False
+    """True when nobody was asked: the answer to the same request was known. It cost nothing."""
+
+
 Event = Annotated[
     SessionOpened
     | RoundStarted
@@ -181,7 +237,9 @@ Event = Annotated[
     | HintGiven
     | RoundsRequested
     | SearchStopped
-    | AgentFailed,
+    | AgentFailed
+    | AgentSpoke
+    | ModelAnswered,
     Field(discriminator="kind"),
 ]
 # A wrong kernel's errors are often NaN: without this the adapter writes null and cannot read it back.

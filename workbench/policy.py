@@ -38,6 +38,10 @@ class Policy(Value):
     """Relative gain in score that counts as better."""
     seconds: float = 0.0
     """Wall-time budget; 0 means none."""
+    tokens: int = 0
+    """Most tokens, in and out, that language models may use; 0 means no limit."""
+    money_usd: float = 0.0
+    """Most money that language models may cost, US dollars; 0 means no limit."""
     review: Literal["auto", "manual"] = "auto"
     """``manual`` waits for the person after every round."""
     parallel: int = 2

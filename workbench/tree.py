@@ -9,6 +9,7 @@ their ids, and nothing remembers which of two independent events came first.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from workbench.errors import SessionError
 from workbench.events import (
     AgentAnswered,
     AgentFailed,
+    AgentSpoke,
     BranchAbandoned,
     BranchApproved,
     BranchProposed,
@@ -27,6 +29,7 @@ from workbench.events import (
     KernelJudged,
     KernelWritten,
     LessonLearnt,
+    ModelAnswered,
     RoundEnded,
     RoundsRequested,
     RoundStarted,
@@ -124,6 +127,40 @@ class Hint:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What language models have cost; answers that were known already cost nothing."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    money_usd: float = 0.0
+    """Of the calls whose price is known."""
+    unpriced: int = 0
+    """Calls whose price is unknown."""
+    seconds: float = 0.0
+    """Of all calls, which may have run side by side."""
+
+    @property
+    def tokens(self) -> int:
+        """In and out together."""
+        return self.tokens_in + self.tokens_out
+
+    @classmethod
+    def of(cls, exchanges: Iterable[ModelAnswered]) -> Spent:
+        """The sum over exchanges, whatever their order."""
+        paid = [exchange for exchange in exchanges if not exchange.cached]
+        return cls(
+            calls=len(paid),
+            tokens_in=sum(exchange.tokens_in for exchange in paid),
+            tokens_out=sum(exchange.tokens_out for exchange in paid),
+            # fsum: the same whatever the order of the answers.
+            money_usd=math.fsum(exchange.cost_usd or 0.0 for exchange in paid),
+            unpriced=sum(exchange.cost_usd is None for exchange in paid),
+            seconds=math.fsum(exchange.seconds for exchange in paid),
+        )
+
+
+@dataclass(frozen=True)
 class Tree:
     """All that the journal says, folded; every attribute is read by views and by search."""
 
@@ -151,6 +188,10 @@ class Tree:
     """Why and by whom the search was stopped; None while it runs or waits."""
     failures: tuple[AgentFailed, ...] = ()
     """Failures of agents and the machine, sorted by role and message."""
+    exchanges: Mapping[str, ModelAnswered] = field(default_factory=dict)
+    """Every exchange with a language model, by id."""
+    speaking: Mapping[BranchId | None, AgentSpoke] = field(default_factory=dict)
+    """What models are saying now, by branch; None for the reasoner."""
 
     # -------------------------------------------------------------------------------- the fold
 
@@ -172,10 +213,17 @@ class Tree:
             case RoundsRequested(rounds=rounds):
                 return self._grant(rounds)
             case SearchStopped():
-                return replace(self, stopped=event)
+                return replace(self, stopped=event, speaking={})
             case AgentFailed():
                 failures = sorted((*self.failures, event), key=lambda f: (f.role, f.message))
                 return replace(self, failures=tuple(failures))
+            case AgentSpoke(branch=branch):
+                self._check(branch, event.kind)
+                return replace(self, speaking={**self.speaking, branch: event})
+            case ModelAnswered(branch=branch):
+                self._check(branch, event.kind)
+                speaking = {id: said for id, said in self.speaking.items() if id != branch}
+                return replace(self, speaking=speaking, exchanges={**self.exchanges, event.id: event})
             case _:
                 return self._with(_change(self.node(event.branch, event.kind), event))
 
@@ -211,6 +259,10 @@ class Tree:
             # A reasoner that failed or ran dry in the last round is asked again.
             answered=self.answered if self.round_open else (),
         )
+
+    def _check(self, branch: BranchId | None, what: str) -> None:
+        if branch is not None:
+            self.node(branch, what)
 
     def _with(self, node: Node) -> Tree:
         nodes = {**self.nodes, node.id: node}
@@ -270,6 +322,11 @@ class Tree:
         """The repair that follows this attempt; None when there is none."""
         repairs = (child for child in self.children(id) if self.nodes[child].operator == "repair")
         return next(repairs, None)
+
+    @property
+    def spent(self) -> Spent:
+        """What language models have cost so far."""
+        return Spent.of(self.exchanges.values())
 
     def hint_for(self, round: int) -> str:
         """The person's words for one round, oldest first, a line each."""

@@ -7,11 +7,14 @@ that fails raises ``AgentError``.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from workbench.events import Event
 from workbench.model import (
     Branch,
+    BranchId,
     Draft,
     Evaluation,
     Hypothesis,
@@ -21,6 +24,8 @@ from workbench.model import (
     Value,
     Vector,
 )
+from workbench.policy import Policy
+from workbench.tree import Tree
 
 
 class Attempt(Value):
@@ -29,6 +34,8 @@ class Attempt(Value):
     branch: Branch
     draft: Draft | None = None
     evaluation: Evaluation | None = None
+    lesson: str = ""
+    """What was learnt from it, in a sentence."""
 
 
 class ReasonRequest(Value):
@@ -45,6 +52,9 @@ class ReasonRequest(Value):
     """Latest attempts, oldest first."""
     hint: str = ""
     """The person's words for this round."""
+    round: int = 0
+    conclusions: tuple[str, ...] = ()
+    """What earlier sessions taught about problems like this one, a sentence each."""
 
 
 class SynthesisRequest(Value):
@@ -55,6 +65,10 @@ class SynthesisRequest(Value):
     operator: Operator
     hypothesis: Hypothesis
     parents: tuple[Attempt, ...] = ()
+    branch: BranchId | None = None
+    """The branch the kernel is for."""
+    related: tuple[Attempt, ...] = ()
+    """At most five correct kernels for similar problems or of this session, slow to fast."""
 
 
 class RepairRequest(Value):
@@ -63,6 +77,19 @@ class RepairRequest(Value):
     problem: Problem
     target: Target
     chain: tuple[Attempt, ...]
+    branch: BranchId | None = None
+    """The branch the repair is for."""
+
+
+class ReflectRequest(Value):
+    """Asks what a judged branch teaches; ``lesson`` is what the numbers alone say."""
+
+    problem: Problem
+    attempt: Attempt
+    parents: tuple[Attempt, ...] = ()
+    expected_factor: float
+    actual_factor: float | None
+    lesson: str
 
 
 class Reasoner(Protocol):
@@ -89,6 +116,30 @@ class Checker(Protocol):
         ...
 
 
+class Reflector(Protocol):
+    async def reflect(self, request: ReflectRequest) -> str:
+        """The lesson in one sentence; the numbers beside it are not the reflector's."""
+        ...
+
+
+class Recorder(Protocol):
+    """What agents that speak, and cost money, need of a session; a ``Session`` is one."""
+
+    @property
+    def tree(self) -> Tree: ...
+    @property
+    def policy(self) -> Policy: ...
+    def post(self, *events: Event) -> None: ...
+
+
+def _unheard(_: Recorder) -> None:
+    """A team that says nothing but its answers."""
+
+
+async def _nothing_open() -> None:
+    """A team that holds no connections."""
+
+
 @dataclass(frozen=True)
 class Team:
     """Who fills the roles; mixed teams are allowed."""
@@ -98,3 +149,11 @@ class Team:
     synthesizer: Synthesizer
     compiler: Compiler
     checker: Checker
+    reflector: Reflector | None = None
+    """None: the numbers alone make the lesson."""
+    author: str = ""
+    """Author of the branches, where that is not the team's name."""
+    connect: Callable[[Recorder], None] = _unheard
+    """Called with the session before the first request."""
+    close: Callable[[], Awaitable[None]] = _nothing_open
+    """Ends connections; idempotent."""

@@ -4,6 +4,7 @@ Owns process isolation: environment, limits, deadlines, the channel a result tra
 imports torch or CUDA into the calling process and never decides what a result means.
 """
 
+from workbench.workers.child import prepared_by
 from workbench.workers.conversation import Conversation
 from workbench.workers.forkserver import ForkServer
 from workbench.workers.shared import light, torch_ready
@@ -19,5 +20,6 @@ __all__ = [
     "Result",
     "Returned",
     "light",
+    "prepared_by",
     "torch_ready",
 ]

@@ -24,12 +24,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 from workbench.workers import frames
 from workbench.workers.confine import confine
 from workbench.workers.values import Limits
 
+F = TypeVar("F", bound=Callable[..., Any])
+PREPARE = "prepare"
 PR_SET_PDEATHSIG = 1
 NO_ANSWER = 70
 """Exit code of a child that failed before it could answer (EX_SOFTWARE)."""
@@ -106,16 +108,39 @@ def private_bytes() -> int:
     return int(found[1]) * 1024
 
 
+def prepared_by(prepare: Callable[[], object]) -> Callable[[F], F]:
+    """Mark a worker function: ``prepare`` is called before the payload is read, and its result is passed on.
+
+    It runs in a process that has heard nothing of its task yet, so what it forks knows no secret of it.
+    """
+
+    def mark(function: F) -> F:
+        vars(function)[PREPARE] = prepare
+        return function
+
+    return mark
+
+
 def _answer(work: Work, channel: socket.socket) -> int:
+    prepared = _prepare(work.function)
     with channel.makefile("rb") as stream:
         while received := _receive(stream):
-            _answer_one(work, channel, *received)
+            _answer_one(work, channel, prepared, *received)
             if not work.lasting:
                 return 0
     return 0 if work.lasting else NO_ANSWER
 
 
-def _answer_one(work: Work, channel: socket.socket, nonce: bytes, payload: bytes) -> None:
+def _prepare(name: str) -> object:
+    """What ``prepare`` gave; an exception is kept and raised when the function is called."""
+    try:
+        prepare = getattr(_function(name), PREPARE, None)
+        return prepare() if prepare is not None else None
+    except Exception as error:
+        return error
+
+
+def _answer_one(work: Work, channel: socket.socket, prepared: object, nonce: bytes, payload: bytes) -> None:
     lock = threading.Lock()
 
     def send(kind: bytes, body: bytes) -> None:
@@ -123,7 +148,7 @@ def _answer_one(work: Work, channel: socket.socket, nonce: bytes, payload: bytes
             channel.sendall(frames.encode(nonce, kind, body))
 
     try:
-        answer = _call(work.function, payload, lambda body: send(frames.MESSAGE, body))
+        answer = _call(work.function, payload, lambda body: send(frames.MESSAGE, body), prepared)
     except SystemExit:
         raise
     except BaseException as error:
@@ -141,10 +166,17 @@ def _receive(stream: BinaryIO) -> tuple[bytes, bytes] | None:
     return nonce, stream.read(length)
 
 
-def _call(name: str, payload: bytes, send: Callable[[bytes], None]) -> bytes:
+def _function(name: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
-    function = getattr(importlib.import_module(module), attribute)
-    arguments: tuple[Any, ...] = (payload, send)
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _call(name: str, payload: bytes, send: Callable[[bytes], None], prepared: object) -> bytes:
+    if isinstance(prepared, Exception):
+        raise prepared
+    function = _function(name)
+    arguments = (payload, send, prepared)
     answer = function(*arguments[: len(inspect.signature(function).parameters)])
     if not isinstance(answer, bytes):
         raise TypeError(f"{name} returned {type(answer).__name__}, a worker function returns bytes")

@@ -162,7 +162,10 @@ class Exchange:
         return bool(data)
 
     def _read_status(self) -> None:
-        data = self.ends.status.recv(CHUNK_BYTES)
+        try:
+            data = self.ends.status.recv(CHUNK_BYTES)
+        except ConnectionResetError:  # told once, when our order crossed the ending, which is still to come
+            return
         if not data:
             raise ServerLost("the worker server ended", self.pid)
         message = json.loads(data)

@@ -144,6 +144,8 @@ class Server:
         if self._tasks.get(task.pid) is not task:  # reaped a moment ago, in the same turn of the loop
             return
         self._selector.unregister(task.status)
+        with suppress(OSError):
+            task.status.recv(16)  # left unread, it would reset the connection before the ending is told
         _kill(task.pid)
 
     def _reap(self) -> None:

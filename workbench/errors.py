@@ -9,6 +9,8 @@
     * EmulatorBuildError   g++ does not take the source
     * EmulatorLaunchError  a launch a GPU would refuse: arguments, block size, shared memory
     * EmulatorUnsupported  correct CUDA, perhaps, that the emulator does not cover yet: judges nothing
+  * GpuError           a kernel the GPU's driver refuses to load or to launch; becomes an Outcome
+    * GpuFault         a kernel broke the device's context: the process must end
   * AgentError         a brain gave no hypothesis or no kernel
   * DeviceError        the machine failed; the kernel was not judged
   * SessionError       the journal cannot be written, read or locked
@@ -74,6 +76,21 @@ class EmulatorLaunchError(EmulatorError):
 
 class EmulatorUnsupported(EmulatorError):
     """The kernel uses what the emulator does not cover yet; nothing is said about the kernel."""
+
+
+class GpuError(WorkbenchError):
+    """The GPU's driver refused a kernel: too much shared memory, too many registers, not its machine code.
+
+    ``line`` is the plan's line that launches it, where known.
+    """
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class GpuFault(GpuError):
+    """A kernel broke the device's context; every later call in this process fails as well."""
 
 
 class AgentError(WorkbenchError):

@@ -1,0 +1,115 @@
+"""Compiled kernels of one candidate, loaded into each device they are launched on.
+
+Owns handles and what the driver reports of them; turns its refusals into messages with the plan's line.
+Launches nothing. Imports CUDA when something is loaded.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from workbench.compile import load_cubin
+from workbench.errors import GpuError, PlanError
+from workbench.gpu import driver as cuda
+from workbench.model import CompileFailed
+from workbench.plan.steps import Launch, Plan
+
+if TYPE_CHECKING:
+    from workbench.gpu.driver import Driver, Function
+
+Consts = tuple[tuple[str, str], ...]
+Instance = tuple[str, Consts]
+
+
+@dataclass(frozen=True)
+class Image:
+    """Machine code of every kernel wanted under one set of consts."""
+
+    consts: Consts
+    cubin: bytes
+    names: tuple[tuple[str, str], ...]
+    """Name expression and mangled name."""
+
+
+def images(source: str, plans: Iterable[Plan], arch: str) -> tuple[Image, ...]:
+    """Machine code for all that some plans launch; compiled now, or remembered.
+
+    Raises ``PlanError`` with the compiler's diagnostics, ``DeviceError`` for a broken toolchain.
+    """
+    wanted: dict[Consts, dict[str, None]] = {}
+    for plan in plans:
+        for kernel, consts in plan.instances:
+            wanted.setdefault(consts, {})[kernel] = None
+    found = []
+    for consts, kernels in wanted.items():
+        answer = load_cubin(source, consts, kernels, arch)
+        if isinstance(answer, CompileFailed):
+            raise PlanError(answer.diagnostics)
+        cubin, mangled = answer
+        found.append(Image(consts, cubin, tuple((name, mangled[name]) for name in kernels)))
+    return tuple(found)
+
+
+def load(source: str, plans: Iterable[Plan], arch: str = "sm_90a", driver: Driver | None = None) -> Kernels:
+    """Compile (or remember) and load all that ``plans`` launch; ready for any device of this process.
+
+    ``arch`` is the architecture NVRTC compiles for. Raises ``PlanError`` with the compiler's diagnostics,
+    ``GpuError`` when the driver refuses the code, ``DeviceError`` without a driver or a toolchain.
+    """
+    return Kernels(images(source, plans, arch), driver)
+
+
+class Kernels:
+    """Handles of loaded kernels. Safe to use from many threads."""
+
+    def __init__(self, images: Iterable[Image], driver: Driver | None = None) -> None:
+        self.driver = driver or cuda.driver()
+        self._handles: dict[Instance, Any] = {}
+        for image in images:
+            for name, handle in self.driver.kernels_of(image.cubin, image.names).items():
+                self._handles[name, image.consts] = handle
+        self._functions: dict[tuple[Instance, int], tuple[int, Function]] = {}
+        self._lock = threading.Lock()
+
+    def function(self, step: Launch, device: int) -> Function:
+        """The kernel of a launch on a device, allowed the shared memory that the launch asks for.
+
+        Raises ``GpuError`` for a launch that the device cannot make.
+        """
+        key = ((step.kernel, step.consts), device)
+        with self._lock:
+            allowed, function = self._functions.get(key, (-1, None))
+            if function is None or step.shared_bytes > allowed:
+                function = self._loaded(step, device)
+                self._functions[key] = (step.shared_bytes, function)
+        self._check(step, function, device)
+        return function
+
+    def _loaded(self, step: Launch, device: int) -> Function:
+        handle = self._handles.get((step.kernel, step.consts))
+        if handle is None:
+            raise GpuError(f"{step.kernel} was not loaded with these consts", step.line)
+        try:
+            return self.driver.function(handle, device, step.shared_bytes, prod(step.cluster))
+        except GpuError as error:
+            raise type(error)(f"{step.kernel}: {error}", step.line) from error
+
+    def _check(self, step: Launch, function: Function, device: int) -> None:
+        threads = prod(step.block)
+        if threads > function.most_threads:
+            raise GpuError(
+                f"{step.kernel} needs {function.registers} registers a thread: a block may have "
+                f"{function.most_threads} threads, not {threads}. Use smaller blocks or __launch_bounds__",
+                step.line,
+            )
+        shared = function.static_shared_bytes + step.shared_bytes
+        if shared > 48 * 1024 and shared > (most := self.driver.most_shared_bytes(device)):
+            raise GpuError(
+                f"{step.kernel} asks for {shared:,} bytes of shared memory, "
+                f"{function.static_shared_bytes:,} of them static; a block of this GPU has {most:,}",
+                step.line,
+            )

@@ -1,0 +1,102 @@
+"""Carries out one plan on a GPU: torch allocates, the kernels run on torch's current stream.
+
+Owns the work of one call. All that the plan decides (geometry, scalars, order of arguments, where each
+pointer goes) is laid out when a runner meets a device, so that a call fills in pointers and launches.
+Never checks the tensors against the plan: whoever has them does that once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from workbench.gpu.program import Program, program_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from workbench.gpu.kernels import Kernels
+    from workbench.plan.steps import Plan
+
+Run = Callable[[list[Any]], tuple[Any, ...]]
+
+
+class PlanRunner:
+    """``runner(tensors)`` is one execution of the plan; safe to call from many threads at once."""
+
+    def __init__(self, plan: Plan, kernels: Kernels) -> None:
+        self.plan = plan
+        self._kernels = kernels
+        self._names = tuple(name for name, _ in plan.arguments)
+        self._runs: dict[tuple[int, bool], Run] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, tensors: Mapping[str, Tensor], poison: bool = False) -> tuple[Tensor, ...]:
+        """The plan's outputs for tensors of the metadata it was made for, all on one device.
+
+        Queued on torch's current stream of that device, never waited for. With ``poison`` new buffers
+        begin as NaN, or as large integers. Raises ``GpuError`` for a launch the driver refuses, and what
+        torch raises.
+        """
+        values = [tensors[name] for name in self._names]
+        device = values[0].get_device() if values else torch.cuda.current_device()
+        run = self._runs.get((device, poison)) or self.prepare(device, poison)
+        return run(values)
+
+    def prepare(self, device: int, poison: bool = False) -> Run:
+        """Load and lay out everything for a device; returns what one execution calls.
+
+        It takes the tensors as a new list in the plan's order of arguments. Never call this while a graph
+        is captured: code is loaded here. Raises ``GpuError``.
+        """
+        with self._lock:
+            known = self._runs.get((device, poison))
+            if known is None:
+                program = program_of(self.plan, self._kernels, device, poison)
+                known = self._runs[device, poison] = _run_of(program, device)
+            return known
+
+
+def _run_of(program: Program, device: int) -> Run:
+    steps, pick = program.steps, _picker(program.outputs)
+    if device < 0:  # tests only: no CUDA device has such a number
+
+        def run(values: list[Any]) -> tuple[Any, ...]:
+            for step in steps:
+                step(values, 0)
+            return pick(values)
+
+        return run
+
+    stream_of = torch._C._cuda_getCurrentRawStream
+
+    def run_on_stream(values: list[Any]) -> tuple[Any, ...]:
+        stream = stream_of(device)
+        for step in steps:
+            step(values, stream)
+        return pick(values)
+
+    return run_on_stream if torch.cuda.device_count() == 1 else _on_device(run_on_stream, device)
+
+
+def _on_device(run: Run, device: int) -> Run:
+    """A launch goes to the thread's current device: change it for the call where it is another."""
+    current, here = torch._C._cuda_getDevice, nullcontext()
+
+    def run_there(values: list[Any]) -> tuple[Any, ...]:
+        with here if current() == device else torch.cuda.device(device):
+            return run(values)
+
+    return run_there
+
+
+def _picker(outputs: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    if len(outputs) == 1:
+        (only,) = outputs
+        return lambda values: (values[only],)
+    places = tuple(outputs)
+    return lambda values: tuple([values[place] for place in places])

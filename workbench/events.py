@@ -15,6 +15,7 @@ from workbench.model import (
     Digest,
     Draft,
     Evaluation,
+    Hypothesis,
     Operator,
     Problem,
     Stage,
@@ -135,18 +136,56 @@ class BranchPruned(Value):
 
 
 class HintGiven(Value):
-    """Free text for the next round's reasoner."""
+    """Free text for the next round's reasoner; taken back by ``undo=True`` with the same text."""
 
     kind: Literal["hint_given"] = "hint_given"
     text: str
     by: Author
+    undo: bool = False
 
 
 class RoundsRequested(Value):
-    """The gate opens for this many more rounds."""
+    """The gate opens for this many more rounds, or closes again by ``undo=True`` for those not begun."""
 
     kind: Literal["rounds_requested"] = "rounds_requested"
     rounds: int
+    by: Author
+    undo: bool = False
+
+
+class RoundShaped(Value):
+    """The person chose how the next round is filled; nothing chosen means what the policy says."""
+
+    kind: Literal["round_shaped"] = "round_shaped"
+    operators: tuple[Operator, ...] = ()
+    """Only these of refine, rewrite and crossover."""
+    width: int | None = None
+    """Branches of the round."""
+    by: Author
+
+
+class CardReviewSet(Value):
+    """From now on the cards of a round wait for the person before a kernel is written, or no longer."""
+
+    kind: Literal["card_review_set"] = "card_review_set"
+    on: bool
+    by: Author
+
+
+class CardRewritten(Value):
+    """The person put another hypothesis on a branch whose kernel is not written yet."""
+
+    kind: Literal["card_rewritten"] = "card_rewritten"
+    branch: BranchId
+    hypothesis: Hypothesis
+    by: Author
+
+
+class CardsReleased(Value):
+    """The person has read the cards of this round: kernels may be written."""
+
+    kind: Literal["cards_released"] = "cards_released"
+    round: int
     by: Author
 
 
@@ -236,6 +275,10 @@ Event = Annotated[
     | BranchPruned
     | HintGiven
     | RoundsRequested
+    | RoundShaped
+    | CardReviewSet
+    | CardRewritten
+    | CardsReleased
     | SearchStopped
     | AgentFailed
     | AgentSpoke

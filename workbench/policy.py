@@ -44,6 +44,8 @@ class Policy(Value):
     """Most money that language models may cost, US dollars; 0 means no limit."""
     review: Literal["auto", "manual"] = "auto"
     """``manual`` waits for the person after every round."""
+    cards: Literal["run", "review"] = "run"
+    """``review`` shows a round's hypotheses to the person before any kernel is written."""
     parallel: int = 2
     """Branches in flight at once."""
     seed: int = 0

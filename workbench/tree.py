@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
+from workbench.acts import Act, Word, act_of, edit_act, takes_back
 from workbench.errors import SessionError
 from workbench.events import (
     AgentAnswered,
@@ -24,6 +25,9 @@ from workbench.events import (
     BranchApproved,
     BranchProposed,
     BranchPruned,
+    CardReviewSet,
+    CardRewritten,
+    CardsReleased,
     Event,
     HintGiven,
     KernelJudged,
@@ -31,13 +35,14 @@ from workbench.events import (
     LessonLearnt,
     ModelAnswered,
     RoundEnded,
+    RoundShaped,
     RoundsRequested,
     RoundStarted,
     SearchStopped,
     SessionOpened,
     StageEntered,
 )
-from workbench.model import Branch, BranchId, Draft, Evaluation, Operator, Stage, Vector
+from workbench.model import Branch, BranchId, Draft, Evaluation, Hypothesis, Operator, Stage, Vector
 
 BranchEvent = (
     KernelWritten
@@ -47,10 +52,11 @@ BranchEvent = (
     | LessonLearnt
     | BranchApproved
     | BranchPruned
+    | CardRewritten
 )
 """Events that change one existing branch."""
 
-Gate = Literal["closed", "working", "asking", "stopped"]
+Gate = Literal["closed", "working", "reviewing", "asking", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,16 @@ class Tree:
     """Up to this round the person asked explicitly; the search does not stop of itself before."""
     stopped: SearchStopped | None = None
     """Why and by whom the search was stopped; None while it runs or waits."""
+    shape: RoundShaped | None = None
+    """How the person wants the next round filled; forgotten when that round starts."""
+    reviewing: bool = False
+    """Cards wait for the person before their kernels are written."""
+    released: int = 0
+    """Up to this round the person has released the cards."""
+    acts: tuple[Act, ...] = ()
+    """What persons did and can still take back, oldest first."""
+    deeds: tuple[Act, ...] = field(default=(), compare=False)
+    """Everything persons did, taking back included, oldest first."""
     failures: tuple[AgentFailed, ...] = ()
     """Failures of agents and the machine, sorted by role and message."""
     exchanges: Mapping[str, ModelAnswered] = field(default_factory=dict)
@@ -197,6 +213,9 @@ class Tree:
 
     def apply(self, event: Event) -> Tree:
         """Tree after one more event. Raises ``SessionError`` for an event that does not fit this tree."""
+        return self._apply(event)._remember(event, self)
+
+    def _apply(self, event: Event) -> Tree:
         match event:
             case SessionOpened():
                 return self._open(event)
@@ -208,10 +227,18 @@ class Tree:
                 return replace(self, answered=(*self.answered, event))
             case RoundEnded():
                 return replace(self, ended=(*self.ended, event), round_open=False)
+            case HintGiven(undo=True):
+                return self._without_hint(event.text)
             case HintGiven(text=text, by=by):
                 return replace(self, hints=(*self.hints, Hint(text, by, self.round + 1)))
-            case RoundsRequested(rounds=rounds):
-                return self._grant(rounds)
+            case RoundsRequested(rounds=rounds, undo=undo):
+                return self._withdraw(rounds) if undo else self._grant(rounds)
+            case RoundShaped(operators=operators, width=width):
+                return replace(self, shape=event if operators or width else None)
+            case CardReviewSet(on=on):
+                return replace(self, reviewing=on)
+            case CardsReleased(round=number):
+                return replace(self, released=max(self.released, number))
             case SearchStopped():
                 return replace(self, stopped=event, speaking={})
             case AgentFailed():
@@ -230,14 +257,58 @@ class Tree:
     def _open(self, event: SessionOpened) -> Tree:
         if self.opened is not None:
             raise SessionError("session_opened comes twice; a journal holds one session")
-        allowed = 1 if event.policy.review == "manual" else event.policy.rounds
-        return replace(self, opened=event, rounds_allowed=allowed)
+        allowed = _first_grant(event)
+        review = event.policy.cards == "review"
+        return replace(self, opened=event, rounds_allowed=allowed, reviewing=review)
+
+    def _remember(self, event: Event, before: Tree) -> Tree:
+        """This tree, with the person's act noted or taken back, and without acts that are past undoing."""
+        match event:
+            case BranchProposed(branch=branch) if branch.operator == "edit" and branch.id not in before.nodes:
+                act: Act | None = edit_act(branch)
+            case (
+                BranchApproved() | BranchPruned() | CardReviewSet() | CardRewritten() | CardsReleased()
+                | HintGiven() | RoundShaped() | RoundsRequested() | SearchStopped()
+            ):  # fmt: skip
+                act = act_of(event, before._card_of(event), before.shape)
+            case RoundStarted() | KernelWritten():
+                return replace(self, acts=tuple(act for act in self.acts if self._is_open(act)))
+            case _:
+                return self
+        if act is None:
+            return self
+        deeds = (*self.deeds, act)
+        position = takes_back(event, self.acts)
+        if position is not None:
+            acts = (*self.acts[:position], *self.acts[position + 1 :])
+        else:
+            acts = (*self.acts, act) if act.inverse is not None else self.acts
+        return replace(self, acts=acts, deeds=deeds)
+
+    def _card_of(self, event: Word) -> Hypothesis | None:
+        return self.nodes[event.branch].branch.hypothesis if isinstance(event, CardRewritten) else None
+
+    def _is_open(self, act: Act) -> bool:
+        """False for what has had its effect: it was for a round that began, or its kernel is written."""
+        match act.inverse:
+            case BranchApproved(branch=branch):
+                return self.nodes[branch].approved
+            case HintGiven(text=text):
+                return any(hint.text == text and hint.round > self.round for hint in self.hints)
+            case RoundShaped():
+                return self.shape is not None
+            case RoundsRequested(rounds=rounds) if rounds > 0:
+                return self.round < self.rounds_allowed
+            case CardRewritten(branch=branch):
+                return self.nodes[branch].draft is None
+            case _:
+                return True
 
     def _start_round(self, number: int) -> Tree:
         # An approval is for one round: the base keeps it for the plan, the new round starts without.
         nodes = {id: replace(n, approved=False) if n.approved else n for id, n in self.nodes.items()}
         base = replace(self, base=None)
-        return replace(self, nodes=nodes, round=number, round_open=True, answered=(), base=base)
+        return replace(self, nodes=nodes, round=number, round_open=True, answered=(), base=base, shape=None)
 
     def _grow(self, branch: Branch) -> Tree:
         for parent in branch.parents:
@@ -259,6 +330,21 @@ class Tree:
             # A reasoner that failed or ran dry in the last round is asked again.
             answered=self.answered if self.round_open else (),
         )
+
+    def _withdraw(self, rounds: int) -> Tree:
+        """Close the gate again for rounds that were asked for and have not begun."""
+        allowed = max(self.rounds_allowed - rounds, self.round)
+        at_first = _first_grant(self.opened) if self.opened is not None else 0
+        # Back at what the policy grants, nothing is asked for explicitly any more.
+        until = allowed if allowed > at_first else 0
+        return replace(self, requested_until=until, rounds_allowed=allowed)
+
+    def _without_hint(self, text: str) -> Tree:
+        """The latest hint of this text for a round to come is forgotten."""
+        for place in range(len(self.hints) - 1, -1, -1):
+            if self.hints[place].text == text and self.hints[place].round > self.round:
+                return replace(self, hints=(*self.hints[:place], *self.hints[place + 1 :]))
+        return self
 
     def _check(self, branch: BranchId | None, what: str) -> None:
         if branch is not None:
@@ -333,12 +419,28 @@ class Tree:
         return "\n".join(hint.text for hint in self.hints if hint.round == round)
 
     @property
+    def holds_cards(self) -> bool:
+        """The person reads the cards of the round first and has not released them."""
+        return self.reviewing and self.round_open and self.released < self.round
+
+    def unwritten(self) -> tuple[BranchId, ...]:
+        """Cards of the latest round, not struck, that have no kernel and are not being written."""
+        return tuple(
+            n.id
+            for n in self.nodes.values()
+            if n.branch.round == self.round and n.operator not in ("edit", "repair") and n.draft is None
+            and n.stage == "waiting" and not n.settled and not self.is_pruned(n.id)
+        )  # fmt: skip
+
+    @property
     def gate(self) -> Gate:
-        """``closed`` before the session, ``working``, ``asking`` the person, or ``stopped``."""
+        """``closed``, ``working``, ``asking`` the person, ``reviewing`` of cards, or ``stopped``."""
         if self.opened is None:
             return "closed"
         if self.stopped is not None:
             return "stopped"
+        if self.holds_cards and self.unwritten():
+            return "reviewing"
         manual = self.opened.policy.review == "manual"
         waits = manual and not self.round_open and self.round >= self.rounds_allowed
         return "asking" if waits else "working"
@@ -361,8 +463,17 @@ def _change(node: Node, event: BranchEvent) -> Node:
             return replace(node, approved=not undo)
         case BranchPruned(undo=undo, reason=reason):
             return replace(node, pruned=not undo, prune_reason="" if undo else reason)
+        case CardRewritten(hypothesis=card):
+            if node.draft is not None:
+                return node  # the pen was faster
+            return replace(node, branch=node.branch.model_copy(update={"hypothesis": card}))
         case _:
             assert_never(event)
+
+
+def _first_grant(opened: SessionOpened) -> int:
+    """Rounds that run before the person is asked."""
+    return 1 if opened.policy.review == "manual" else opened.policy.rounds
 
 
 def fold(events: Iterable[Event], tree: Tree | None = None) -> Tree:

@@ -175,7 +175,7 @@ except SessionError as error:
     ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
     assert "the disk is full" in ran.stdout
     events, size = read_journal(path)
-    assert len(events) == 7
+    assert len(events) == 6
     assert size == path.stat().st_size
 
 

@@ -107,7 +107,11 @@ def _place(tree: Tree, node: Node) -> tuple[bool, int, int, int]:
 
 def _round_work(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     """Requests and first attempts; when all are settled, first repairs; and so on; then the end."""
-    if commands := (*_requests(tree, policy), *_attempts(tree, _members(tree, 1))):
+    requests = _requests(tree, policy)
+    if tree.holds_cards and (cards := tree.unwritten()):
+        known = f"{len(cards)} cards of round {tree.round} wait to be read"
+        return requests or (AskPerson(known),)
+    if commands := (*requests, *_attempts(tree, _members(tree, 1))):
         return commands
     left = budget_left(tree, policy)
     for depth in range(1, policy.repairs + 1):

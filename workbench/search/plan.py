@@ -21,16 +21,18 @@ from workbench.tree import Node, Tree
 def plan_round(tree: Tree, policy: Policy) -> tuple[Propose, ...]:
     """Requests of the round that follows this tree."""
     number, left = tree.round + 1, budget_left(tree, policy)
+    width = tree.shape.width if tree.shape is not None else None
     parents = _parents(tree, policy)
     if not parents:
-        return (Propose(number, "seed", (), min(policy.seeds, left)),)
-    slots = min(policy.hypotheses * max(policy.parents, len(parents)), left)
+        return (Propose(number, "seed", (), min(width or policy.seeds, left)),)
+    slots = min(width or policy.hypotheses * max(policy.parents, len(parents)), left)
     pairs = list(islice(_crossable(tree, parents), slots))
     operators = _operators(tree, policy, slots, crossings=len(pairs))
     asks: Counter[tuple[Operator, tuple[BranchId, ...]]] = Counter()
     for slot, operator in enumerate(operators):
         # Where there are fewer parents than places, the best take the places that are left.
-        parent = parents[slot // policy.hypotheses % len(parents)]
+        share = policy.hypotheses if width is None else max(1, width // len(parents))
+        parent = parents[slot // share % len(parents)]
         asks[operator, pairs.pop(0) if operator == "crossover" else (parent,)] += 1
     return tuple(Propose(number, operator, ids, count) for (operator, ids), count in asks.items())
 
@@ -74,6 +76,9 @@ def _operators(tree: Tree, policy: Policy, slots: int, crossings: int) -> list[O
         "rewrite": policy.rewrite,
         "refine": policy.refine,
     }
+    if chosen_by_person := tree.shape.operators if tree.shape is not None else ():
+        # Only what was chosen; something chosen that the policy leaves out counts like the others.
+        shares = {op: (share or 1.0) if op in chosen_by_person else 0.0 for op, share in shares.items()}
     total = sum(shares.values()) or 1.0
     counts = Counter(n.operator for n in tree.nodes.values() if n.operator in shares)
     chosen: list[Operator] = []

@@ -146,6 +146,10 @@ def state_json(tree: Tree) -> Json:
         case "stopped":
             words = f"stopped: {tree.stopped.reason if tree.stopped else ''}"
             return {"kind": "stopped", "tone": "quiet", "words": words, "short": words}
+        case "reviewing":
+            cards = plural(len(tree.unwritten()), "card")
+            words = f"round {tree.round}: {cards} to read: strike or rewrite, then Release cards"
+            return {"kind": "reviewing", "tone": "best", "words": words, "short": f"{cards} to read"}
         case "asking":
             words = f"round {tree.round} is done: approve, prune, hint, then Next round"
             short = f"round {tree.round} is done"

@@ -1,0 +1,62 @@
+"""One precision contract for everything that is run or timed: the reference, its rivals, library calls.
+
+The only place that sets torch's precision flags. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from workbench.model import Contract
+
+
+@contextmanager
+def precision(contract: Contract) -> Iterator[None]:
+    """Hold the flags of a contract, cuDNN's convolutions included; put back what was there before.
+
+    TF32 is on under ``tf32`` and off otherwise; float16 and bfloat16 products accumulate in float32 in
+    every contract.
+    """
+    allowed = contract == "tf32"
+    wanted = dict.fromkeys(TF32, allowed) | dict.fromkeys(REDUCED, False)
+    before = {name: _get(name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            _set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _set(name, value)
+
+
+TF32 = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32")
+REDUCED = (
+    "cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "cuda.matmul.allow_bf16_reduced_precision_reduction",
+)
+
+
+def flags() -> dict[str, bool]:
+    """The flags as they are, for a receipt."""
+    return {name: _get(name) for name in (*TF32, *REDUCED)}
+
+
+def _get(name: str) -> bool:
+    return bool(getattr(*_place(name)))
+
+
+def _set(name: str, value: bool) -> None:
+    holder, attribute = _place(name)
+    setattr(holder, attribute, value)
+
+
+def _place(name: str) -> tuple[Any, str]:
+    holder: Any = torch.backends
+    *path, attribute = name.split(".")
+    for part in path:
+        holder = getattr(holder, part)
+    return holder, attribute

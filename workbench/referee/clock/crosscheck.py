@@ -1,0 +1,63 @@
+"""The device time of a sample by other clocks: CUDA events, and the slope of the wall clock.
+
+The slope is what a call adds to the time until the whole device is idle, flush included, less what the flush
+alone adds: a kernel whose work goes on after its recorded end, on whatever stream, is slower by it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from workbench.referee.clock.lane import Act, EventSampler, Lane
+from workbench.referee.clock.taking import Turn
+
+SLOPE_US = 2000.0
+"""Calls of about this time together make one wall-clock sample."""
+MOST_CALLS = 24
+LAUNCH_US = 1.0
+"""What one more launch in a row costs the device."""
+
+
+def events_us(sampler: EventSampler, name: str, samples: int) -> float:
+    """Median over ``samples`` cold samples."""
+    return statistics.median(sampler.take([Turn(name, turn) for turn in range(samples)]))
+
+
+def slope_us(lane: Lane, act: Act, time_us: float, samples: int, now: Callable[[], float]) -> float:
+    """Microseconds one call adds to the wall clock, caches cold: T(2N) - T(N) over N, less the flush."""
+    calls = max(2, min(MOST_CALLS, int(SLOPE_US / (time_us + lane.flush_us + 1.0))))
+
+    def with_call(turn: int) -> None:
+        lane.open_cold()
+        act(turn)
+
+    both = _slope(lane, with_call, calls, samples, now)
+    alone = _slope(lane, lambda _: lane.open_cold(), calls, samples, now)
+    return 1e6 * (both - alone) - LAUNCH_US
+
+
+def _slope(
+    lane: Lane, step: Callable[[int], None], calls: int, samples: int, now: Callable[[], float]
+) -> float:
+    """Seconds a step adds, the median over samples."""
+
+    def seconds(count: int) -> float:
+        lane.wait()
+        started = now()
+        for turn in range(count):
+            step(turn)
+        lane.wait()
+        return now() - started
+
+    return statistics.median((seconds(2 * calls) - seconds(calls)) / calls for _ in range(samples))
+
+
+def usable(host_us: float, time_us: float, flush_us: float) -> bool:
+    """False where the host, not the device, sets the pace of a row of calls."""
+    return 1.2 * host_us < time_us + flush_us
+
+
+def believed(checks: Sequence[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """Cross-checks that came out as times at all."""
+    return tuple((name, time_us) for name, time_us in checks if time_us > 0.0)

@@ -1,0 +1,230 @@
+"""Times one case: the kernel and its baselines in turns, cross-checked, judged, checked again afterwards.
+
+The child side's entry: tensors, streams and the precision contract are set up here. Runs in a worker child
+with a GPU. Never decides whether a result is right: it asks the ``check`` it is given.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workbench.model import Conditions, Contract, Measured, Rival
+from workbench.numerics.precision import precision
+from workbench.referee.clock import crosscheck
+from workbench.referee.clock.conditions import open_monitor
+from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
+from workbench.referee.clock.graphs import replaying
+from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords
+from workbench.referee.clock.options import ClockOptions, Physics
+from workbench.referee.clock.samples import KERNEL, RawTimes
+from workbench.referee.clock.sanity import unlike
+from workbench.referee.clock.statistics import median_interval, relative_spread
+from workbench.referee.clock.suspicion import EVENTS, SLOPE, suspicion
+from workbench.referee.clock.taking import Sampler, Taken, Turn, Watch, take_case
+from workbench.referee.clock.tracing import open_trace
+from workbench.referee.clock.verdicts import chained_rivals, rivals_of
+
+NOTHING_KNOWN = Physics()
+
+Check = Callable[[Sequence[Tensor]], str]
+"""What is wrong with the kernel's outputs, in a sentence; empty when nothing is."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the clock is told about a case beside the contestants."""
+
+    contract: Contract = "ieee-fp32"
+    physics: Physics = NOTHING_KNOWN
+    check: Check | None = None
+    """Judges the kernel's output of a sample taken after the timing; None compares with a baseline's."""
+    baselines: RawTimes | None = None
+    """Baselines timed earlier, in turns with each other; chained to the kernel through one of the rivals."""
+    missing: tuple[tuple[str, str], ...] = ()
+    """Baselines that could not be had, and why."""
+    cupti: bool = True
+    """False to time with events at once."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One case, timed."""
+
+    time_us: float
+    """The kernel's device time, cold: what ``CaseTime.time_us`` is."""
+    measured: Measured
+    raw: RawTimes
+    options: ClockOptions
+    seconds: float
+    wrong: str = ""
+    """What the check said of the output of a timed sample; such a kernel has not passed."""
+
+
+def measure(
+    case_label: str,
+    candidate: Act,
+    rivals: Mapping[str, Act],
+    options: ClockOptions | None = None,
+    setting: Setting | None = None,
+) -> Timing:
+    """Time ``candidate`` against ``rivals`` on the current stream of the current device.
+
+    An act issues one call on the given copy of the inputs (any number; take it modulo what there are) and
+    returns its output tensors. Raises ``DeviceError`` or torch's own errors when the device fails.
+    """
+    started = time.perf_counter()
+    options, setting = options or ClockOptions(), setting or Setting()
+    with torch.no_grad(), precision(setting.contract):
+        run = _Run(case_label, {KERNEL: candidate, **rivals}, options, setting)
+        timing = run.timed()
+    return Timing(**{**timing.__dict__, "seconds": time.perf_counter() - started})
+
+
+class _Run:
+    """One case being timed."""
+
+    def __init__(self, case: str, acts: Mapping[str, Act], options: ClockOptions, setting: Setting) -> None:
+        self.case, self.options, self.setting = case, options, setting
+        self.acts = dict(acts)
+        self.missing = list(setting.missing)
+        self.lane: GpuLane = lane_of(options)
+        self.host: dict[str, float] = {}
+        self.outside = ""
+
+    def timed(self) -> Timing:
+        """Everything in order: first calls, turns, other clocks, outputs."""
+        self._first_calls()
+        taken, sampler, warm_us = self._taken()
+        kernel = taken.raw.track(KERNEL)
+        time_us = statistics.median(kernel.medians)
+        checks = self._crosschecks(sampler, time_us)
+        wrong, odd = self._outputs_again(sampler)
+        raw = _without(taken.raw, odd)
+        interval = median_interval(kernel.samples, self.options.resamples, self.options.seed)
+        held = rivals_of(raw, self.options)
+        if self.setting.baselines is not None:
+            held += chained_rivals(raw, self.setting.baselines, self.options)
+        host, graphs = self._launch_bound(sampler, time_us)
+        measured = Measured(
+            clock=sampler.clock,
+            low_us=interval.low,
+            high_us=interval.high,
+            samples=len(kernel.samples),
+            relative_stdev=relative_spread(kernel.samples),
+            warm_us=warm_us,
+            host_us=host.get(KERNEL),
+            graph_us=graphs.get(KERNEL),
+            rivals=tuple(_with_latency(rival, host, graphs) for rival in held),
+            missing=(*self.missing, *odd),
+            crosschecks=checks,
+            conditions=taken.conditions,
+            suspicion=suspicion(time_us, checks, self.setting.physics, self.options),
+        )
+        return Timing(time_us, measured, raw, self.options, 0.0, wrong)
+
+    def _first_calls(self) -> None:
+        """Whatever happens once happens here; a baseline that fails is missing, not the kernel's fault."""
+        for name in list(self.acts):
+            try:
+                self.acts[name](0)
+                self.host[name] = host_us(self.acts[name])
+            except Exception as error:
+                if name == KERNEL:
+                    raise
+                del self.acts[name]
+                self.missing.append((name, _told(error)))
+
+    def _taken(self) -> tuple[Taken, Sampler, float]:
+        """With CUPTI where it works, else with events."""
+        watch = Watch(time.perf_counter, open_monitor(pci_bus_id()))
+        trace, reason = open_trace() if self.setting.cupti else (None, "")
+        if trace is not None:
+            sampler = CuptiSampler(self.lane, trace, self.acts, self.host)
+            warm = CuptiSampler(self.lane, trace, self.acts, self.host, warm=True)
+            try:
+                with trace.running():
+                    taken = take_case(sampler, self.case, tuple(self.acts), self.options, watch)
+                    return taken, sampler, self._warm_us(warm)
+            except LostRecords as lost:
+                reason = f"CUPTI lost records ({lost})"
+        self.missing += [("clock cupti", reason)] if reason else []
+        events = self._events()
+        taken = take_case(events, self.case, tuple(self.acts), self.options, watch)
+        return taken, events, self._warm_us(self._events(warm=True))
+
+    def _events(self, warm: bool = False) -> EventSampler:
+        return EventSampler(self.lane, self.acts, self.host, self.lane.overhead_us, warm)
+
+    def _warm_us(self, sampler: Sampler) -> float:
+        return statistics.median(sampler.take([Turn(KERNEL, 0)] * self.options.checks))
+
+    def _crosschecks(self, sampler: Sampler, time_us: float) -> tuple[tuple[str, float], ...]:
+        found = []
+        if sampler.clock == "cupti":
+            found.append((EVENTS, crosscheck.events_us(self._events(), KERNEL, self.options.checks)))
+        if crosscheck.usable(self.host[KERNEL], time_us, self.lane.flush_us):
+            act = self.acts[KERNEL]
+            slope = crosscheck.slope_us(self.lane, act, time_us, self.options.checks, time.perf_counter)
+            found.append((SLOPE, slope))
+        return crosscheck.believed(found)
+
+    def _outputs_again(self, sampler: Sampler) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What is wrong with the kernel's output, and baselines whose output is not the reference's.
+
+        One more cold call of each, on a copy of the inputs that is not the first; it looks like any other.
+        """
+        first = next((name for name in self.acts if name != KERNEL), None)
+        wanted = self._one_more(first) if first else None
+        got = self._one_more(KERNEL)
+        wrong = self.setting.check(got) if self.setting.check else unlike(got, wanted) if wanted else ""
+        del got
+        odd = []
+        for name in self.acts:
+            if wanted is not None and name not in (KERNEL, first):
+                told = unlike(self._one_more(name), wanted)
+                odd += [(name, f"its output is not the reference's: {told}")] if told else []
+        return wrong, tuple(odd)
+
+    def _one_more(self, name: str) -> tuple[Tensor, ...]:
+        self.lane.open_cold()
+        outputs = self.acts[name](3)
+        self.lane.close()
+        self.lane.wait()
+        return outputs
+
+    def _launch_bound(
+        self, sampler: Sampler, time_us: float
+    ) -> tuple[Mapping[str, float], Mapping[str, float]]:
+        """Host latency and time under a CUDA graph of everybody, where the kernel is short."""
+        if time_us >= self.options.launch_bound_us:
+            return {}, {}
+        with ExitStack() as stack:
+            graphs = {name: stack.enter_context(replaying(act)) for name, act in self.acts.items()}
+            held = {name: act for name, act in graphs.items() if act is not None}
+            events = EventSampler(self.lane, held, dict.fromkeys(held, 10.0), self.lane.overhead_us)
+            times = {name: crosscheck.events_us(events, name, self.options.checks) for name in held}
+        return self.host, times
+
+
+def _without(raw: RawTimes, odd: tuple[tuple[str, str], ...]) -> RawTimes:
+    names = {name for name, _ in odd}
+    return RawTimes(case=raw.case, tracks=tuple(t for t in raw.tracks if t.name not in names))
+
+
+def _with_latency(rival: Rival, host: Mapping[str, float], graphs: Mapping[str, float]) -> Rival:
+    return rival.model_copy(update={"host_us": host.get(rival.name), "graph_us": graphs.get(rival.name)})
+
+
+def _told(error: Exception) -> str:
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {first[:200]}"
+
+
+__all__ = ["Act", "Check", "Conditions", "Setting", "Timing", "measure"]

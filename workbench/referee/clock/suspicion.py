@@ -1,0 +1,45 @@
+"""Times that are not believed: clocks that disagree, and speeds beyond physics. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.referee.clock.options import ClockOptions, Physics
+
+Crosschecks = Sequence[tuple[str, float]]
+SLOPE = "the wall clock"
+EVENTS = "CUDA events"
+
+
+def suspicion(time_us: float, crosschecks: Crosschecks, physics: Physics, options: ClockOptions) -> str:
+    """One sentence with the numbers, or nothing. All times in microseconds, cold."""
+    return disagreement(time_us, crosschecks, options) or beyond_physics(time_us, physics)
+
+
+def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions) -> str:
+    """Clocks further apart than max(5%, 3 us).
+
+    The wall clock's slope may be the shorter one: flushing after a kernel that only reads is cheaper than
+    flushing after a flush, whose dirty lines must be written back, and the difference is the kernel's.
+    """
+    for name, other_us in crosschecks:
+        allowed = max(options.device_disagreement * max(time_us, other_us), options.disagreement_us)
+        off = other_us - time_us if name == SLOPE else abs(other_us - time_us)
+        if off > allowed:
+            return (
+                f"the clocks disagree: {time_us:.1f} us on the device, {other_us:.1f} us by {name}; "
+                "work may go on after the kernel seems to have ended"
+            )
+    return ""
+
+
+def beyond_physics(time_us: float, physics: Physics) -> str:
+    """Faster than the memory or the arithmetic unit can be."""
+    if not time_us < physics.least_us:
+        return ""
+    moved = physics.dram_bytes / time_us * 1e-6
+    if moved * 1e12 > physics.dram_bytes_per_s > 0:
+        peak = physics.dram_bytes_per_s * 1e-12
+        return f"faster than the memory: {moved:.2f} TB/s where the card has {peak:.2f}"
+    reached, peak = physics.flops / time_us * 1e-6, physics.flops_per_s * 1e-12
+    return f"faster than the arithmetic: {reached:.0f} TFLOP/s where the unit has {peak:.0f}"

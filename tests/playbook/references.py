@@ -130,5 +130,33 @@ REFERENCES: dict[str, Case] = {
     ),
     "cumsum": (lambda t: (t["x"] * 2).cumsum(1) + 1, of(x=(3, 9))),
     "sorted": (lambda t: t["x"].sort(1).values * 2, of(x=(3, 9))),
+    # windows
     "pooled": (lambda t: F.max_pool2d(t["x"], 2).sigmoid(), of(x=(2, 3, 6, 6))),
+    "max_pool_padded": (lambda t: F.max_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 7, 9))),
+    "max_pool_dilated": (lambda t: F.max_pool1d(t["x"], 3, 1, 0, 2), of(x=(2, 3, 17))),
+    "max_pool_ceil": (lambda t: F.max_pool2d(t["x"], 3, 2, 1, ceil_mode=True), of(x=(2, 3, 8, 6))),
+    "max_pool_volume": (lambda t: F.max_pool3d(t["x"], 2), of(x=(2, 3, 4, 5, 6))),
+    "max_pool_places": (
+        lambda t: F.max_pool2d(t["x"], 2, 1, return_indices=True)[1],
+        of(x=(2, 3, 5, 6)),
+    ),
+    "max_pool_places_padded": (
+        lambda t: F.max_pool2d(t["x"], 3, 2, 1, return_indices=True),
+        of(x=(2, 3, 5, 6)),
+    ),
+    "avg_pool": (lambda t: F.avg_pool2d(t["x"] * 2, 2).relu(), of(x=((2, 3, 6, 9), half))),
+    "avg_pool_padded": (lambda t: F.avg_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 7, 9))),
+    "avg_pool_inside": (
+        lambda t: F.avg_pool2d(t["x"], 3, 2, 1, count_include_pad=False),
+        of(x=(2, 3, 7, 9)),
+    ),
+    "avg_pool_line": (lambda t: F.avg_pool1d(t["x"], 4, 2, 1), of(x=(2, 3, 33))),
+    "pool_of_softmax": (lambda t: F.avg_pool2d(t["x"].softmax(3), 2), of(x=(2, 3, 6, 8))),
+    "conv_pool": (
+        lambda t: F.max_pool2d(F.relu(F.conv2d(t["x"], t["w"])), 2),
+        of(x=(2, 3, 8, 8), w=(4, 3, 3, 3)),
+    ),
+    "padded": (lambda t: F.pad(t["x"], (1, 2, 0, 1), value=2.0) * 3, of(x=(2, 3, 6, 5))),
+    "cropped": (lambda t: F.pad(t["x"], (-1, 2)), of(x=(5, 6))),
+    "padded_sum": (lambda t: F.pad(t["x"], (3, 0)).sum(1), of(x=(5, 36))),
 }  # fmt: skip

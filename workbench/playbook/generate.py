@@ -49,6 +49,8 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     plan = PlanText(problem)
     cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
     macros = Macros(program.sizes, plan.locals, plan.canonical)
+    for size, stem in program.stems:
+        macros.name(size, stem)
     site = Site(program, schedule, plan.locals, plan.canonical, macros, cases)
     steps = _steps(problem, site)
     kernels = [kernel for step in steps for kernel in kernels_of(step)]

@@ -25,13 +25,13 @@ def index_text(view: View, variable: str, macros: Macros, wide: bool = False) ->
     for position in reversed(range(len(view.axes))):
         axis = view.axes[position]
         if not axis.stride.is_zero:
-            backwards = axis.stride.probes[0] < 0
+            backwards = axis.stride.is_negative
             stride = -axis.stride if backwards else axis.stride
             term = _term(Axis(axis.size, stride), inner, position == 0, variable, macros, wide)
             (minus if backwards else plus).insert(0, term)
         inner = inner * axis.size
     if not view.offset.is_zero:
-        below = view.offset.probes[0] < 0
+        below = view.offset.is_negative
         (minus if below else plus).append(macros.text(-view.offset if below else view.offset))
     if len(plus) + len(minus) > 1 and plus and plus[0] == variable:
         plus[0] = variable.removeprefix("(").removesuffix(")")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES
-from workbench.playbook.cuda_text import CTYPES, HELPED, SUM, Text, loaded, stored
+from workbench.playbook.cuda_text import CTYPES, SUM, Text, helper_of, loaded, stored
 from workbench.playbook.expr import Apply, Expr, Load, walk
 from workbench.playbook.fitting import Cases
 from workbench.playbook.indexing import divisors_of
@@ -152,8 +152,9 @@ class Frame:
         """Ask for the helper functions that operations below ``roots`` call."""
         for root in roots:
             for expr in walk(root, into_reductions=True):
-                if isinstance(expr, Apply) and expr.op in HELPED:
-                    self.helpers.add(HELPED[expr.op])
+                helper = helper_of(expr) if isinstance(expr, Apply) else None
+                if helper is not None:
+                    self.helpers.add(helper)
 
     def element(self, buffer: str, index: Text) -> str:
         """An element of a buffer in memory."""
@@ -259,7 +260,7 @@ def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Tex
 
 def _strongest(sizes: set[Size]) -> tuple[Size, ...]:
     """Sizes whose divisibility implies that of the rest."""
-    positive = {-size if size.probes[0] < 0 else size for size in sizes}
+    positive = {-size if size.is_negative else size for size in sizes}
     symbolic = [size for size in positive if size.number is None]
     found = [size for size in positive if not any(o != size and o.divides(size) for o in symbolic)]
     return tuple(sorted(found, key=lambda size: size.text))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
-from workbench.playbook import movement, reductions
+from workbench.playbook import movement, reductions, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
@@ -49,6 +49,11 @@ class Lowering:
         self.fuse = fuse
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[_Operation] = []
+        self.stems: dict[Size, str] = {}
+        self.used = {
+            *problem.graph.outputs,
+            *(ref for node in problem.graph.nodes for ref in _refs(node.args)),
+        }
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
@@ -226,7 +231,7 @@ class Lowering:
         """Lower one node."""
         if is_pointwise(node):
             self._pointwise(node)
-        elif not (movement.lower(self, node) or reductions.lower(self, node)):
+        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows)):
             self._library(node)
 
     def _pointwise(self, node: OpNode) -> None:
@@ -316,6 +321,12 @@ class Lowering:
 _TAKES_STRIDES = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"])
 
 
+def _refs(arg: Arg) -> list[Ref]:
+    if isinstance(arg, tuple):
+        return [ref for item in arg for ref in _refs(item)]
+    return [arg] if isinstance(arg, Ref) else []
+
+
 def _label(part: Expr) -> str:
     op = getattr(part, "op", None)
     return op if isinstance(op, str) else "value"
@@ -334,7 +345,8 @@ def lower(problem: Problem, fuse: bool) -> Program:
     steps = grouped(lowering.operations, fuse)
     if fuse:
         steps = absorbed(lowering.pool, steps)
-    return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes)
+    stems = tuple(lowering.stems.items())
+    return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
 
 
 def absorbed(pool: Pool, steps: list[Kernel | LibraryCall]) -> list[Kernel | LibraryCall]:

@@ -87,3 +87,5 @@ class Program:
     outputs: tuple[Output, ...]
     pool: Pool
     sizes: Sizes
+    stems: tuple[tuple[Size, str], ...] = ()
+    """Telling names for sizes that no axis of an argument has."""

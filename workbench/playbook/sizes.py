@@ -13,13 +13,14 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workbench.model import Dim, Problem, Sym, size_of
 
 _DIVISIBLE, _ACCEPTED = 3, 5
 _PROBES = _DIVISIBLE + _ACCEPTED
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
+Terms = tuple[tuple[tuple[str, ...], int], ...]
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
@@ -31,6 +32,8 @@ class Size:
     coefficient: int = field(compare=False)
     factors: tuple[str, ...] = field(compare=False)
     """Texts whose product, times the coefficient, is the size; each an atom of Python's grammar."""
+    terms: Terms = field(compare=False, default=())
+    """The summands, where the size is a sum: factors and coefficient. Empty for a plain product."""
 
     @property
     def text(self) -> str:
@@ -58,6 +61,11 @@ class Size:
         return not any(self.probes)
 
     @property
+    def is_negative(self) -> bool:
+        """Judged at a point that the reference accepts: elsewhere a difference may have any sign."""
+        return self.probes[_DIVISIBLE] < 0
+
+    @property
     def is_one(self) -> bool:
         return all(value == 1 for value in self.probes)
 
@@ -68,15 +76,20 @@ class Size:
 
     def __mul__(self, other: Size) -> Size:
         values = tuple(a * b for a, b in zip(self.probes, other.probes, strict=True))
+        for one, by in ((self, other.number), (other, self.number)):
+            if one.terms and by is not None:
+                return _sum(values, tuple((factors, n * by) for factors, n in one.terms))
         return _size(values, self.coefficient * other.coefficient, self.factors + other.factors)
 
     def __add__(self, other: Size) -> Size:
         values = tuple(a + b for a, b in zip(self.probes, other.probes, strict=True))
         if self.is_zero or other.is_zero:
             return other if self.is_zero else self
-        minus = other.coefficient < 0
-        text = f"{self.text} - {(-other).text}" if minus else f"{self.text} + {other.text}"
-        return _size(values, 1, (f"({text})",))
+        return _sum(values, self._summands + other._summands)
+
+    @property
+    def _summands(self) -> Terms:
+        return self.terms or ((self.factors, self.coefficient),)
 
     def __floordiv__(self, other: Size) -> Size:
         values = tuple(a // b for a, b in zip(self.probes, other.probes, strict=True))
@@ -116,6 +129,27 @@ def number(value: int) -> Size:
 
 
 ONE, ZERO = number(1), number(0)
+
+
+def _sum(probes: tuple[int, ...], summands: Terms) -> Size:
+    """A sum with equal summands put together, the number last."""
+    totals: Counter[tuple[str, ...]] = Counter()
+    for factors, coefficient in summands:
+        totals[factors] += coefficient
+    terms = [(factors, n) for factors, n in totals.items() if n]
+    terms.sort(key=lambda term: (not term[0], term[1] < 0))
+    if len(terms) <= 1:
+        factors, coefficient = terms[0] if terms else ((), 0)
+        return _size(probes, coefficient, factors)
+    text = ""
+    for factors, coefficient in terms:
+        part = Size(probes, abs(coefficient), factors).text
+        text += (" - " if coefficient < 0 else " + ") + part if text else _signed(part, coefficient)
+    return replace(_size(probes, 1, (f"({text})",)), terms=tuple(terms))
+
+
+def _signed(text: str, coefficient: int) -> str:
+    return f"-{text}" if coefficient < 0 else text
 
 
 def _divisible(names: tuple[str, ...], point: int) -> dict[str, int]:

@@ -11,6 +11,7 @@ from workbench.emulator.build import build
 from workbench.emulator.counts import merge_sites
 from workbench.emulator.execute import Execution, execute
 from workbench.emulator.findings import array_name, element
+from workbench.emulator.hosts import IN_PROCESS
 from workbench.emulator.module import encode_scalar
 from workbench.emulator.values import Options, RunReport
 from workbench.errors import EmulatorLaunchError, EmulatorUnsupported
@@ -230,11 +231,11 @@ def test_device_variables_live_as_long_as_the_process() -> None:
 
 
 def test_guard_zones_tell_which_side() -> None:
-    buffer = buffers.allocate("b", TensorMeta(dtype="f32", shape=(5,), strides=(1,)))
+    buffer = buffers.allocate("b", TensorMeta(dtype="f32", shape=(5,), strides=(1,)), IN_PROCESS.storage)
     assert buffer.broken_guard() is None
     buffer.raw[buffer.start + 5 * 4 + 9] = 0
     assert buffer.broken_guard() == "3 elements past the end"
-    buffer = buffers.allocate("b", TensorMeta(dtype="i16", shape=(5,), strides=(1,)))
+    buffer = buffers.allocate("b", TensorMeta(dtype="i16", shape=(5,), strides=(1,)), IN_PROCESS.storage)
     buffer.raw[buffer.start - 1] = 0
     assert buffer.broken_guard() == "1 elements before the start"
 

@@ -7,6 +7,7 @@ worker processes only: it imports torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,8 @@ import torch
 from workbench.emulator.module import Memory
 from workbench.model import DTYPE_BYTES, DType, TensorMeta
 
+Storage = Callable[[int], torch.Tensor]
+"""Gives so many bytes that a kernel can reach, contents undefined."""
 GUARD_BYTES = 4096
 NAN_BYTE, INT_BYTE = 0xFF, 0x7F
 
@@ -88,23 +91,18 @@ def extent_bytes(meta: TensorMeta) -> int:
     return (last + 1) * DTYPE_BYTES[meta.dtype]
 
 
-def allocate(label: str, meta: TensorMeta, *, read_only: bool = False, mark: bool = False) -> Buffer:
+def allocate(
+    label: str, meta: TensorMeta, storage: Storage, *, read_only: bool = False, mark: bool = False
+) -> Buffer:
     """A poisoned buffer whose address is a multiple of ``meta.alignment`` and of no larger power of two."""
     nbytes = extent_bytes(meta)
-    raw = torch.full((nbytes + 2 * GUARD_BYTES + 512,), poison_byte(meta.dtype), dtype=torch.uint8)
+    raw = storage(nbytes + 2 * GUARD_BYTES + 512).fill_(poison_byte(meta.dtype))
     alignment = max(meta.alignment, DTYPE_BYTES[meta.dtype])
     wanted = 0 if alignment >= 256 else alignment
     period = 256 if alignment >= 256 else 2 * alignment
     start = GUARD_BYTES + (wanted - raw.data_ptr() - GUARD_BYTES) % period
-    marks = torch.zeros(nbytes + 16, dtype=torch.uint8) if mark else None
+    marks = storage(nbytes + 16).zero_() if mark else None
     return Buffer(label, meta, raw, start, nbytes, read_only, marks)
-
-
-def holding(label: str, meta: TensorMeta, values: torch.Tensor, *, read_only: bool) -> Buffer:
-    """A buffer with given contents."""
-    buffer = allocate(label, meta, read_only=read_only)
-    buffer.look(meta).copy_(values)
-    return buffer
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

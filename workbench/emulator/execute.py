@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from workbench.emulator import buffers, launching, module
+from workbench.emulator import buffers, launching
 from workbench.emulator.buffers import Buffer
 from workbench.emulator.counts import total
 from workbench.emulator.findings import Findings, Scene
+from workbench.emulator.hosts import IN_PROCESS, Host, Work
 from workbench.emulator.values import LaunchCounts, Module, Options, RunReport, Unwritten
 from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
@@ -28,7 +29,7 @@ class Execution:
     """What a plan returned, and all that was seen on the way."""
 
     outputs: tuple[torch.Tensor, ...]
-    """In the reference's order; views into this execution's own memory."""
+    """In the reference's order; nobody writes to them any more."""
     report: RunReport
 
 
@@ -51,14 +52,20 @@ class _Tensor:
 
 
 def execute(
-    plan: Plan, built: Module, tensors: Mapping[str, torch.Tensor], options: Options = _DEFAULTS
+    plan: Plan,
+    built: Module,
+    tensors: Mapping[str, torch.Tensor],
+    options: Options = _DEFAULTS,
+    host: Host = IN_PROCESS,
 ) -> Execution:
     """Run a plan. ``tensors`` are CPU tensors by argument name with the shapes the plan was made for.
+
+    Launches run where ``host`` says; allocation, library calls and every look at memory stay here.
 
     Raises ``EmulatorLaunchError`` for a launch a GPU would refuse, ``EmulatorUnsupported`` for what the
     emulator does not cover, ``ValueError`` when a tensor does not fit the plan.
     """
-    return _Run(plan, built, tensors, options).execute()
+    return _Run(plan, built, tensors, options, host).execute()
 
 
 @dataclass
@@ -75,9 +82,15 @@ class _Seen:
 
 class _Run:
     def __init__(
-        self, plan: Plan, built: Module, tensors: Mapping[str, torch.Tensor], options: Options
+        self,
+        plan: Plan,
+        built: Module,
+        tensors: Mapping[str, torch.Tensor],
+        options: Options,
+        host: Host,
     ) -> None:
-        self.plan, self.built, self.options = plan, built, options
+        self.plan, self.built, self.options, self.host = plan, built, options, host
+        host.begin()
         self.given = dict(tensors)
         self.checked = built.mode == "checked"
         self.seen = _Seen()
@@ -86,14 +99,20 @@ class _Run:
 
     def execute(self) -> Execution:
         for name, meta in self.plan.arguments:
-            self._add(name, buffers.holding(name, meta, self._given(name, meta), read_only=True))
+            self._add(name, self._holding(name, meta, self._given(name, meta), read_only=True))
         for step in self.plan.steps:
             self._carry_out(step)
             if self.seen.stopped:
                 break
         self._inspect_memory()
-        outputs = () if self.seen.stopped else tuple(self.names[name].values for name in self.plan.outputs)
-        return Execution(outputs, self._report())
+        return Execution(self._outputs(), self._report())
+
+    def _outputs(self) -> tuple[torch.Tensor, ...]:
+        """Copied out of memory that the kernel's process may still write to."""
+        if self.seen.stopped:
+            return ()
+        values = tuple(self.names[name].values for name in self.plan.outputs)
+        return tuple(map(_private, values)) if self.host.shared else values
 
     def _given(self, name: str, meta: TensorMeta) -> torch.Tensor:
         tensor = self.given[name]
@@ -104,6 +123,11 @@ class _Run:
                 f"given {tensor.dtype} {tuple(tensor.shape)}"
             )
         return tensor.detach()
+
+    def _holding(self, label: str, meta: TensorMeta, values: torch.Tensor, *, read_only: bool) -> Buffer:
+        buffer = buffers.allocate(label, meta, self.host.storage, read_only=read_only)
+        buffer.look(meta).copy_(values)
+        return buffer
 
     def _add(self, name: str, buffer: Buffer) -> None:
         self.buffers.append(buffer)
@@ -121,7 +145,7 @@ class _Run:
         match step:
             case Allocate(buffer=name, meta=meta, zero=zero):
                 mark = self.checked and self.options.initialised and not zero
-                self._add(name, buffers.allocate(self._label(name), meta, mark=mark))
+                self._add(name, buffers.allocate(self._label(name), meta, self.host.storage, mark=mark))
                 if zero:
                     self.names[name].values.zero_()
             case View(buffer=name, of=of, meta=meta, offset=offset):
@@ -136,14 +160,14 @@ class _Run:
 
     def _launch(self, step: Launch) -> None:
         binary, entry = self.built.find((step.kernel, step.consts))
-        loaded = module.load(binary)
         addresses = {name: tensor.address for name, tensor in self.names.items()}
-        cells = launching.cells(step, loaded.signature(entry), addresses)
+        cells = launching.cells(step, self.host.signature(binary, entry), addresses)
         geometry = launching.geometry(step, self.options, checked=self.checked)
         arguments = [self.names[arg.buffer] for arg in step.args if isinstance(arg, BufferArg)]
         used = list({id(tensor.buffer): tensor.buffer for tensor in arguments}.values())
         started = time.perf_counter()
-        result = loaded.launch(entry, geometry, cells, [buffer.memory() for buffer in used])
+        memory = tuple(buffer.memory() for buffer in used)
+        result = self.host.launch(Work(binary, entry, geometry, tuple(cells), memory))
         self.seen.seconds += time.perf_counter() - started
         scene = Scene(step, binary, [(buffer.label, buffer.meta) for buffer in used], self.options.case)
         findings = Findings(scene, result)
@@ -163,7 +187,7 @@ class _Run:
         for name, meta, values in zip(step.results, step.metas, made, strict=True):
             if tuple(values.shape) != meta.shape:
                 raise ValueError(f"{step.op} gave {tuple(values.shape)}, the plan expects {meta.shape}")
-            self._add(name, buffers.holding(self._label(name), meta, values, read_only=False))
+            self._add(name, self._holding(self._label(name), meta, values, read_only=False))
 
     def _library_value(self, value: LibraryArg) -> object:
         match value:
@@ -218,6 +242,12 @@ class _Run:
             unwritten=() if seen.stopped else tuple(self._unwritten()),
             seconds=seen.seconds,
         )
+
+
+def _private(values: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides."""
+    copied = torch.empty_strided(values.shape, values.stride(), dtype=values.dtype)
+    return copied.copy_(values)
 
 
 def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]:

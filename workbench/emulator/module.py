@@ -6,7 +6,6 @@ Owns the ctypes mirror of include/abi.h. Knows nothing of plans or tensors: addr
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import struct
 from collections.abc import Sequence
@@ -96,8 +95,8 @@ class LoadedBinary:
 
     def launch(
         self, entry: int, geometry: Geometry, cells: Sequence[bytes], memory: Sequence[Memory]
-    ) -> dict[str, Any]:
-        """Run one launch; ``cells`` are the arguments' bytes. Returns the runtime's JSON as a dict."""
+    ) -> bytes:
+        """Run one launch; ``cells`` are the arguments' bytes. Returns the runtime's JSON."""
         storage = [ctypes.create_string_buffer(cell, max(len(cell), 16)) for cell in cells]
         arguments = (ctypes.c_void_p * max(1, len(storage)))(*(ctypes.addressof(cell) for cell in storage))
         buffers = (_Buffer * max(1, len(memory)))(
@@ -106,7 +105,7 @@ class LoadedBinary:
         config = self._config(geometry, len(memory))
         function = ctypes.c_void_p(_address(getattr(self._library, f"emu_entry_{entry}")))
         text = self._library.emu_launch(ctypes.byref(config), function, arguments, buffers)
-        result: dict[str, Any] = json.loads(ctypes.string_at(text).decode(errors="replace"))
+        result = ctypes.string_at(text)
         self._library.emu_release(text)
         return result
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from workbench.emulator.buffers import bits
 from workbench.emulator.build import build
 from workbench.emulator.execute import Execution, execute
+from workbench.emulator.runner import Runner, RunnerEnded, start
 from workbench.emulator.values import Consts, Mode, Module, Options
 from workbench.errors import EmulatorBuildError, EmulatorLaunchError, EmulatorUnsupported
 from workbench.model import (
@@ -30,6 +32,7 @@ from workbench.model import (
     Outcome,
     Passed,
     Suspect,
+    TimedOut,
 )
 from workbench.numerics.bounds import OutputBound
 from workbench.numerics.compare import compare
@@ -38,6 +41,7 @@ from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
+from workbench.workers import prepared_by
 
 BUILDERS = 2
 """g++ processes at once."""
@@ -46,12 +50,17 @@ Send = Callable[[bytes], None]
 T = TypeVar("T")
 
 
-def run(payload: bytes, send: Send) -> bytes:
-    """Worker function: a ``TrialRequest`` in, messages on the way, a ``TrialReport`` out."""
+@prepared_by(start)
+def run(payload: bytes, send: Send, runner: Runner) -> bytes:
+    """Worker function: a ``TrialRequest`` in, messages on the way, a ``TrialReport`` out.
+
+    The kernel runs in ``runner``, a process of its own that was forked before the request was read.
+    """
     torch.set_num_threads(1)
     request = TrialRequest.model_validate_json(payload)
+    runner.limit_bytes = request.options.memory_bytes
     with ThreadPoolExecutor(BUILDERS) as builders:
-        trials = _Trials(request, send, _Builds(request, builders))
+        trials = _Trials(request, send, _Builds(request, builders), runner)
         outcome = trials.outcome()
     eager = trials.eager() if request.eager and isinstance(outcome, Passed) else ()
     report = TrialReport(outcome=outcome, eager=eager, seconds=tuple(trials.seconds.items()))
@@ -101,6 +110,7 @@ class _Trials:
     request: TrialRequest
     send: Send
     builds: _Builds
+    runner: Runner
     seconds: dict[str, float] = field(default_factory=lambda: {"build": 0.0, "oracle": 0.0, "emulate": 0.0})
     deterministic: bool = True
 
@@ -144,12 +154,18 @@ class _Trials:
             return LaunchFailed(case=case, diagnostics=error.diagnostics)
         except EmulatorUnsupported as error:
             return Suspect(message=f"nothing was checked: {error}")
+        except RunnerEnded as ended:
+            during = f"during the check on {planned.inputs} inputs, seed {planned.seed}"
+            if ended.cpu_s is not None:
+                return TimedOut(case=case, limit_s=round(ended.cpu_s), message=during)
+            return Crashed(case=case, message=f"{ended}, {during}")
 
     def _execute(
         self, planned: matrix.PlannedCheck, module: Module, expected: Expectation, reverse: bool = False
     ) -> Execution:
         options = Options(case=planned.trial.case.label, races=planned.races, reverse=reverse)
-        return self._timed("emulate", lambda: execute(planned.trial.plan, module, expected.tensors, options))
+        work = partial(execute, planned.trial.plan, module, expected.tensors, options, self.runner)
+        return self._timed("emulate", work)
 
     def _judged(
         self, planned: matrix.PlannedCheck, module: Module, expected: Expectation, execution: Execution

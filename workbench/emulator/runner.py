@@ -1,0 +1,208 @@
+"""A process that runs launches and knows nothing else: no expected result, no seed, no reference.
+
+Owns the wall between a kernel's code, which on the emulator is machine code that may do what it likes,
+and the process that computes what must come out. They share the memory of the tensors; the rest is one
+socket. The runner is forked before its parent has heard what is to be judged, closes every other
+descriptor and may read libraries only and write no file (Landlock). Not covered: without Landlock it
+may read and write files as the same user; on any kernel it may use up its CPU and memory limits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import signal
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import torch
+
+from workbench.emulator import module, result, toolchain
+from workbench.emulator.hosts import Work
+from workbench.emulator.module import Geometry, Memory
+from workbench.emulator.result import LaunchResult
+from workbench.emulator.values import Binary
+from workbench.workers.files import LIBRARIES, read_only
+
+ARENA_BYTES = 3 * 2**30
+"""Memory for the tensors of one execution, their shadows included; pages exist once they are touched."""
+MAP_NORESERVE = 0x4000
+PAGE = 4096
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+_LENGTH = struct.Struct("!cQ")
+_ANSWER, _FAILED = b"a", b"f"
+
+
+class RunnerEnded(Exception):
+    """The runner ended or spoke nonsense: the kernel's doing. ``cpu_s`` when it ran out of CPU time."""
+
+    def __init__(self, message: str, cpu_s: float | None = None) -> None:
+        super().__init__(message)
+        self.cpu_s = cpu_s
+
+
+class Runner:
+    """The trusted side: hands out shared memory, sends launches, checks the answers' form."""
+
+    shared = True
+
+    def __init__(self, pid: int, channel: socket.socket, arena: mmap.mmap) -> None:
+        self._pid = pid
+        self._channel = channel
+        self._bytes = torch.frombuffer(arena, dtype=torch.uint8)
+        self._used = 0
+        self.limit_bytes = ARENA_BYTES
+
+    def begin(self) -> None:
+        """The memory of the execution before is handed out again."""
+        self._used = 0
+
+    def storage(self, nbytes: int) -> torch.Tensor:
+        """A piece of the shared memory, at a page of its own."""
+        start = self._used
+        self._used += -(-nbytes // PAGE) * PAGE
+        if self._used > min(self.limit_bytes, ARENA_BYTES):
+            raise MemoryError(f"the plan's tensors take more than {self.limit_bytes >> 20} MB")
+        return self._bytes[start : start + nbytes]
+
+    def signature(self, binary: Binary, entry: int) -> tuple[str, ...]:
+        """Ask for the codes of a kernel's parameters. Raises ``RunnerEnded``."""
+        answer = self._asked({"binary": binary.model_dump(), "entry": entry})
+        return tuple(code[:8] for code in answer.decode(errors="replace").split(",")[:64] if code)
+
+    def launch(self, work: Work) -> LaunchResult:
+        """Run one launch. Raises ``RunnerEnded``."""
+        request = {
+            "binary": work.binary.model_dump(),
+            "entry": work.entry,
+            "geometry": vars(work.geometry),
+            "cells": [cell.hex() for cell in work.cells],
+            "memory": [vars(piece) for piece in work.memory],
+        }
+        try:
+            return result.read(self._asked(request))
+        except ValueError as error:
+            raise RunnerEnded(str(error)) from None
+
+    def _asked(self, request: dict[str, object]) -> bytes:
+        try:
+            _send(self._channel, _ANSWER, json.dumps(request).encode())
+            kind, answer = _receive(self._channel)
+        except (EOFError, OSError):
+            raise self._ended() from None
+        if kind != _ANSWER:
+            raise RunnerEnded(f"the kernel's library failed: {answer.decode(errors='replace')[:300]}")
+        return answer
+
+    def _ended(self) -> RunnerEnded:
+        """How the process ended; it is ended now if it only hung up."""
+        self._channel.close()
+        try:
+            os.kill(self._pid, signal.SIGKILL)
+            _, status, usage = os.wait4(self._pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            return RunnerEnded("the process of the kernel is gone")
+        code = os.waitstatus_to_exitcode(status)
+        if code in (-signal.SIGXCPU, -signal.SIGKILL):
+            cpu_s = usage.ru_utime + usage.ru_stime
+            return RunnerEnded(
+                "the process of the kernel was killed", cpu_s if code == -signal.SIGXCPU else None
+            )
+        how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+        return RunnerEnded(f"the process that ran the kernel ended with {how} and without an answer")
+
+
+def start() -> Runner:
+    """Fork the runner. Call it in a process with one thread that holds no secret yet."""
+    flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+    arena = mmap.mmap(-1, ARENA_BYTES, flags=flags)
+    ours, theirs = socket.socketpair()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _serve(theirs, parent)
+        finally:
+            os._exit(1)
+    theirs.close()
+    # A runner without Landlock around it, or an older kernel: this process cannot be traced or read.
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    return Runner(pid, ours, arena)
+
+
+# ------------------------------------------------------------------------------------ the other process
+
+
+def _serve(channel: socket.socket, parent: int) -> NoReturn:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    _close_all_but(channel.fileno())
+    read_only((*LIBRARIES, str(toolchain.cache_folder())))
+    while True:
+        try:
+            _, request = _receive(channel)
+        except EOFError:
+            os._exit(0)
+        try:
+            kind, answer = _ANSWER, _answered(json.loads(request))
+        except OSError as error:  # the library cannot be loaded
+            kind, answer = _FAILED, str(error).encode()
+        _send(channel, kind, answer)
+
+
+def _answered(request: dict[str, object]) -> bytes:
+    loaded = module.load(Binary.model_validate(request["binary"]))
+    entry = int(str(request["entry"]))
+    if "geometry" not in request:
+        return "".join(f"{code}," for code in loaded.signature(entry)).encode()
+    return loaded.launch(
+        entry,
+        Geometry(**_mapping(request["geometry"])),
+        [bytes.fromhex(str(cell)) for cell in _listed(request["cells"])],
+        [Memory(**_mapping(piece)) for piece in _listed(request["memory"])],
+    )
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _listed(value: object) -> Sequence[object]:
+    assert isinstance(value, list)
+    return value
+
+
+def _close_all_but(kept: int) -> None:
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+# ------------------------------------------------------------------------------------ both
+
+
+def _send(channel: socket.socket, kind: bytes, body: bytes) -> None:
+    channel.sendall(_LENGTH.pack(kind, len(body)) + body)
+
+
+def _receive(channel: socket.socket) -> tuple[bytes, bytes]:
+    """One message. Raises ``EOFError`` at the end of the channel and for a length nobody sends."""
+    kind, length = _LENGTH.unpack(_exactly(channel, _LENGTH.size))
+    if length > result.LARGEST_TEXT:
+        raise EOFError
+    return kind, _exactly(channel, length)
+
+
+def _exactly(channel: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = channel.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)

@@ -78,6 +78,12 @@ class Form:
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
         """What the reference returns, unchecked, with every tensor replaced by the one given."""
+        positional, by_keyword = self.spread(tensors)
+        with self.holding(tensors):
+            return self.target(*positional, **by_keyword)
+
+    def spread(self, tensors: Mapping[str, Tensor]) -> tuple[list[Any], dict[str, Any]]:
+        """Positional and keyword arguments of one call with these tensors."""
         positional, by_keyword = [], {}
         for argument in self.arguments:
             value = tensors[argument.name] if argument.is_tensor else argument.value
@@ -85,12 +91,12 @@ class Form:
                 by_keyword[argument.keyword] = value
             else:
                 positional.append(value)
-        with self._holding({name: tensors[name] for name in self.held if name in tensors}):
-            return self.target(*positional, **by_keyword)
+        return positional, by_keyword
 
     @contextmanager
-    def _holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-        """Swap held tensors for the ones given, and back."""
+    def holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+        """Swap held tensors for those given under their names, and back."""
+        tensors = {name: tensors[name] for name in self.held if name in tensors}
         with ExitStack() as stack:
             registered: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
             for name, tensor in tensors.items():

@@ -19,6 +19,7 @@ from workbench.model import Conditions, Contract, Measured, Rival
 from workbench.numerics.precision import precision
 from workbench.referee.clock import crosscheck
 from workbench.referee.clock.conditions import open_monitor
+from workbench.referee.clock.contestants import told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
 from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords
@@ -139,7 +140,7 @@ class _Run:
                 if name == KERNEL:
                     raise
                 del self.acts[name]
-                self.missing.append((name, _told(error)))
+                self.missing.append((name, told(error)))
 
     def _taken(self) -> tuple[Taken, Sampler, float]:
         """With CUPTI where it works, else with events."""
@@ -220,11 +221,6 @@ def _without(raw: RawTimes, odd: tuple[tuple[str, str], ...]) -> RawTimes:
 
 def _with_latency(rival: Rival, host: Mapping[str, float], graphs: Mapping[str, float]) -> Rival:
     return rival.model_copy(update={"host_us": host.get(rival.name), "graph_us": graphs.get(rival.name)})
-
-
-def _told(error: Exception) -> str:
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {first[:200]}"
 
 
 __all__ = ["Act", "Check", "Conditions", "Setting", "Timing", "measure"]

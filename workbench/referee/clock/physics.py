@@ -1,0 +1,64 @@
+"""What no honest kernel can go below at one case, from the problem and the card. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from workbench.model import DTYPE_BYTES, Case, Contract, OpNode, Problem, Target, size_of
+from workbench.plan.overlap import distinct_elements
+from workbench.referee.clock.options import Physics
+from workbench.referee.work import FREE, base_name, least_flops, references
+
+OVER_COPY = 1.12
+"""Peak of the memory over what a copy reaches: 3.35 TB/s against 3.03 on an H100."""
+UNIT_OVER_FP32: Mapping[Contract, float] = {
+    "ieee-fp32": 3.0,
+    "tf32": 8.5,
+    "16-bit io, fp32 accumulate": 17.0,
+}
+"""Peak of the fastest unit a contract allows over the fp32 rate (60 TFLOP/s): three TF32 products emulate
+one in fp32 (495 / 3 TFLOP/s), TF32 495, 16-bit 990; NVIDIA H100 datasheet, SXM, dense."""
+_PARTIAL = """
+embedding gather index index_select take take_along_dim masked_select slice select narrow as_strided split
+split_with_sizes chunk unbind diagonal where masked_fill nll_loss nll_loss_forward nll_loss2d_forward unfold
+grid_sampler_2d tril triu max_pool2d_with_indices upsample_nearest2d upsample_bilinear2d convolution
+full_like zeros_like ones_like empty_like
+"""
+PARTIAL = frozenset(_PARTIAL.split())
+"""Operations that may leave parts of a tensor unread: such a tensor is not counted."""
+
+
+def physics_of(problem: Problem, case: Case, target: Target) -> Physics:
+    """The bound for cold caches: what of the outputs L2 can hold need not reach memory in time."""
+    read = sum(_needed(problem, case).values())
+    sizes = case.size_map
+    written = 0
+    for spec in problem.outputs:
+        count = 1
+        for dim in spec.dims:
+            count *= size_of(dim, sizes)
+        written += count * DTYPE_BYTES[spec.dtype]
+    return Physics(
+        dram_bytes=float(read + max(0, written - target.l2_bytes)),
+        dram_bytes_per_s=OVER_COPY * target.dram_bytes_per_s,
+        flops=least_flops(problem, case),
+        flops_per_s=UNIT_OVER_FP32[problem.contract] * target.fp32_flops_per_s,
+    )
+
+
+def _needed(problem: Problem, case: Case) -> dict[str, int]:
+    """Bytes of every tensor argument that the result depends on as a whole."""
+    readers: dict[str, list[OpNode]] = {}
+    for node in problem.graph.nodes:
+        for ref in references(node):
+            readers.setdefault(ref.ref, []).append(node)
+
+    def whole(name: str) -> bool:
+        ops = ((base_name(node.op), node.name) for node in readers.get(name, ()))
+        return any(op not in PARTIAL and (op not in FREE or whole(result)) for op, result in ops)
+
+    return {
+        name: distinct_elements(meta) * DTYPE_BYTES[meta.dtype]
+        for name, meta in problem.metas(case).items()
+        if whole(name)
+    }

@@ -21,6 +21,7 @@ _HIGHEST = {
     "i64": "LLONG_MAX", "i32": "INT_MAX", "i16": "SHRT_MAX", "i8": "SCHAR_MAX", "u8": "UCHAR_MAX",
     "bool": "true",
 }  # fmt: skip
+_NARROW = frozenset(["bool", "u8", "i8", "i16"])
 _STRUCTS = {"softmax": "running", "welford": "moments", "argmax": "best", "argmin": "best"}
 
 
@@ -54,6 +55,8 @@ class AccumulatorText:
     def helpers(self) -> tuple[str, ...]:
         """Helper functions needed to join across threads."""
         struct = _STRUCTS.get(self.accumulator.kind)
+        if struct is None and self.accumulator.kind in ("max", "min") and self.dtype in _NARROW:
+            struct = "narrow"
         return (self.accumulator.kind, *((f"exchange_{struct}",) if struct else ()))
 
     @property

@@ -38,14 +38,40 @@ __device__ T floordiv(T a, T b) {
 """,
     "python_mod": """
 // Remainder with the sign of the divisor, as Python's %.
-__device__ inline float python_mod(float a, float b) {
-    const float rest = fmodf(a, b);
-    return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
-}
 template <typename T>
 __device__ T python_mod(T a, T b) {
     const T rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+""",
+    "python_mod_f32": """
+// Remainder with the sign of the divisor, as Python's %.
+__device__ inline float python_mod(float a, float b) {
+    const float rest = fmodf(a, b);
+    return rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
+}
+""",
+    "python_mod_f64": """
+// Remainder with the sign of the divisor, as Python's %.
+__device__ inline double python_mod(double a, double b) {
+    const double rest = fmod(a, b);
+    return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+}
+""",
+    "integer_power": """
+// Whole power by repeated squaring; it wraps around as torch's does. A negative exponent leaves
+// 1 and -1 as they are, up to the sign, and makes 0 of everything else.
+template <typename T>
+__device__ T integer_power(T base, T exponent) {
+    if (exponent < 0) {
+        return base == 1 ? 1 : base != -1 ? 0 : exponent % 2 == 0 ? 1 : -1;
+    }
+    T result = 1;
+    for (; exponent > 0; exponent /= 2) {
+        if (exponent % 2 == 1) result *= base;
+        base *= base;
+    }
+    return result;
 }
 """,
     "pack": """
@@ -296,6 +322,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "softmax": ("running", "larger"),
     "welford": ("moments",),
     "exchange_best": ("exchange", "best"),
+    "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
     "exchange_running": ("exchange", "running"),
     "exchange_moments": ("exchange", "moments"),
     "warp_reduce": ("exchange",),

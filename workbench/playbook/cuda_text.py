@@ -38,14 +38,26 @@ _MATH = {
     "pow": "pow",
 }  # fmt: skip
 _FAST = {"exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf"}
-HELPED: Mapping[str, str] = {
+_HELPED: Mapping[str, str] = {
     "larger": "larger",
     "smaller": "smaller",
     "sign": "sign",
     "remainder": "python_mod",
     "floordiv": "floordiv",
 }
-"""Operations that are functions of the file itself, by their name in cuda_helpers.py."""
+"""Operations that are functions of the file itself."""
+_VARIANTS: Mapping[tuple[str, DType], str] = {
+    ("remainder", "f32"): "python_mod_f32",
+    ("remainder", "f64"): "python_mod_f64",
+}
+"""Texts in cuda_helpers.py of functions that are overloaded, where the text is not the function's name."""
+
+
+def helper_of(expr: Apply) -> str | None:
+    """The text in cuda_helpers.py that an operation needs; None when C++ or CUDA has the operation."""
+    if expr.op == "pow" and not is_float(expr.dtype):
+        return "integer_power"
+    return _VARIANTS.get((expr.op, expr.dtype)) or _HELPED.get(expr.op)
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,9 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
     op, dtype = expr.op, expr.dtype
     if op in _INFIX and not (op == "div" and fast and dtype == "f32"):
         return _infix(op, args, is_float(dtype))
+    if op == "fmod" and not is_float(dtype):
+        left, right = args
+        return Text(f"{left.within(PRODUCT)} % {right.within(PRODUCT + 1)}", PRODUCT)
     if op in _PREFIX:
         return Text(_PREFIX[op] + args[0].within(UNARY + 1), UNARY)
     if op in ("where", "select"):
@@ -103,8 +118,10 @@ def _cast(expr: Apply, arg: Text) -> Text:
 
 def _function(op: str, expr: Apply, fast: bool) -> str:
     operand = expr.args[0].dtype
-    if op in HELPED:
-        return HELPED[op] + _template_argument(expr)
+    if op in _HELPED:
+        return _HELPED[op] + _template_argument(expr)
+    if helper_of(expr):
+        return f"{helper_of(expr)}<{CTYPES[expr.dtype]}>"
     if op in ("isnan", "isinf"):
         return op
     if op == "div":
@@ -118,8 +135,11 @@ def _function(op: str, expr: Apply, fast: bool) -> str:
 
 def _template_argument(expr: Apply) -> str:
     """Needed where a literal or a size has another type than the value it meets."""
-    sized = any(isinstance(arg, Const) and isinstance(arg.value, str) for arg in expr.args)
-    return f"<{CTYPES[expr.dtype]}>" if sized or expr.dtype not in ("f32", "f64", "i32") else ""
+    mixed = any(
+        arg.dtype != expr.dtype or (isinstance(arg, Const) and isinstance(arg.value, str))
+        for arg in expr.args
+    )
+    return f"<{CTYPES[expr.dtype]}>" if mixed or expr.dtype not in ("f32", "f64", "i32") else ""
 
 
 def number(value: bool | int | float, dtype: DType) -> Text:

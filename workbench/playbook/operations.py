@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.model import Arg, DType, OpNode
+from workbench.model import DTYPE_BYTES, Arg, DType, OpNode
 from workbench.playbook.expr import Expr, Pool
 
 Scalar = bool | int | float | str
@@ -74,7 +74,7 @@ class Maker:
             return self.pool.const(scalar, dtype)
         if dtype == "bool":
             return self.pool.const(bool(scalar), dtype)
-        return self.pool.const(float(scalar) if is_float(dtype) else int(scalar), dtype)
+        return self.pool.const(float(scalar) if is_float(dtype) else _wrapped(int(scalar), dtype), dtype)
 
     def cast(self, expr: Expr, dtype: DType) -> Expr:
         if expr.dtype == dtype:
@@ -91,6 +91,13 @@ class Maker:
 
     def number(self, value: float) -> Expr:
         return self.value(Operand(scalar=value), self.dtype)
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    """The number as a tensor of the type would hold it: -7 is 249 in a byte."""
+    bits = 8 * DTYPE_BYTES[dtype]
+    wrapped = value & (1 << bits) - 1
+    return wrapped if dtype == "u8" or wrapped < 1 << bits - 1 else wrapped - (1 << bits)
 
 
 def _kind(dtype: DType) -> int:
@@ -144,7 +151,18 @@ def _divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
         return make.op("div", left, right)
     if is_float(make.dtype):
         return make.op("floor" if mode == "floor" else "trunc", make.op("div", left, right))
-    return make.op("floordiv" if mode == "floor" else "div", left, right)
+    rounds_down = mode == "floor" and make.dtype != "u8"
+    return make.op("floordiv" if rounds_down else "div", left, right)
+
+
+def _remainder(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+    return _plain("fmod" if make.dtype == "u8" else "remainder")(make, operands, kwargs)
+
+
+def _sign(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+    if make.dtype == "u8":
+        return make.op("smaller", make.value(operands[0], make.dtype), make.number(1))
+    return _plain("sign")(make, operands, kwargs)
 
 
 def _floor_divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
@@ -237,8 +255,8 @@ def _test(op: str) -> Rule:
 _PLAIN = [
     "abs", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "sign", "mul", "atan2", "hypot", "fmod",
-    "remainder", "copysign",
+    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "mul", "atan2", "hypot", "fmod",
+    "copysign",
 ]  # fmt: skip
 
 RULES: Mapping[str, Rule] = {
@@ -256,6 +274,7 @@ RULES: Mapping[str, Rule] = {
     "sub": _sum("sub"),
     "div": _divide,
     "floor_divide": _floor_divide,
+    "remainder": _remainder,
     "pow": _power,
     "where": _where,
     "clamp": _clamp,
@@ -267,7 +286,8 @@ RULES: Mapping[str, Rule] = {
     "reciprocal": _reciprocal,
     "sigmoid": _sigmoid,
     "square": _square,
-    "sgn": _plain("sign"),
+    "sign": _sign,
+    "sgn": _sign,
     "isnan": _test("isnan"),
     "isinf": _test("isinf"),
 }

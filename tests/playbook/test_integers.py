@@ -1,0 +1,45 @@
+"""Operations on whole numbers: right to the last digit, in every width, and accepted by NVRTC."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check, plan_of
+from workbench.compile import compile_kernel
+from workbench.model import CompileReport
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+LONG, BYTE, SHORT = (torch.arange(-9, 9), torch.arange(18, dtype=torch.uint8), torch.int16)
+
+REFERENCES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
+    "rolled": (lambda t: t["x"].roll(2, 1).flip(0), lambda: {"x": torch.randn(5, 9)}),
+    "long": (
+        lambda t: (torch.fmod(t["i"], 7) + t["i"] ** 15, t["i"] ** (t["i"] % 5), 3 ** (t["b"] % 4)),
+        lambda: {"i": LONG, "b": BYTE},
+    ),
+    "byte": (
+        lambda t: (t["b"] // 3 - t["b"] % -7, torch.sign(t["b"]), torch.where(t["b"] > 2, t["b"], -1)),
+        lambda: {"b": BYTE},
+    ),
+    "short": (
+        lambda t: (t["s"] // 3 + t["s"] % -4, t["s"].amax(1), torch.sign(t["s"])),
+        lambda: {"s": torch.arange(-60, 60, dtype=SHORT).view(3, 40)},
+    ),
+    "double": (lambda t: t["x"] % 0.3, lambda: {"x": torch.randn(5, 9, dtype=torch.float64)}),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_whole_numbers(name: str) -> None:
+    call, tensors = REFERENCES[name]
+    torch.manual_seed(0)
+    given = tensors()
+    source = generate(problem_of(call, given, name), ()).kernel.source
+    check(call, source, given)
+    report = compile_kernel(source, plan_of(source, given).instances)
+    assert isinstance(report, CompileReport), report
+    assert not report.warnings

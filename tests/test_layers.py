@@ -24,6 +24,7 @@ LAYERS = (
     "problem",
     "playbook",
     "referee",
+    "foreign",
     "devices",
     "agents",
     "session",

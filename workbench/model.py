@@ -438,6 +438,10 @@ class Counts(Value):
     sites: tuple[AccessSite, ...] = ()
 
 
+ULP_EDGES: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)
+"""Upper ends of the bins of ``Difference.ulps``; half a unit is what rounding alone costs."""
+
+
 class WorstEntry(Value):
     """One element and how far off it is."""
 
@@ -459,6 +463,9 @@ class Difference(Value):
     """Where the wrong elements lie, in words: ``the last 3 columns``, ``every 32nd element``, ``NaN``."""
     heatmap: tuple[tuple[float, ...], ...] = ()
     """Largest error over bound in at most 32 x 32 bins of the output seen as rows x columns."""
+    ulps: tuple[int, ...] = ()
+    """Elements by error in units of the last place of the expected value: one more than ``ULP_EDGES``,
+    the last for errors beyond all of them and for NaN. Empty for integers and in old journals."""
 
 
 class Check(Value):
@@ -608,7 +615,7 @@ class CompileFailed(Value):
     """The plan or the CUDA text does not compile."""
 
     kind: Literal["compile_failed"] = "compile_failed"
-    stage: Literal["plan", "nvrtc", "emulator"]
+    stage: Literal["plan", "nvrtc", "emulator", "solution"]
     diagnostics: tuple[Diagnostic, ...]
 
 

@@ -27,13 +27,20 @@ class Expectation:
 
 
 def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck) -> Expectation | None:
-    """Draw the inputs and compute what must come out; None when there are no inputs of that kind.
-
-    Without a float64 oracle the reference's own result takes its place, and the note says so.
-    """
+    """Draw the inputs and compute what must come out; None when there are no inputs of that kind."""
     tensors = _tensors(problem, reference, planned)
     if tensors is None:
         return None
+    return held_against(problem, reference, planned.trial.case.size_map, tensors)
+
+
+def held_against(
+    problem: Problem, reference: Reference, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]
+) -> Expectation:
+    """What must come out for ``tensors``, which are all the problem's tensors at one case.
+
+    Without a float64 oracle the reference's own result takes its place, and the note says so.
+    """
     native = reference.call(tensors)
     notes = []
     try:
@@ -41,7 +48,7 @@ def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck)
     except ProblemError:
         oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
         notes.append("no float64 oracle: compared with the reference's own precision")
-    limits = bounds(problem, planned.trial.case.size_map, tensors, oracle, lambda: native)
+    limits = bounds(problem, sizes, tensors, oracle, lambda: native)
     if not all(limit.decisive for limit in limits):
         notes.append("rounding alone may be as large as the output here")
     notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]

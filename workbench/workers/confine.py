@@ -44,7 +44,7 @@ def confine(network: bool) -> None:
 
     Raises ``OSError`` when the kernel has Landlock and refuses.
     """
-    _drop_capabilities(LOOK_INTO_OTHERS)
+    drop_capabilities(LOOK_INTO_OTHERS)
     version = landlock_version()
     if version == 0:
         return
@@ -78,7 +78,7 @@ def _allowed_everywhere(libc: ctypes.CDLL, ruleset: int, access: int) -> bool:
         os.close(root)
 
 
-def _drop_capabilities(unwanted: int) -> None:
+def drop_capabilities(unwanted: int) -> None:
     """Give up a set of capabilities; a process that has none of them is left as it is."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = struct.pack("=Ii", CAPABILITY_VERSION, 0)

@@ -1,0 +1,76 @@
+"""Which calls a solution has to get right, in which order. Pure.
+
+A declared size must be handled, because the problem says so; at another size a solution may raise, which
+counts as not covered, but may not be wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from workbench.model import Case, Problem
+from workbench.numerics.kinds import KINDS
+
+YOURS = "yours"
+LARGEST_RUN_BYTES = 2**28
+"""Outputs of a long run together."""
+QUICK_ELEMENTS = 2**17
+"""The main case, which meets every kind of input and all the repeated calls, is at most this large."""
+POOL = 4
+"""Different sets of inputs in a long run."""
+
+
+@dataclass(frozen=True)
+class PlannedCall:
+    """One call with inputs of its own."""
+
+    case: Case
+    inputs: str
+    """An ``InputKind`` or ``yours``."""
+    seed: int
+    fresh: bool
+    """At new addresses; else at those of the call before."""
+
+
+def elements(problem: Problem, case: Case) -> int:
+    """Elements of all tensors together."""
+    return sum(meta.numel for meta in problem.metas(case).values())
+
+
+def cases_of(problem: Problem, most_elements: int) -> tuple[Case, ...]:
+    """Cases to try, the main one first: declared and quick, else a proof that is quick, largest first."""
+    declared = [case for case in problem.cases if elements(problem, case) <= most_elements]
+    found = {case.sizes: case for case in (*declared, *problem.proofs)}.values()
+
+    def order(case: Case) -> tuple[bool, bool, int]:
+        size = elements(problem, case)
+        slow = size > QUICK_ELEMENTS
+        return slow, case not in declared, size if slow else -size
+
+    return tuple(sorted(found, key=order))
+
+
+def calls_of(problem: Problem, cases: tuple[Case, ...], base: int) -> tuple[PlannedCall, ...]:
+    """Every case once; the first, which must be covered, with every kind of input."""
+    if not cases:
+        return ()
+    wanted = [(cases[0], "normal")]
+    wanted += [(case, "normal") for case in cases[1:]]
+    wanted += [(cases[0], kind) for kind in KINDS if kind != "normal"]
+    if problem.own_inputs and cases[0] == problem.cases[0]:
+        wanted.append((cases[0], YOURS))
+    return tuple(
+        PlannedCall(case, inputs, seed(base, turn), fresh=turn % 3 == 2)
+        for turn, (case, inputs) in enumerate(wanted)
+    )
+
+
+def seed(base: int, turn: int) -> int:
+    """A number nobody can guess without ``base``."""
+    return int.from_bytes(hashlib.sha256(f"{base}/{turn}".encode()).digest()[:6], "little")
+
+
+def run_length(problem: Problem, output_bytes: int, most: int) -> int:
+    """Calls of a long run whose outputs still fit; at least a few."""
+    return max(POOL + 1, min(most, LARGEST_RUN_BYTES // max(output_bytes, 1)))

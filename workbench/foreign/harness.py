@@ -1,0 +1,263 @@
+"""Inside the sandbox: load the solution, answer questions about it, call it.
+
+Owns the solution's process after it was shut in. Knows no seed, no expected value and no tolerance. What
+it reports of itself are tripwires (tripwires.py); outputs leave through shared memory as plain bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import pickle
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workbench.foreign import ladder, tripwires
+from workbench.foreign.arena import Arena, meta_of
+from workbench.foreign.provenance import claims, profiled
+from workbench.foreign.values import Fence
+from workbench.numerics.inputs import place
+from workbench.workers import frames
+
+FILE = "solution.py"
+MODULE = "workbench_solution"
+COPY: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
+SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
+MOST_FRESH = 8
+"""Argument tensors replaced by fresh ones that stay alive, so that pointers rotate."""
+
+Answer = dict[str, Any]
+
+
+def serve(
+    inbox: Arena, outbox: Arena, channel: socket.socket, nonce: bytes, fences: tuple[Fence, ...]
+) -> None:
+    """Answer questions until the channel closes."""
+    torch.set_num_threads(1)
+    stream = channel.makefile("rb")
+    own = [fence.model_dump() for fence in fences]
+    channel.sendall(frames.encode(nonce, frames.MESSAGE, json.dumps({"fences": own}).encode()))
+    resident = Resident(inbox, outbox)
+    while True:
+        head = stream.read(frames.HEADER.size)
+        if len(head) < frames.HEADER.size:
+            return
+        _, _, length = frames.HEADER.unpack(head)
+        question = json.loads(stream.read(length))
+        number, kind = question.pop("number"), question.pop("kind")
+        try:
+            answer = getattr(resident, kind)(**question)
+        except BaseException as error:
+            answer = {"raised": raised(error)}
+        body = json.dumps({**answer, "number": number}).encode()
+        channel.sendall(frames.encode(nonce, frames.MESSAGE, body))
+
+
+def raised(error: BaseException) -> Answer:
+    """An exception of the solution: its class, message and line in the solution's file."""
+    line = 0
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename.endswith(FILE):
+            line = number
+    if isinstance(error, SyntaxError) and (error.filename or "").endswith(FILE):
+        line = error.lineno or 0
+    return {"type": type(error).__name__[:100], "message": str(error)[:2000], "line": line}
+
+
+class Resident:
+    """The loaded solution and the tensors it is called with; a public method is a kind of question."""
+
+    def __init__(self, inbox: Arena, outbox: Arena) -> None:
+        self.inbox, self.outbox = inbox, outbox
+        self.model: Any = None
+        self.device = "cpu"
+        self.arguments: dict[str, Tensor] = {}
+        self.fresh: list[Tensor] = []
+        self.pool: list[dict[str, Tensor]] = []
+        self.last: list[Tensor] = []
+        self.modules_before = set(sys.modules)
+        self.flags = tripwires.flags()
+        self.others = tripwires.other_flags()
+        self.source = ""
+
+    # -------------------------------------------------------------------------------- loading
+
+    def load(self, solution: str, init: str, seed: int, device: str) -> Answer:
+        """Import the solution and build ``ModelNew``; ``init`` is a pickle of the trusted side's."""
+        self.device, self.source = device, solution
+        arguments = pickle.loads(base64.b64decode(init))
+        Path(FILE).write_text(solution, encoding="utf-8")
+        claimed = claims(solution)
+        ladder.install()
+        self.flags, self.others = tripwires.flags(), tripwires.other_flags()
+        self.modules_before = set(sys.modules)
+        specification = importlib.util.spec_from_file_location(MODULE, Path(FILE).absolute())
+        assert specification is not None and specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        sys.modules[MODULE] = module
+        torch.manual_seed(seed)
+        specification.loader.exec_module(module)
+        made = getattr(module, "ModelNew", None)
+        if not isinstance(made, type) or not issubclass(made, nn.Module):
+            return {"missing": True, "claims": claimed}
+        torch.manual_seed(seed)
+        model = made(**arguments) if isinstance(arguments, dict) else made(*arguments)
+        self.model = model.to(device).eval()
+        return {"claims": claimed, "build": ladder.told()}
+
+    def weights(self, notes: list[dict[str, Any]]) -> Answer:
+        """Hand over parameters and buffers by name, in place; strict about what is missing."""
+        given = {note["path"]: place(self.inbox.view(note), meta_of(note)).to(self.device) for note in notes}
+        own = self.model.state_dict(keep_vars=True)
+        loose = {path: tensor for path, tensor in given.items() if path not in own}
+        missing = [path for path in loose if not isinstance(self._attribute(path), Tensor)]
+        unlike = [
+            f"{path} is {tuple(have.shape)} {have.dtype}, not {tuple(tensor.shape)} {tensor.dtype}"
+            for path, tensor in given.items()
+            if isinstance(have := own.get(path, self._attribute(path)), Tensor)
+            and (have.shape != tensor.shape or have.dtype != tensor.dtype)
+        ]
+        if not missing and not unlike:
+            with torch.no_grad():
+                self.model.load_state_dict({k: v for k, v in given.items() if k in own}, strict=False)
+                for path, tensor in loose.items():
+                    COPY(self._attribute(path), tensor)
+        more = [path for path in own if path not in given]
+        return {"missing": missing, "unlike": unlike, "more": more}
+
+    def _attribute(self, path: str) -> Any:
+        found = self.model
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        return found
+
+    # -------------------------------------------------------------------------------- calling
+
+    def call(self, arguments: list[dict[str, Any]], slots: list[dict[str, Any]], fresh: bool) -> Answer:
+        """One call on new contents, at the same addresses unless ``fresh``; outputs go to ``slots``."""
+        given = [self._argument(note, fresh) for note in arguments]
+        with torch.no_grad():
+            returned = self.model(*given)
+        self._join()
+        self.last = tripwires.outputs_of(returned)
+        described = self._described()
+        if all(fits(found, slot) for found, slot in zip(described, slots, strict=False)):
+            self._deliver(slots)
+        self._return_inputs(arguments)
+        return {"outputs": described, **self.facts()}
+
+    def again(self, slots: list[dict[str, Any]]) -> Answer:
+        """Deliver the last call's outputs once more."""
+        self._join()
+        self._deliver(slots)
+        return {}
+
+    def run(self, arguments: list[list[dict[str, Any]]], order: list[int], slots: list[list[dict[str, Any]]],
+            until_s: float) -> Answer:  # fmt: skip
+        """Many calls in a row, arguments rewritten in place before each; every output is delivered."""
+        pools = [[place(self.inbox.view(n), meta_of(n)).to(self.device) if "shape" in n else n["value"]
+                  for n in notes] for notes in arguments]  # fmt: skip
+        stop, done, described = time.monotonic() + until_s, 0, [Answer()]
+        with torch.no_grad():
+            for chosen, slot in zip(order, slots, strict=True):
+                if time.monotonic() > stop:
+                    break
+                given = [
+                    self._rewritten(note, value)
+                    for note, value in zip(arguments[chosen], pools[chosen], strict=True)
+                ]
+                returned = self.model(*given)
+                self._join()
+                self.last = tripwires.outputs_of(returned)
+                described = self._described()
+                if not all(fits(found, place) for found, place in zip(described, slot, strict=False)):
+                    break
+                self._deliver(slot)
+                done += 1
+        return {"done": done, "outputs": described, **self.facts()}
+
+    def profile(self, arguments: list[dict[str, Any]]) -> Answer:
+        """Where the time of one call goes."""
+        given = [self._argument(note, False) for note in arguments]
+        with torch.no_grad():
+            return profiled(lambda: self.model(*given), self._built)
+
+    def facts(self) -> Answer:
+        """The tripwires, now."""
+        return {
+            "precision": tripwires.changed(self.flags, tripwires.flags()),
+            "settings": tripwires.changed(self.others, tripwires.other_flags()),
+            "replaced": tripwires.replaced(),
+        }
+
+    # -------------------------------------------------------------------------------- tensors
+
+    def _argument(self, note: dict[str, Any], fresh: bool) -> Any:
+        if "shape" not in note:
+            return note["value"]
+        return self._rewritten(note, place(self.inbox.view(note), meta_of(note)).to(self.device), fresh)
+
+    def _rewritten(self, note: dict[str, Any], value: Any, fresh: bool = False) -> Any:
+        """The argument's own tensor with new contents, its version counter left as it was."""
+        if "shape" not in note:
+            return value
+        key = json.dumps([note["name"], note["shape"], note["strides"], note["dtype"]])
+        if fresh and key in self.arguments:
+            self.fresh = [*self.fresh[-MOST_FRESH + 1 :], self.arguments.pop(key)]
+        if key not in self.arguments:
+            self.arguments[key] = (
+                value.clone() if value.is_contiguous() else place(value, meta_of(note)).to(self.device)
+            )
+        COPY(self.arguments[key].data, value)
+        return self.arguments[key]
+
+    def _described(self) -> list[Answer]:
+        return [tripwires.describe(output, self._known()) for output in self.last]
+
+    def _known(self) -> Iterator[tuple[str, Tensor]]:
+        for key, tensor in self.arguments.items():
+            yield f"input {json.loads(key)[0]}", tensor
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            yield f"parameter {name}", tensor
+
+    def _deliver(self, slots: list[dict[str, Any]]) -> None:
+        for output, slot in zip(self.last, slots, strict=True):
+            COPY(self.outbox.view(slot), output.detach())
+
+    def _return_inputs(self, arguments: list[dict[str, Any]]) -> None:
+        """Copy the inputs back, so that the trusted side sees whether they were written."""
+        for note in arguments:
+            if "after" in note:
+                key = json.dumps([note["name"], note["shape"], note["strides"], note["dtype"]])
+                COPY(self.outbox.view({**note, "offset": note["after"]}), self.arguments[key])
+
+    def _join(self) -> None:
+        """Wait for the whole device, side streams included."""
+        if self.device == "cuda":
+            SYNCHRONIZE()
+
+    def _built(self) -> set[str]:
+        """Compiled modules that came with the solution."""
+        new = set(sys.modules) - self.modules_before
+        here = str(Path.cwd())
+        return {
+            n.partition(".")[0] for n in new if str(getattr(sys.modules[n], "__file__", "")).startswith(here)
+        }
+
+
+def fits(found: Answer, slot: dict[str, Any]) -> bool:
+    """True when an output may be copied to its slot."""
+    return (
+        found.get("type") == "torch.Tensor"
+        and found["shape"] == slot["shape"]
+        and found["dtype"] == slot["torch"]
+    )

@@ -1,0 +1,57 @@
+"""From a solution's text to its evaluation: the parent side; imports no torch, runs nothing of it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pydantic import ValidationError
+
+from workbench.errors import DeviceError
+from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport, ForeignRequest
+from workbench.model import Crashed, Digest, Problem, TimedOut
+from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_ready
+
+SPARE_S = 60.0
+"""Beyond what the solution may take: oracle and comparisons."""
+SHARED_BYTES = 2**34
+"""Largest shared-memory file of the trusted child."""
+
+
+def judge_solution(problem: Problem, solution: str, options: ForeignOptions) -> ForeignEvaluation:
+    """Judge one ``ModelNew``. Blocking; safe to call from many threads.
+
+    Whatever the solution does is an ``Outcome``. Raises ``DeviceError`` when the machine fails.
+    """
+    request = ForeignRequest(problem=problem, solution=solution, options=options)
+    allowance = options.allowance
+    limits = Limits(
+        wall_s=allowance.wall_s + SPARE_S,
+        cpu_s=int(allowance.wall_s + SPARE_S),
+        memory_bytes=allowance.memory_bytes,
+        file_bytes=SHARED_BYTES,
+    )
+    payload = request.model_dump_json().encode()
+    report = _report(torch_ready().call("workbench.foreign.trial:run", payload, limits))
+    return ForeignEvaluation(
+        solution=Digest(hashlib.sha256(solution.encode()).hexdigest()),
+        problem=problem.name,
+        device=options.device,
+        report=report,
+    )
+
+
+def _report(result: Returned | Raised | Died | Expired) -> ForeignReport:
+    match result:
+        case Returned(payload=answer):
+            try:
+                return ForeignReport.model_validate_json(answer)
+            except ValidationError as error:
+                raise DeviceError("the judging process gave an answer that makes no sense") from error
+        case Expired(limit_s=seconds):
+            return ForeignReport(
+                outcome=TimedOut(case="", limit_s=seconds, message="the judging took too long")
+            )
+        case Died(message=message):
+            return ForeignReport(outcome=Crashed(case="", message=f"while it was judged, {message}"))
+        case Raised(type=kind, message=message):
+            raise DeviceError(f"the judging process failed: {kind}: {message}")

@@ -1,0 +1,153 @@
+"""Shuts a forked process in before any foreign code runs, and says fence by fence what holds.
+
+Owns the order: namespaces, limits, files, capabilities, system calls. What this kernel does not offer is
+told in the result and never skipped in silence. Not covered by any of it: a fault of the Linux kernel or
+of the GPU driver, and how much of the machine's time, memory bandwidth and caches the process uses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from workbench.foreign.files import limit_files
+from workbench.foreign.syscalls import refuse_syscalls
+from workbench.foreign.values import Allowance, Fence
+from workbench.workers.child import private_bytes
+from workbench.workers.confine import PR_SET_NO_NEW_PRIVS, drop_capabilities, landlock_version
+
+NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
+PR_SET_PDEATHSIG, PR_GET_NO_NEW_PRIVS = 1, 39
+EVERY_CAPABILITY = (1 << 64) - 1
+LOST = 71
+"""Exit code of a process that could not be shut in (EX_OSERR)."""
+
+ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    # No pools of compiler processes that outlive a call.
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "MAX_JOBS": "2",
+}
+KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME")
+CACHES = ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH",
+          "XDG_CACHE_HOME", "TRITON_HOME", "MPLCONFIGDIR")  # fmt: skip
+
+
+def enter(scratch: Path, allowance: Allowance, work: Callable[[tuple[Fence, ...]], None]) -> NoReturn:
+    """In a fresh fork: shut in, run ``work`` with what holds, end. Descends two more forks.
+
+    The first process waits for the second, which is the first of its own process namespace and takes in
+    orphans: when it ends, the kernel ends everything in it. The third runs ``work``.
+    """
+    try:
+        spaces = _namespaces()
+        _end_with_parent()
+        _descend()
+        _descend()
+        fences = _shut_in(scratch, allowance, spaces)
+        work(fences)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        os._exit(LOST)
+    os._exit(0)
+
+
+def _descend() -> None:
+    """Fork; the child goes on, the parent waits for it, reaps orphans and ends as the child ended."""
+    keeper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _end_with_parent()
+        if os.getppid() not in (keeper, 0):  # 0: the parent lies outside this process namespace
+            os._exit(LOST)
+        return
+    os.closerange(0, 1024)  # the channel ends when the last process of the inside ends, not with this one
+    while True:
+        try:
+            pid, status = os.wait()
+        except ChildProcessError:
+            os._exit(LOST)
+        if pid == child:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _namespaces() -> dict[str, str]:
+    """Own network, process numbers and shared memory, in an own user namespace where that is allowed."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(NEW_USER | NEW_NET | NEW_PID | NEW_IPC) == 0:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        return {"own network": "yes", "own process numbers": "yes"}
+    why = f"no: this kernel or container refuses user namespaces ({os.strerror(ctypes.get_errno())})"
+    return {"own network": why, "own process numbers": why}
+
+
+def _shut_in(scratch: Path, allowance: Allowance, spaces: dict[str, str]) -> tuple[Fence, ...]:
+    _environment(scratch)
+    os.chdir(scratch)
+    limits = _limits(allowance)
+    readable = (*allowance.readable, *(entry for entry in sys.path if (Path(entry) / "torch").is_dir()))
+    files = limit_files(scratch, readable)
+    drop_capabilities(EVERY_CAPABILITY)
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    privileges = "yes" if libc.prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 else "no: the kernel refused"
+    calls = refuse_syscalls()
+    others = "yes" if landlock_version() >= 6 else "in part: no Landlock 6, signals reach the same user"
+    found = {
+        **spaces,
+        "files (Landlock)": files,
+        "other processes (Landlock)": others if landlock_version() else "no: this kernel has no Landlock",
+        "system calls (seccomp)": calls,
+        "no new privileges": privileges,
+        **limits,
+        "scrubbed environment": "yes",
+    }
+    return tuple(Fence(name=name, holds=holds) for name, holds in found.items())
+
+
+def _environment(scratch: Path) -> None:
+    """An allow-list, with every cache inside the scratch folder."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    places = {name: str(scratch / ".cache" / name.lower()) for name in CACHES}
+    os.environ.clear()
+    os.environ.update(kept | places | ENVIRONMENT | {"HOME": str(scratch), "TMPDIR": str(scratch)})
+
+
+def _limits(allowance: Allowance) -> dict[str, str]:
+    """CPU time, memory, file size and descriptors of each process; the number of processes."""
+    most = private_bytes() + allowance.memory_bytes
+    wanted = (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, allowance.cpu_s),
+        (resource.RLIMIT_FSIZE, allowance.file_bytes),
+        (resource.RLIMIT_NOFILE, 1024),
+        (resource.RLIMIT_DATA, most),
+        (resource.RLIMIT_NPROC, allowance.processes),
+    )
+    for which, value in wanted:
+        _, ceiling = resource.getrlimit(which)
+        value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+        resource.setrlimit(which, (value, value))
+    own = (
+        "yes, each process" if os.getuid() else "yes, each process; the watcher alone counts root's processes"
+    )
+    return {
+        "cpu, memory, processes": own,
+        "control group": "no: limits hold for a process, not for their sum",
+    }

@@ -1,0 +1,138 @@
+"""From what was seen to an outcome, one question a function. Pure but for comparing tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.emulator.buffers import bits
+from workbench.foreign.protocol import Called, RaisedInside, Weighed
+from workbench.foreign.values import Provenance
+from workbench.model import Diagnostic, Difference, Hazard, LaunchFailed, Mismatch, Outcome, Suspect
+from workbench.numerics.compare import compare
+from workbench.referee.expectation import Expectation
+
+FILE = "solution.py"
+
+
+def diagnostic(message: str, line: int = 0) -> Diagnostic:
+    """A message at a line of the solution."""
+    return Diagnostic(file=FILE, line=line, message=message)
+
+
+def diagnostics(raised: RaisedInside) -> tuple[Diagnostic, ...]:
+    """An exception of the solution as a compiler's message."""
+    lines = raised.message.strip().splitlines() or [""]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (diagnostic(f"{raised.type}: {(errors or lines)[0][:300]}", raised.line),)
+
+
+def failed(raised: RaisedInside, case: str) -> LaunchFailed:
+    """``forward`` raised where it may not."""
+    return LaunchFailed(case=case, diagnostics=diagnostics(raised))
+
+
+def weights(weighed: Weighed, case: str) -> Outcome | None:
+    """Parameters must be there under the reference's names."""
+    if weighed.missing:
+        told = f"ModelNew has no {', '.join(weighed.missing[:5])}: name its parameters as the reference does"
+        return LaunchFailed(case=case, diagnostics=(diagnostic(told),))
+    if weighed.unlike:
+        told = f"parameters of ModelNew differ from the reference's: {'; '.join(weighed.unlike[:3])}"
+        return LaunchFailed(case=case, diagnostics=(diagnostic(told),))
+    return None
+
+
+def form(called: Called, slots: Sequence[dict[str, Any]], case: str, device: str) -> Mismatch | None:
+    """Number, type, shape, dtype, device and ancestry of the outputs."""
+    if len(called.outputs) != len(slots):
+        told = f"it returns {len(called.outputs)} outputs, the reference {len(slots)}"
+        return Mismatch(case=case, message=told)
+    for number, (found, slot) in enumerate(zip(called.outputs, slots, strict=True)):
+        where = f"output {number}" if len(slots) > 1 else "the output"
+        told = ""
+        if found.type != "torch.Tensor":
+            told = f"is {found.type}, not a plain torch.Tensor"
+        elif list(found.shape) != slot["shape"]:
+            told = f"has shape {tuple(found.shape)}, not {tuple(slot['shape'])}"
+        elif found.dtype != slot["torch"]:
+            told = f"is {found.dtype}, not {slot['torch']}"
+        elif found.device != device:
+            told = f"lies on {found.device}, not on {device}"
+        elif found.view_of:
+            told = f"shares the memory of {found.view_of}"
+        elif found.overlaps:
+            told = f"has elements that share memory (strides {found.strides})"
+        if told:
+            return Mismatch(case=case, message=f"{where} {told}")
+    return None
+
+
+def wires(called: Called) -> Suspect | None:
+    """Replaced functions and settings that change numbers."""
+    if called.replaced:
+        return Suspect(message=f"the solution replaced {', '.join(called.replaced[:5])}")
+    if called.precision:
+        return Suspect(message=f"the solution changed a global setting: {'; '.join(called.precision[:3])}")
+    return None
+
+
+def remarks(called: Called) -> Iterator[str]:
+    """Not wrong, but worth saying."""
+    for change in called.settings:
+        yield f"the solution changed {change}"
+    for found in called.outputs:
+        step = 1
+        for size, stride in zip(reversed(found.shape), reversed(found.strides), strict=False):
+            if size != 1 and stride != step:
+                yield f"an output is not contiguous (strides {found.strides})"
+                break
+            step *= size
+
+
+def input_written(name: str, case: str) -> Hazard:
+    """An input came back changed."""
+    told = f"the solution writes to its input {name}"
+    return Hazard(hazard="input_written", case=case, line=None, message=told)
+
+
+def differences(got: Sequence[Tensor], expected: Expectation) -> tuple[Difference, ...]:
+    """Every output against its bound."""
+    return tuple(compare(t, limit, n) for n, (t, limit) in enumerate(zip(got, expected.bounds, strict=True)))
+
+
+def mismatch(found: Sequence[Difference], case: str, when: str) -> Mismatch | None:
+    """The worst output that is out of its bound, in a sentence."""
+    wrong = [d for d in found if d.max_ratio > 1]
+    if not wrong:
+        return None
+    worst = max(wrong, key=lambda d: d.max_ratio)
+    first = worst.worst[0]
+    share = f"{worst.wrong_fraction:.0%}" if worst.wrong_fraction >= 0.01 else "under 1%"
+    told = (
+        f"{share} of the elements are wrong {when} ({worst.pattern}); "
+        f"at {first.index} expected {first.expected:.6g}, got {first.got:.6g}"
+    )
+    return Mismatch(case=case, message=told)
+
+
+def ghost(provenance: Provenance) -> Suspect | None:
+    """A solution that brings a kernel and never runs it is not what it says."""
+    if not provenance.claims or provenance.own_calls:
+        return None
+    shares = [share for share in provenance.shares if share.kind == "library"]
+    told = (
+        f"{shares[0].name} does {shares[0].percent:.0f}% of the time" if shares else "nothing else was seen"
+    )
+    claimed = ", ".join(provenance.claims)
+    return Suspect(message=f"its text brings a kernel ({claimed}), and none of its own code ran: {told}")
+
+
+def same_bits(left: Sequence[Tensor], right: Sequence[Tensor]) -> bool:
+    """Bit for bit equal, NaN included."""
+    return len(left) == len(right) and all(
+        torch.equal(bits(a), bits(b)) for a, b in zip(left, right, strict=True)
+    )

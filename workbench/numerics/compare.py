@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workbench.model import Difference, WorstEntry
+from workbench.model import ULP_EDGES, Difference, WorstEntry
 from workbench.numerics.bounds import OutputBound
 from workbench.numerics.dtypes import is_float
 from workbench.numerics.pattern import describe
@@ -48,7 +48,25 @@ def compare(got: Tensor, bound: OutputBound, output: int = 0) -> Difference:
         worst=_worst(got, bound, measured) if is_wrong else (),
         pattern=describe(got, bound.expected, wrong.reshape(bound.expected.shape)) if is_wrong else "",
         heatmap=_heatmap(measured.ratio, tuple(bound.expected.shape)) if is_wrong else (),
+        ulps=ulp_histogram(measured.absolute, bound.expected, got.dtype) if bound.tie is None else (),
     )
+
+
+def ulp_histogram(absolute: Tensor, expected: Tensor, dtype: torch.dtype) -> tuple[int, ...]:
+    """Elements in each bin of ``ULP_EDGES`` and beyond; ``absolute`` is flat. Empty for integers."""
+    if not dtype.is_floating_point:
+        return ()
+    info = torch.finfo(dtype)
+    edges = torch.tensor(ULP_EDGES, dtype=torch.float64, device=absolute.device)
+    counts = torch.zeros(len(ULP_EDGES) + 1, dtype=torch.int64, device=absolute.device)
+    wanted = expected.reshape(-1)
+    for start in range(0, wanted.numel(), CHUNK):
+        part = wanted[start : start + CHUNK].to(torch.float64).abs().clamp_min(info.smallest_normal)
+        # frexp puts the fraction into [0.5, 1): a value of exponent e has its last place at 2^(e-1) eps.
+        unit = torch.ldexp(torch.full_like(part, info.eps), torch.frexp(part).exponent - 1)
+        off = (absolute[start : start + CHUNK].to(torch.float64) / unit).nan_to_num(torch.inf, torch.inf)
+        counts += torch.bincount(torch.bucketize(off, edges), minlength=len(counts))
+    return tuple(counts.tolist())
 
 
 def _compared_values(got: Tensor, bound: OutputBound) -> _Measured:

@@ -105,13 +105,20 @@ def resume(
 
 @app.command()
 def judge(
-    kernel: Annotated[Path, typer.Argument(help="A .cu file with its plan.")],
+    kernel: Annotated[
+        Path, typer.Argument(help="A .cu file with its plan, or a .py file with a class ModelNew.")
+    ],
     problem: ProblemFile,
     name: Name = None,
     device: Device = "auto",
     json_file: Json = None,
 ) -> None:
-    """Judge one kernel: exit code 0 passed, 1 not passed, 2 bad usage or bad problem."""
+    """Judge one kernel: exit code 0 passed, 1 not passed, 2 bad usage or bad problem.
+
+    A .py file is foreign code: it runs in a sandbox, on cpu or cuda.
+    """
+    if kernel.suffix == ".py":
+        raise typer.Exit(_judge_foreign(kernel, problem, name, device, json_file))
     import asyncio
 
     from workbench.live.start import open_device_named
@@ -214,6 +221,24 @@ def _print_judgement(found: dict[str, Any], kernel: Path) -> None:
         if diagnostic["caret"]:
             typer.echo(diagnostic["caret"])
     typer.echo(f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"])
+
+
+def _judge_foreign(
+    solution: Path, problem: Path, name: str | None, device: str, json_file: Path | None
+) -> int:
+    """Judge code that brings its own host side; the exit code."""
+    from workbench.foreign.judge import judge_solution, place_named
+    from workbench.foreign.values import ForeignOptions
+    from workbench.views.foreign_judgement import foreign_judgement, foreign_lines
+
+    options = ForeignOptions(device=place_named(device))
+    text = _read(solution)
+    evaluation = judge_solution(_open(problem, name), text, options)
+    if json_file is not None:
+        _write(json_file, json.dumps(foreign_judgement(evaluation), indent=1) + "\n")
+    for line in foreign_lines(evaluation):
+        typer.echo(line)
+    return 0 if evaluation.passed else 1
 
 
 def _sample(name: str) -> Path:

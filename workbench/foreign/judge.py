@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
-from workbench.errors import DeviceError
+from workbench.errors import DeviceError, UsageError
 from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport, ForeignRequest
 from workbench.model import Crashed, Digest, Problem, TimedOut
 from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_ready
@@ -15,6 +17,20 @@ SPARE_S = 60.0
 """Beyond what the solution may take: oracle and comparisons."""
 SHARED_BYTES = 2**34
 """Largest shared-memory file of the trusted child."""
+
+
+def place_named(device: str) -> Literal["cpu", "cuda"]:
+    """Where a foreign solution runs. Raises ``UsageError`` for what is not here."""
+    gpu = Path("/dev/nvidiactl").exists()
+    match device:
+        case "auto":
+            return "cuda" if gpu else "cpu"
+        case "cuda" if not gpu:
+            raise UsageError("this machine has no NVIDIA GPU; use --device cpu for a verdict without one")
+        case "cpu" | "cuda":
+            return "cuda" if device == "cuda" else "cpu"
+        case _:
+            raise UsageError(f"a .py solution runs on cpu or cuda, not on {device!r}; leave --device out")
 
 
 def judge_solution(problem: Problem, solution: str, options: ForeignOptions) -> ForeignEvaluation:

@@ -46,13 +46,14 @@ def _cases(evaluation: Evaluation) -> list[str]:
 
 
 def _case(evaluation: Evaluation, case: str) -> Json:
-    checks = [_check(check) for check in evaluation.checks if check.case == case]
+    checks = [check_json(check) for check in evaluation.checks if check.case == case]
     verdicts = {check["verdict"] for check in checks}
     verdict = next(word for word in ("failed", "passed", "not covered") if word in verdicts)
     return {"shape": case, "verdict": verdict, "checks": checks}
 
 
-def _check(check: Check) -> Json:
+def check_json(check: Check) -> Json:
+    """One check: its inputs, seed, verdict and worst error."""
     ratios = [found.max_ratio for found in check.differences]
     right = bool(ratios) and all(ratio <= 1 for ratio in ratios)
     return {

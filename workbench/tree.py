@@ -224,7 +224,7 @@ class Tree:
             case BranchProposed(branch=branch):
                 return self._grow(branch)
             case AgentAnswered():
-                return replace(self, answered=(*self.answered, event))
+                return replace(self._silent(None), answered=(*self.answered, event))
             case RoundEnded():
                 return replace(self, ended=(*self.ended, event), round_open=False)
             case HintGiven(undo=True):
@@ -249,10 +249,10 @@ class Tree:
                 return replace(self, speaking={**self.speaking, branch: event})
             case ModelAnswered(branch=branch):
                 self._check(branch, event.kind)
-                speaking = {id: said for id, said in self.speaking.items() if id != branch}
-                return replace(self, speaking=speaking, exchanges={**self.exchanges, event.id: event})
+                return replace(self._silent(branch), exchanges={**self.exchanges, event.id: event})
             case _:
-                return self._with(_change(self.node(event.branch, event.kind), event))
+                node = _change(self.node(event.branch, event.kind), event)
+                return self._silent(event.branch)._with(node)
 
     def _open(self, event: SessionOpened) -> Tree:
         if self.opened is not None:
@@ -345,6 +345,12 @@ class Tree:
             if self.hints[place].text == text and self.hints[place].round > self.round:
                 return replace(self, hints=(*self.hints[:place], *self.hints[place + 1 :]))
         return self
+
+    def _silent(self, branch: BranchId | None) -> Tree:
+        """Nobody is speaking about this branch any more."""
+        if branch not in self.speaking:
+            return self
+        return replace(self, speaking={id: said for id, said in self.speaking.items() if id != branch})
 
     def _check(self, branch: BranchId | None, what: str) -> None:
         if branch is not None:

@@ -7,10 +7,18 @@ at the task's boundary.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 
-from workbench.agents.base import Attempt, ReasonRequest, RepairRequest, SynthesisRequest, Team
+from workbench.agents.base import (
+    Attempt,
+    ReasonRequest,
+    ReflectRequest,
+    RepairRequest,
+    SynthesisRequest,
+    Team,
+)
 from workbench.agents.reflection import reflect
 from workbench.devices.base import Device
 from workbench.errors import SessionError, WorkbenchError
@@ -22,6 +30,7 @@ from workbench.events import (
     Event,
     KernelJudged,
     KernelWritten,
+    LessonLearnt,
     RoundEnded,
     RoundStarted,
     SearchStopped,
@@ -44,13 +53,15 @@ from workbench.search import (
 from workbench.session import Session
 from workbench.tree import Node, Tree
 
-Task = Propose | Synthesize | Evaluate | Repair
+Task = Propose | Synthesize | Evaluate | Repair | Reflect
 """Commands that take time."""
 AtOnce = StartRound | Abandon | Reflect | EndRound | Stop
-"""Commands that only record."""
+"""Commands that only record; looking back is a task where an agent does it."""
 
 _HISTORY = 8
 """Attempts a reasoner is told of."""
+_RELATED = 5
+"""Correct kernels a synthesizer is shown beside the parents."""
 
 
 class Duties:
@@ -62,6 +73,12 @@ class Duties:
         self.over = False
         """True once the run has ended; a device's late word is then dropped."""
         self._team = team
+        team.connect(session)
+
+    @property
+    def looks_back(self) -> bool:
+        """True when an agent puts the lessons into words, which takes time."""
+        return self._team.reflector is not None and self.session.tree.stopped is None
 
     def at_once(self, command: AtOnce) -> None:
         """Record what needs no work."""
@@ -96,6 +113,8 @@ class Duties:
                 return self._evaluate(branch)
             case Repair(chain=chain):
                 return self._repair(chain)
+            case Reflect(branch=branch):
+                return self._reflect(branch)
 
     async def _propose(self, ask: Propose) -> None:
         first, known = _numbering(self.session.tree)
@@ -120,8 +139,12 @@ class Duties:
             round=ask.round,
             operator=ask.operator,
             hypothesis=card,
-            author=self._team.name,
+            author=self._author,
         )
+
+    @property
+    def _author(self) -> str:
+        return self._team.author or self._team.name
 
     def _reason_request(self, ask: Propose, first: int) -> ReasonRequest:
         tree = self.session.tree
@@ -138,6 +161,7 @@ class Duties:
             taken=tuple(dict.fromkeys(n.vector for n in origins if n.vector)),
             history=_attempts(tree, tuple(n.id for n in judged[-_HISTORY:])),
             hint=tree.hint_for(ask.round),
+            round=ask.round,
         )
 
     async def _synthesize(self, id: BranchId) -> None:
@@ -150,6 +174,8 @@ class Duties:
             operator=branch.operator,
             hypothesis=branch.hypothesis,
             parents=_attempts(tree, branch.parents),
+            branch=id,
+            related=_attempts(tree, _related(tree, branch)),
         )
         await self._record_kernel(id, "synthesizer", lambda: self._team.synthesizer.synthesize(request))
 
@@ -158,7 +184,7 @@ class Duties:
         last = self.session.tree.node(chain[-1]).branch
         id = repair_id(chain)
         if id not in self.session.tree.nodes:
-            update = {"id": id, "parents": (last.id,), "operator": "repair", "author": self._team.name}
+            update = {"id": id, "parents": (last.id,), "operator": "repair", "author": self._author}
             self.session.post(BranchProposed(branch=last.model_copy(update=update)))
 
     async def _repair(self, chain: tuple[BranchId, ...]) -> None:
@@ -168,6 +194,7 @@ class Duties:
             problem=self.session.problem,
             target=self.device.target,
             chain=_attempts(self.session.tree, chain),
+            branch=id,
         )
         await self._record_kernel(id, "compiler", lambda: self._team.compiler.repair(request))
 
@@ -177,6 +204,10 @@ class Duties:
         try:
             draft = await write()
             written = KernelWritten(branch=id, draft=draft) if draft is not None else None
+        except asyncio.CancelledError:
+            # Stopped: nobody works on it any more, and a later run asks again.
+            self._enter(id, "waiting")
+            raise
         except Exception as error:
             reason = f"the {role} failed: {error}"
             self.session.post(_failure(role, error), BranchAbandoned(branch=id, reason=reason))
@@ -198,6 +229,26 @@ class Duties:
             self.stop(f"the device failed while judging {id}: {error}")
             return
         self.session.post(*self._explained(judged))
+
+    async def _reflect(self, id: BranchId) -> None:
+        """The numbers are the workbench's, the sentence is the agent's; without one, the numbers speak."""
+        tree, reflector = self.session.tree, self._team.reflector
+        lesson = reflect(tree, id)
+        assert reflector is not None  # the loop asked
+        request = ReflectRequest(
+            problem=self.session.problem,
+            attempt=_attempts(tree, (id,))[0],
+            parents=_attempts(tree, tree.nodes[tree.chain(id)[0]].branch.parents),
+            expected_factor=lesson.expected_factor,
+            actual_factor=lesson.actual_factor,
+            lesson=lesson.lesson,
+        )
+        events: tuple[AgentFailed | LessonLearnt, ...]
+        try:
+            events = (lesson.model_copy(update={"lesson": await reflector.reflect(request)}),)
+        except Exception as error:
+            events = (_failure("reflection", error), lesson)
+        self.session.post(*events)
 
     def _explained(self, judged: KernelJudged) -> tuple[Event, ...]:
         try:
@@ -237,4 +288,18 @@ def _numbering(tree: Tree) -> tuple[int, list[Node]]:
 
 def _attempts(tree: Tree, ids: tuple[BranchId, ...]) -> tuple[Attempt, ...]:
     nodes = [tree.node(id) for id in ids]
-    return tuple(Attempt(branch=n.branch, draft=n.draft, evaluation=n.evaluation) for n in nodes)
+    return tuple(
+        Attempt(
+            branch=n.branch,
+            draft=n.draft,
+            evaluation=n.evaluation,
+            lesson=n.lesson.lesson if n.lesson is not None else "",
+        )
+        for n in nodes
+    )
+
+
+def _related(tree: Tree, branch: Branch) -> tuple[BranchId, ...]:
+    """Correct kernels of this session that are no parents, slow to fast; as the round found them."""
+    found = [id for id in (tree.base or tree).ranked() if id not in branch.parents]
+    return tuple(reversed(found[:_RELATED]))

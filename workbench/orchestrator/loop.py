@@ -17,10 +17,22 @@ from workbench.devices.base import Device
 from workbench.errors import SessionError
 from workbench.events import RoundsRequested
 from workbench.orchestrator.duties import Duties, Task
-from workbench.search import Abandon, AskPerson, Command, Evaluate, Propose, Repair, Synthesize, decide
+from workbench.search import (
+    Abandon,
+    AskPerson,
+    Command,
+    EndRound,
+    Evaluate,
+    Propose,
+    Reflect,
+    Repair,
+    Synthesize,
+    decide,
+)
 from workbench.session import Session
 from workbench.tree import Tree
 
+_LEAST_PAUSE_S = 0.05
 Clock = Callable[[], float]
 """Seconds from any fixed moment."""
 
@@ -94,7 +106,7 @@ class Loop:
         unsubscribe = self._session.subscribe(wake)
         try:
             while self._proceed():
-                await self._wake.wait()
+                await self._pause()
         except asyncio.CancelledError:
             # A journal that cannot be written must not hide that we were told to end.
             with contextlib.suppress(SessionError):
@@ -105,6 +117,15 @@ class Loop:
             self._duties.over = True
             await self._cancel_all()
 
+    async def _pause(self) -> None:
+        """Until something has happened or the time budget is used."""
+        left_s = None
+        if self._session.policy.seconds > 0 and self._tasks and self._session.tree.stopped is None:
+            left_s = max(self._session.policy.seconds - self._watch.elapsed_s(), _LEAST_PAUSE_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await self._wake.wait()
+
     def _proceed(self) -> bool:
         """Start all that can be started now; False when there is nothing to wait for."""
         self._wake.clear()
@@ -112,6 +133,8 @@ class Loop:
         while True:
             tree = self._session.tree
             self._note_stop(tree)
+            if tree.stopped is not None:
+                self._let_go_of_agents()
             commands = decide(tree, self._session.policy, self._watch.elapsed_s())
             if not self._carry_out(commands):
                 break
@@ -123,7 +146,14 @@ class Loop:
         for command, task in list(self._tasks.items()):
             if task.done():
                 del self._tasks[command]
-                task.result()
+                if not task.cancelled():
+                    task.result()
+
+    def _let_go_of_agents(self) -> None:
+        """A stop does not wait for answers, which may take minutes; what is being judged is finished."""
+        for command, task in self._tasks.items():
+            if not isinstance(command, Evaluate):
+                task.cancel()
 
     def _note_stop(self, tree: Tree) -> None:
         if self._was_stopped and tree.stopped is None:
@@ -140,6 +170,10 @@ class Loop:
                     pass
                 case Propose() | Synthesize() | Evaluate() | Repair():
                     self._start(command)
+                case Reflect() if self._duties.looks_back:
+                    self._start(command)
+                case EndRound() if self._duties.looks_back and any(isinstance(c, Reflect) for c in commands):
+                    pass  # the next round's reasoner is told the lessons
                 case Abandon(branch=branch) if Evaluate(branch) in self._tasks:
                     pass
                 case _:

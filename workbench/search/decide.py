@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 
 from workbench.model import BranchId, Operator, Suspect
 from workbench.policy import Policy
+from workbench.search.caps import used_up
 from workbench.search.commands import (
     Abandon,
     AskPerson,
@@ -44,6 +45,8 @@ def decide(tree: Tree, policy: Policy, elapsed_s: float = 0.0) -> tuple[Command,
         return urgent
     if 0 < policy.seconds <= elapsed_s:
         return (*urgent, Stop(f"the time budget of {policy.seconds:g} s is used"))
+    if (policy.tokens or policy.money_usd) and (reason := used_up(tree.spent, policy)):
+        return (*urgent, *_paid_for(tree, reason))
     if tree.round_open:
         return (*urgent, *_round_work(tree, policy))
     return (*urgent, *_next_round(tree, policy))
@@ -72,6 +75,14 @@ def _leftovers(tree: Tree) -> tuple[Command, ...]:
     finished = tree.round - tree.round_open
     nodes = (n for n in tree.nodes.values() if n.operator != "edit" and n.branch.round <= finished)
     return _attempts(tree, nodes)
+
+
+def _paid_for(tree: Tree, reason: str) -> tuple[Command, ...]:
+    """Kernels that are written are still judged, which costs no money; then the search stops."""
+    nodes = [node for node in tree.nodes.values() if node.operator != "edit" and _open(tree, node)]
+    if judge := tuple(_judge(tree, node) for node in nodes if node.draft is not None):
+        return judge
+    return () if any(node.stage == "writing" for node in nodes) else (Stop(reason),)
 
 
 def _open(tree: Tree, node: Node) -> bool:

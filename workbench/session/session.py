@@ -15,6 +15,7 @@ from workbench.devices.base import Device
 from workbench.errors import SessionError
 from workbench.events import (
     AgentFailed,
+    AgentSpoke,
     BranchAbandoned,
     BranchProposed,
     Event,
@@ -149,7 +150,8 @@ class Session:
                 raise SessionError(f"session {self.folder} is closed; resume it to go on")
             tree = fold(events, self._tree)
             # A lost stage is entered again on resume, so it need not wait for the disk.
-            self._journal.append(events, durable=not all(isinstance(e, StageEntered) for e in events))
+            passing = all(isinstance(e, StageEntered | AgentSpoke) for e in events)
+            self._journal.append(events, durable=not passing)
             self._tree = tree
             self._notify()
             for event in events:

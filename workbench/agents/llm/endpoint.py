@@ -1,0 +1,210 @@
+"""One call: a request goes out, an answer streams in.
+
+Owns the client, the form of a request that this server takes, and the clock of a call. Never retries: the
+client's own retries are off, since every try must count against the caps and show in the conversation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from workbench.agents.llm.answers import strict_schema
+from workbench.agents.llm.settings import Settings
+from workbench.events import Said
+from workbench.model import Value
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+    from workbench.agents.llm.failures import CallFailed
+
+Mode = Literal["schema", "tool", "fenced"]
+MODES: tuple[Mode, ...] = ("schema", "tool", "fenced")
+"""How JSON is asked for: structured output, a tool's arguments, words alone."""
+ANSWER_LIMIT = 512 * 1024
+"""Characters after which an answer is cut off; twice the longest kernel."""
+OnText = Callable[[int, str], None]
+"""Told the length of the answer so far and its end."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request for one answer."""
+
+    model: str
+    messages: tuple[Said, ...]
+    kind: type[Value]
+    """The answer's value."""
+    temperature: float
+    max_tokens: int
+
+
+@dataclass
+class Reply:
+    """What has come in, complete or not."""
+
+    text: str = ""
+    refusal: str = ""
+    finish: str = ""
+    """``stop``, ``length``, ``content_filter``, ...; empty when the stream broke off."""
+    thought: int = 0
+    """Characters of thinking that servers send apart from the answer."""
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    seconds: float = 0.0
+
+
+@dataclass
+class Habits:
+    """The form in which a server takes requests for one model; learnt from its refusals."""
+
+    mode: Mode = "schema"
+    without: set[str] = field(default_factory=set)
+    tokens_name: str = "max_completion_tokens"
+
+    def adapt(self, said: str) -> bool:
+        """Ask otherwise after a refusal in these words; False when there is no other way."""
+        words = said.lower()
+        for name in ("stream_options", "temperature"):
+            if name in words and name not in self.without:
+                self.without.add(name)
+                return True
+        if self.tokens_name in words and self.tokens_name == "max_completion_tokens":
+            self.tokens_name = "max_tokens"
+            return True
+        if self.mode == "fenced":
+            return False
+        self.mode = MODES[MODES.index(self.mode) + 1]
+        return True
+
+
+def estimated_tokens(characters: int) -> int:
+    """Rough count where no server has told: code has about 3.5 characters a token."""
+    return math.ceil(characters / 3.5)
+
+
+class Endpoint:
+    """A server. Use from one event loop; ``close`` when done."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client: AsyncOpenAI | None = None
+        self._habits: dict[str, Habits] = {}
+
+    def habits(self, model: str) -> Habits:
+        """What is known of how this model takes requests."""
+        return self._habits.setdefault(model, Habits())
+
+    async def stream(self, call: Call, reply: Reply, on_text: OnText) -> None:
+        """Fill ``reply`` with the answer as it comes. Raises ``CallFailed``; what came before stays."""
+        from workbench.agents.llm.failures import CallFailed, explain
+
+        patience, loop = self.settings.patience, asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            async with asyncio.timeout_at(began + min(patience.stall_s, patience.call_s)) as limit:
+
+                def heard() -> None:
+                    limit.reschedule(min(began + patience.call_s, loop.time() + patience.stall_s))
+
+                await self._receive(call, reply, on_text, heard)
+        except CallFailed:
+            raise
+        except TimeoutError:
+            raise self._too_slow(loop.time() - began) from None
+        except Exception as error:
+            # The boundary to a stranger's server: whatever its bytes made the client raise.
+            raise explain(error, self.settings.host, call.model) from error
+        finally:
+            reply.seconds += loop.time() - began
+
+    def _too_slow(self, seconds: float) -> CallFailed:
+        from workbench.agents.llm.failures import CallFailed
+
+        patience = self.settings.patience
+        if seconds >= patience.call_s:
+            return CallFailed(f"{self.settings.host} has not finished after {patience.call_s:g} s", "wait")
+        return CallFailed(f"{self.settings.host} went silent for {patience.stall_s:g} s", "wait")
+
+    async def _receive(self, call: Call, reply: Reply, on_text: OnText, heard: Callable[[], None]) -> None:
+        stream = await self._open().chat.completions.create(**self._payload(call))
+        try:
+            async for chunk in stream:
+                heard()
+                _take(chunk, reply)
+                on_text(len(reply.text) + reply.thought, reply.text[-160:])
+                if len(reply.text) + reply.thought > ANSWER_LIMIT:
+                    from workbench.agents.llm.failures import CallFailed
+
+                    message = f"{call.model} does not stop: cut off after {ANSWER_LIMIT:,} characters"
+                    raise CallFailed(message, "give up")
+        finally:
+            await stream.close()
+
+    def _payload(self, call: Call) -> dict[str, Any]:
+        habits, schema = self.habits(call.model), strict_schema(call.kind)
+        messages = [{"role": said.role, "content": said.text} for said in call.messages]
+        payload: dict[str, Any] = {
+            "model": call.model,
+            "messages": messages,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "temperature": call.temperature,
+            habits.tokens_name: call.max_tokens,
+        }
+        for name in habits.without:
+            payload.pop(name, None)
+        name = call.kind.__name__
+        if habits.mode == "schema":
+            shape = {"name": name, "schema": schema, "strict": True}
+            payload["response_format"] = {"type": "json_schema", "json_schema": shape}
+        elif habits.mode == "tool":
+            function = {"name": name, "description": "Gives the answer.", "parameters": schema}
+            payload["tools"] = [{"type": "function", "function": function}]
+            payload["tool_choice"] = {"type": "function", "function": {"name": name}}
+        else:
+            messages[0]["content"] += f"\nPut it in a ```json fence. Its schema: {json.dumps(schema)}\n"
+        return payload
+
+    def _open(self) -> AsyncOpenAI:
+        if self._client is None:
+            from openai import AsyncOpenAI, Timeout
+
+            patience = self.settings.patience
+            self._client = AsyncOpenAI(
+                api_key=self.settings.key,
+                base_url=self.settings.base_url,
+                timeout=Timeout(patience.stall_s, connect=patience.connect_s),
+                max_retries=0,
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """End connections; idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def _take(chunk: Any, reply: Reply) -> None:
+    """Add a chunk of the stream; fields that servers leave out are not missed."""
+    if usage := getattr(chunk, "usage", None):
+        reply.tokens_in, reply.tokens_out = usage.prompt_tokens, usage.completion_tokens
+    for choice in (chunk.choices or ())[:1]:
+        reply.finish = choice.finish_reason or reply.finish
+        delta = choice.delta
+        if delta is None:
+            continue
+        reply.text += delta.content or ""
+        reply.refusal += getattr(delta, "refusal", None) or ""
+        for name in ("reasoning_content", "reasoning"):
+            thought = getattr(delta, name, None)
+            reply.thought += len(thought) if isinstance(thought, str) else 0
+        for tool in delta.tool_calls or ():
+            if tool.function is not None:
+                reply.text += tool.function.arguments or ""

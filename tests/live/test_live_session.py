@@ -90,8 +90,8 @@ def test_undo_takes_back_what_still_stands(held: tuple[LiveSession, doubles.Held
     live.prune("b2")
     live.approve("b3")
     live.approve("b3", undo=True)
-    assert live.undo() == "b2 is no longer pruned."
-    assert live.undo() == "b1 is no longer approved."
+    assert live.undo() == "Taken back: pruned b2."
+    assert live.undo() == "Taken back: approved b1."
     assert live.undo() == "There is nothing to undo."
     assert not any(node.approved or node.pruned for node in live.tree.nodes.values())
 

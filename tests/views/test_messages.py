@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from workbench.model import CompileFailed, Diagnostic
 from workbench.views.messages import SOURCE_LIMIT, carry_out, read_message
 
 
@@ -29,6 +30,21 @@ class Recorder:
         self.calls.append(("edit", branch, source))
         return "e1"
 
+    def shape(self, operators: tuple[str, ...] = (), width: int | None = None) -> None:
+        self.calls.append(("shape", operators, width))
+
+    def review_cards(self, on: bool = True) -> None:
+        self.calls.append(("review_cards", on))
+
+    def rewrite(self, branch: str, title: str, fix: str, choices: dict[str, str] | None = None) -> None:
+        self.calls.append(("rewrite", branch, title, fix, choices))
+
+    def release_cards(self) -> None:
+        self.calls.append(("release_cards",))
+
+    def check(self, source: str, tell: Any) -> None:
+        tell(CompileFailed(stage="nvrtc", diagnostics=(Diagnostic(line=3, message=source),)))
+
     def hint(self, text: str) -> None:
         self.calls.append(("hint", text))
 
@@ -50,6 +66,13 @@ class Recorder:
         ({"type": "hint", "text": "registers"}, ("hint", "registers")),
         ({"type": "rounds", "rounds": 3}, ("next_round", 3)),
         ({"type": "stop"}, ("stop",)),
+        ({"type": "shape", "operators": ["rewrite"], "width": 4}, ("shape", ("rewrite",), 4)),
+        ({"type": "review_cards", "on": True}, ("review_cards", True)),
+        ({"type": "release_cards"}, ("release_cards",)),
+        (
+            {"type": "rewrite", "branch": "b1", "title": "t", "choices": {"a": "b"}},
+            ("rewrite", "b1", "t", "", {"a": "b"}),
+        ),
     ],
 )
 def test_a_message_becomes_an_action(content: dict[str, Any], call: tuple[Any, ...]) -> None:
@@ -73,6 +96,11 @@ def test_a_message_becomes_an_action(content: dict[str, Any], call: tuple[Any, .
         {"type": "rounds", "rounds": 0},
         {"type": "rounds", "rounds": 10**9},
         {"type": "hint", "text": ""},
+        {"type": "shape", "operators": ["guess"]},
+        {"type": "shape", "width": 21},
+        {"type": "compare", "branches": ["b1"]},
+        {"type": "compare", "branches": ["b1", "b2", "b3", "b4", "b5"]},
+        {"type": "rewrite", "branch": "b1", "title": ""},
         {"type": "edit", "branch": "b1", "source": "x" * (SOURCE_LIMIT + 1)},
     ],
 )

@@ -79,6 +79,33 @@ def test_messages_steer_and_are_answered(
     assert (sent[1]["type"], sent[1]["branch"]) == ("detail", "b2")
 
 
+def test_questions_are_answered_and_nothing_is_recorded(
+    panel: Panel, sent: list[dict[str, Any]], steering: Recorder
+) -> None:
+    sent.clear()
+    panel._receive(panel, {"type": "check", "ticket": 7, "source": "undefined"}, [])
+    panel._receive(panel, {"type": "differ", "branch": "b3.1", "against": "b1"}, [])
+    panel._receive(panel, {"type": "differ", "branch": "b3.1", "against": "reference"}, [])
+    panel._receive(panel, {"type": "compare", "branches": ["b1", "b2"]}, [])
+    panel._receive(panel, {"type": "editor"}, [])
+    assert steering.calls == []
+    checked, differ, reference, comparison, editor = sent
+    assert (checked["ticket"], checked["diagnostics"][0]["message"]) == (7, "undefined")
+    assert {line["tag"] for line in differ["difference"]["lines"]} >= {"added", "removed"}
+    assert "torch.softmax" in json.dumps(reference["difference"]["reference"])
+    assert [row["id"] for row in comparison["comparison"]["branches"]] == ["b1", "b2"]
+    assert len(editor["script"]) > 100_000
+
+
+def test_of_a_large_session_only_the_newest_details_are_sent(
+    sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.views.panel.AT_ONCE", 2)
+    panel = Panel(story.tree(1), Recorder())
+    assert [message["branch"] for message in sent] == ["b3", "b3.1"]
+    panel.close()
+
+
 def test_a_fault_of_the_panel_is_shown_in_it(panel: Panel, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: object) -> None:
         raise ValueError("no such shape")

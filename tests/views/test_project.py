@@ -12,9 +12,12 @@ import pytest
 import story
 
 from workbench.events import RoundsRequested, SearchStopped
+from workbench.model import BranchId
 from workbench.policy import Policy
 from workbench.tree import Tree, fold
+from workbench.views.compare import compare
 from workbench.views.detail import detail
+from workbench.views.differences import differences
 from workbench.views.numbers import heat_level
 from workbench.views.project import project
 
@@ -38,6 +41,28 @@ def test_rows_are_golden(rounds: int) -> None:
 @pytest.mark.parametrize("branch", ["b3", "b4", "b5", "b9"])
 def test_details_are_golden(branch: str) -> None:
     check_golden(f"detail-{branch}", detail(story.tree(), branch))
+
+
+def test_a_comparison_is_golden() -> None:
+    check_golden("compare-b1-b4-b5", compare(story.tree(), tuple(map(BranchId, ("b1", "b4", "b5")))))
+
+
+def test_a_difference_marks_the_words_that_changed() -> None:
+    found = differences(story.tree(), BranchId("b4"), "b1")
+    changed = {text(line)[a:b] for line in found["lines"] for a, b in line["marks"]}
+    assert {"256", "512", "1", "4"} <= changed
+
+
+def test_the_roofline_shows_the_way_of_a_branch() -> None:
+    found = detail(story.tree(), "b4")["roofline"]
+    assert [point["id"] for point in found["points"]] == ["b3.1", "b4"]  # b3 never ran
+    assert all(point["y"] <= found["ideal"]["y"] for point in found["points"])
+
+
+def test_occupancy_says_what_limits_it() -> None:
+    by_branch = {id: detail(story.tree(), id)["compile"]["kernels"][0]["occupancy"] for id in ("b1", "b4")}
+    assert by_branch["b1"]["limit"] == "full"
+    assert by_branch["b4"] is None  # its report is of another kernel than it launches
 
 
 def test_every_detail_is_strict_json() -> None:
@@ -89,13 +114,18 @@ def test_progress_foresees_the_rounds_to_come() -> None:
     assert early["eta_s"] == 8 * 2.0 / 2
 
 
+def text(entry: dict[str, Any]) -> str:
+    """The line of a difference, from its runs."""
+    return "".join(part for _, part in entry["runs"])
+
+
 def test_the_diff_gives_the_child_back() -> None:
     tree = story.tree()
     node, parent = tree.nodes["b4"], tree.nodes["b3.1"]
     assert node.draft and parent.draft
     entries = detail(tree, "b4")["diff"]
-    old = {e["old"]: e["text"] for e in entries if e["tag"] in ("same", "removed")}
-    new = {e["new"]: e["text"] for e in entries if e["tag"] in ("same", "added")}
+    old = {e["old"]: text(e) for e in entries if e["tag"] in ("same", "removed")}
+    new = {e["new"]: text(e) for e in entries if e["tag"] in ("same", "added")}
     assert all(parent.draft.kernel.source.split("\n")[n - 1] == text for n, text in old.items())
     assert all(node.draft.kernel.source.split("\n")[n - 1] == text for n, text in new.items())
     assert any(e["tag"] == "added" for e in entries)

@@ -15,16 +15,9 @@ from typing import TYPE_CHECKING, Any
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.errors import SessionError
-from workbench.events import (
-    AgentFailed,
-    BranchApproved,
-    BranchPruned,
-    HintGiven,
-    RoundsRequested,
-    SearchStopped,
-)
+from workbench.events import AgentFailed
 from workbench.live.parts import Beginning, Best, Listener, Tell, best_of
-from workbench.model import BranchId
+from workbench.live.steering import Steered
 from workbench.orchestrator import run
 from workbench.session import Session
 from workbench.tree import Tree
@@ -34,10 +27,8 @@ if TYPE_CHECKING:
 
     from workbench.views.notebook import Shown
 
-PERSON = "person"
 
-
-class LiveSession:
+class LiveSession(Steered):
     """A search that runs on a thread of its own while the person goes on working.
 
     ``session.tree`` is the newest state, empty while the problem is being read. Methods that act raise
@@ -54,7 +45,6 @@ class LiveSession:
         self._session: Session | None = None
         self._changed = threading.Condition()
         self._error: BaseException | None = None
-        self._actions: list[tuple[str, BranchId]] = []
         self._listeners: list[Listener] = []
         self._tells: list[Tell] = []
         self._at_failure: list[Tell] = []
@@ -194,67 +184,11 @@ class LiveSession:
         tree = self.tree
         busy = any(n.stage in ("writing", "compiling", "running") for n in tree.nodes.values())
         unjudged = any(n.operator == "edit" and not n.settled for n in tree.nodes.values())
-        return tree.gate in ("asking", "stopped") and not busy and not unjudged
+        return tree.gate in ("asking", "reviewing", "stopped") and not busy and not unjudged
 
     def __await__(self) -> Generator[Any, None, LiveSession]:
         yield from asyncio.to_thread(self.wait).__await__()
         return self
-
-    # ------------------------------------------------------------------------------ the person's word
-
-    def approve(self, branch: str, undo: bool = False) -> None:
-        """Make a branch a parent of the next round."""
-        id = BranchId(branch)
-        self._open().post(BranchApproved(branch=id, by=PERSON, undo=undo))
-        if not undo:
-            self._actions.append(("approve", id))
-
-    def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
-        """No more children from a branch or from below it."""
-        id = BranchId(branch)
-        self._open().post(BranchPruned(branch=id, by=PERSON, reason=reason, undo=undo))
-        if not undo:
-            self._actions.append(("prune", id))
-
-    def undo(self) -> str:
-        """Take back the last approve or prune that still stands; returns what was done in words."""
-        while self._actions:
-            what, id = self._actions.pop()
-            if self._take_back(what, id):
-                return f"{id} is no longer {what}d."
-        # After a resume nothing is remembered: the latest branch that stands out.
-        for node in reversed(list(self.tree.nodes.values())):
-            for what in ("approve", "prune"):
-                if self._take_back(what, node.id):
-                    return f"{node.id} is no longer {what}d."
-        return "There is nothing to undo."
-
-    def _take_back(self, what: str, id: BranchId) -> bool:
-        node = self.tree.node(id)
-        if what == "approve" and node.approved:
-            self.approve(id, undo=True)
-        elif what == "prune" and node.pruned:
-            self.prune(id, undo=True)
-        else:
-            return False
-        return True
-
-    def edit(self, branch: str | None, source: str) -> str:
-        """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
-        return self._open().edit(BranchId(branch) if branch else None, source, by=PERSON)
-
-    def hint(self, text: str) -> None:
-        """Words for the next round's reasoner."""
-        self._open().post(HintGiven(text=text, by=PERSON))
-
-    def next_round(self, rounds: int = 1) -> None:
-        """Run this many more rounds."""
-        self._open().post(RoundsRequested(rounds=rounds, by=PERSON))
-
-    def stop(self) -> None:
-        """Plan no more; what is being judged is finished. ``next_round`` goes on."""
-        if self.tree.stopped is None:
-            self._open().post(SearchStopped(reason="by the person", by=PERSON))
 
     # ------------------------------------------------------------------------------ views and end
 

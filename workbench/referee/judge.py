@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from pydantic import ValidationError
 
@@ -68,11 +69,25 @@ def judge(
 
     Times are a roofline model for ``target``. Raises ``DeviceError`` when the machine fails.
     """
-    return _Judgement(problem, kernel, target, options, on_stage).evaluation()
+    return Judgement(problem, kernel, target, options, on_stage).evaluation()
+
+
+def precheck(problem: Problem, kernel: Kernel, target: Target) -> CompileReport | Outcome:
+    """Plan and compile only, as judging would: the compiler's report, or what stands in the way.
+
+    For a text somebody is still typing. Raises ``DeviceError``.
+    """
+    judgement = Judgement(problem, kernel, target, JudgeOptions(), lambda stage: None)
+    outcome = judgement._planned() or judgement._compiled()
+    assert outcome is not None or judgement.compiled is not None
+    return outcome or judgement.compiled  # type: ignore[return-value]
 
 
 @dataclass
-class _Judgement:
+class Judgement:
+    """One kernel on its way to an evaluation; the emulator's lane. The GPU's lane changes some stages."""
+
+    device: ClassVar[Literal["emulator", "cuda"]] = "emulator"
     problem: Problem
     kernel: Kernel
     target: Target
@@ -91,7 +106,7 @@ class _Judgement:
         passed = isinstance(outcome, Passed)
         return Evaluation(
             kernel=self.kernel.digest,
-            device="emulator",
+            device=self.device,
             target=self.target.name,
             outcome=outcome,
             compiled=self.compiled,
@@ -180,7 +195,7 @@ class _Judgement:
             case Expired(limit_s=limit_s):
                 return TimedOut(case=self._at(), limit_s=limit_s, message=self._during())
             case Died(message=message, stderr_tail=tail):
-                return Crashed(case=self._at(), message=_joined(message, tail, self._during()))
+                return Crashed(case=self._at(), message=joined(message, tail, self._during()))
             case Raised():
                 return self._raised(result)
 
@@ -236,7 +251,7 @@ class _Judgement:
         if raised.type == "DeviceError" or (before and not no_memory):
             raise DeviceError(f"{raised.type}: {raised.message}")
         why = "it ran out of memory" if no_memory else f"{raised.type}: {raised.message}"
-        return Crashed(case=self._at(), message=_joined(why, "", self._during()))
+        return Crashed(case=self._at(), message=joined(why, "", self._during()))
 
     def _at(self) -> str:
         return self.started.case if self.started else self.problem.cases[0].label
@@ -272,7 +287,8 @@ class _Judgement:
             self.seconds[stage] = time.perf_counter() - started
 
 
-def _joined(message: str, tail: str, during: str) -> str:
+def joined(message: str, tail: str, during: str) -> str:
+    """What ended a process, the last it wrote, and when."""
     last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
     said = f" ({last[:200]})" if last and last not in message else ""
     return f"{message}{said}, {during}"

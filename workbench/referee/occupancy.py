@@ -15,12 +15,19 @@ SHARED_UNIT = 128
 SHARED_RESERVED = 1024
 
 
+def block_limits(target: Target, threads: int, registers: int, shared_bytes: int) -> dict[str, int]:
+    """Blocks of ``threads`` that each resource of one multiprocessor has room for."""
+    warps = -(-max(threads, 1) // WARP)
+    per_warp = -(-max(registers, 1) * WARP // REGISTER_UNIT) * REGISTER_UNIT
+    shared = -(-shared_bytes // SHARED_UNIT) * SHARED_UNIT + SHARED_RESERVED
+    return {
+        "threads": target.threads_per_sm // (warps * WARP),
+        "registers": target.registers_per_sm // (per_warp * warps),
+        "shared memory": target.shared_bytes_per_sm // shared,
+        "blocks": target.blocks_per_sm,
+    }
+
+
 def resident_blocks(target: Target, threads: int, registers: int, shared_bytes: int) -> int:
     """Blocks of ``threads`` that fit on one multiprocessor; 0 when not even one does."""
-    warps = -(-max(threads, 1) // WARP)
-    by_threads = target.threads_per_sm // (warps * WARP)
-    per_warp = -(-max(registers, 1) * WARP // REGISTER_UNIT) * REGISTER_UNIT
-    by_registers = target.registers_per_sm // (per_warp * warps)
-    shared = -(-shared_bytes // SHARED_UNIT) * SHARED_UNIT + SHARED_RESERVED
-    by_shared = target.shared_bytes_per_sm // shared
-    return max(min(target.blocks_per_sm, by_threads, by_registers, by_shared), 0)
+    return max(min(block_limits(target, threads, registers, shared_bytes).values()), 0)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import defaultdict
 from typing import Any
 
+from workbench.events import ModelAnswered
 from workbench.model import AccessSite, BranchId, Evaluation
 from workbench.tree import Node, Tree
+from workbench.views.differences import parents_diff
 from workbench.views.highlight import highlight
+from workbench.views.launches import launches
 from workbench.views.numbers import (
+    Launched,
     check_json,
     compile_json,
     counts_json,
     diagnostics,
     facts_json,
+    source_of_times,
     time_json,
     verdict_message,
     worst_difference,
 )
 from workbench.views.phrases import factor_text, plural
+from workbench.views.profile import profile_json
 from workbench.views.project import row_json
+from workbench.views.roofline import roofline_json
 from workbench.views.teaching import teaching
 
 Json = dict[str, Any]
-CONTEXT_LINES = 3
 WASTEFUL = 1.25
 """Transactions over the least possible from which a line is pointed out."""
 
@@ -42,20 +47,26 @@ def detail(tree: Tree, branch: BranchId) -> Json:
         "techniques": _techniques(tree, node),
         "note": node.draft.note if node.draft else "",
         "lines": _lines(node),
-        "diff": _diff(tree, node),
+        "diff": parents_diff(tree, node),
+        "choices": _choices(tree, node),
+        "conversation": _conversation(tree, node),
+        "speaking": tree.speaking[node.id].tail if node.id in tree.speaking else "",
+        "roofline": roofline_json(tree, node),
+        "receipt": _receipt(tree, node),
         "message": message,
         # Often the explanation begins with the message: once is enough.
         "explanation": node.explanation.removeprefix(message).strip(),
         "lesson": node.lesson.lesson if node.lesson else "",
         "diagnostics": diagnostics(outcome, evaluation),
-        **_findings(evaluation),
+        **_findings(evaluation, launched(tree, node)),
     }
 
 
-def _findings(evaluation: Evaluation | None) -> Json:
+def _findings(evaluation: Evaluation | None, found: Launched | None) -> Json:
     """What the referee found; empty lists before it has looked."""
     return {
-        "compile": compile_json(evaluation) if evaluation else None,
+        "compile": compile_json(evaluation, found) if evaluation else None,
+        "profile": profile_json(evaluation) if evaluation else None,
         "facts": [facts_json(facts) for facts in evaluation.facts] if evaluation else [],
         "checks": [check_json(check) for check in evaluation.checks] if evaluation else [],
         "difference": worst_difference(evaluation) if evaluation else None,
@@ -126,27 +137,85 @@ def _lines(node: Node) -> list[list[list[str]]] | None:
     return [[list(run) for run in line] for line in highlight(node.draft.kernel.source)]
 
 
-def _diff(tree: Tree, node: Node) -> list[Json] | None:
-    """Lines against the first parent's kernel with some context; None without two kernels."""
-    parent = tree.nodes[node.branch.parents[0]] if node.branch.parents else None
-    if node.draft is None or parent is None or parent.draft is None:
+def launched(tree: Tree, node: Node) -> Launched | None:
+    """What the kernel launches on the session's card; None before there is a kernel."""
+    if tree.opened is None or node.draft is None:
         return None
-    old, new = (n.draft.kernel.source.split("\n") for n in (parent, node) if n.draft)
-    found: list[Json] = []
-    for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
-        if found:
-            found.append({"tag": "gap", "old": None, "new": None, "text": ""})
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                found += [_line("same", i + 1, i - i1 + j1 + 1, old[i]) for i in range(i1, i2)]
-                continue
-            found += [_line("removed", i + 1, None, old[i]) for i in range(i1, i2)]
-            found += [_line("added", None, j + 1, new[j]) for j in range(j1, j2)]
-    return found
+    target = tree.opened.target
+    return launches(tree.opened.problem, node.draft.kernel, target), target
 
 
-def _line(tag: str, old: int | None, new: int | None, text: str) -> Json:
-    return {"tag": tag, "old": old, "new": new, "text": text}
+def _conversation(tree: Tree, node: Node) -> list[Json]:
+    """What was said with language models about this branch, oldest first."""
+    return [
+        {
+            "id": one.id,
+            "role": one.role,
+            "model": one.model,
+            "prompt": one.prompt,
+            "messages": [{"role": said.role, "text": said.text} for said in one.messages],
+            "answer": one.answer,
+            "failed": one.failed,
+            "words": _exchange_words(one),
+        }
+        for one in tree.exchanges.values()
+        if one.branch == node.id or (one.branch is None and _led_to(one, node))
+    ]
+
+
+def _led_to(exchange: ModelAnswered, node: Node) -> bool:
+    """True for the reasoner's answer that this branch came from."""
+    asked = (exchange.round, exchange.operator, exchange.parents)
+    return asked == (node.branch.round, node.operator, node.branch.parents)
+
+
+def _exchange_words(exchange: ModelAnswered) -> str:
+    about = "about " if exchange.counted == "estimate" else ""
+    words = [f"{about}{exchange.tokens_in:,} tokens in, {exchange.tokens_out:,} out"]
+    if exchange.cost_usd is not None:
+        words.append(f"${exchange.cost_usd:.4f}")
+    words.append("known already, nobody was asked" if exchange.cached else f"{exchange.seconds:.1f} s")
+    return ", ".join([*words, *exchange.tries])
+
+
+def _choices(tree: Tree, node: Node) -> list[Json]:
+    """What a person can choose on a card without a kernel; empty once there is one."""
+    if tree.opened is None or node.draft is not None or node.settled:
+        return []
+    return [
+        {
+            "name": name,
+            "title": teaching(name).title,
+            "value": value,
+            "values": list(dict.fromkeys((*teaching(name).values, value))),
+        }
+        for name, value in node.branch.hypothesis.vector
+    ]
+
+
+def _receipt(tree: Tree, node: Node) -> list[list[str]]:
+    """What was judged, where and how, as name and value: enough to hold two runs against each other."""
+    opened, evaluation = tree.opened, node.evaluation
+    if opened is None or evaluation is None:
+        return []
+    report = evaluation.compiled
+    measured = next((time.measured for time in evaluation.times if time.measured), None)
+    facts = [
+        ("kernel (sha256)", evaluation.kernel),
+        ("problem (sha256)", opened.problem.digest),
+        ("workbench", opened.version),
+        ("device", evaluation.device),
+        ("target", evaluation.target),
+        ("precision", opened.problem.contract),
+        ("NVRTC", f"{report.nvrtc} for {report.arch}" if report else "nothing was compiled"),
+        ("checks", str(len(evaluation.checks))),
+        ("shapes", ", ".join(case.label for case in opened.problem.cases)),
+        ("times", source_of_times(evaluation) or "none"),
+        ("clock", measured.clock if measured else ""),
+        ("raw samples", measured.receipt if measured else ""),
+        ("seconds", ", ".join(f"{name} {s:.3g}" for name, s in evaluation.seconds)),
+    ]
+    return [[name, value] for name, value in facts if value]
 
 
 def _line_counts(evaluation: Evaluation) -> list[Json]:

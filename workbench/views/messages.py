@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from workbench.model import BranchId, Value
+from workbench.model import BranchId, CompileReport, Operator, Outcome, Value
 
 SOURCE_LIMIT = 256 * 1024
 """Most characters of an edited kernel."""
@@ -45,6 +46,62 @@ class Edit(Value):
     source: Annotated[str, Field(min_length=1, max_length=SOURCE_LIMIT)]
 
 
+class Check(Value):
+    """Compile the text somebody is typing; ``ticket`` comes back with the answer."""
+
+    type: Literal["check"]
+    ticket: int
+    source: Annotated[str, Field(max_length=SOURCE_LIMIT)]
+
+
+class Differ(Value):
+    """Asks for the lines in which a branch differs from another; ``reference`` for the person's text."""
+
+    type: Literal["differ"]
+    branch: BranchId
+    against: BranchId
+
+
+class Compare(Value):
+    """Asks for two to four branches side by side."""
+
+    type: Literal["compare"]
+    branches: Annotated[tuple[BranchId, ...], Field(min_length=2, max_length=4)]
+
+
+class LoadEditor(Value):
+    """Asks for the editor's script, once a page."""
+
+    type: Literal["editor"]
+
+
+class Shape(Value):
+    """How the next round is filled."""
+
+    type: Literal["shape"]
+    operators: tuple[Operator, ...] = ()
+    width: Annotated[int, Field(ge=1, le=20)] | None = None
+
+
+class ReviewCards(Value):
+    type: Literal["review_cards"]
+    on: bool
+
+
+class Rewrite(Value):
+    """Other words and techniques on a card that has no kernel yet."""
+
+    type: Literal["rewrite"]
+    branch: BranchId
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    fix: Annotated[str, Field(max_length=2000)] = ""
+    choices: dict[str, str] = Field(default_factory=dict)
+
+
+class ReleaseCards(Value):
+    type: Literal["release_cards"]
+
+
 class GiveHint(Value):
     type: Literal["hint"]
     text: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -59,9 +116,13 @@ class StopSearch(Value):
     type: Literal["stop"]
 
 
-Message = Annotated[
-    Select | Approve | Prune | Undo | Edit | GiveHint | RunRounds | StopSearch, Field(discriminator="type")
-]
+Question = Select | Check | Differ | Compare | LoadEditor
+"""Answered by the panel itself; nothing is recorded."""
+Act = (
+    Approve | Prune | Undo | Edit | GiveHint | Shape | ReviewCards | Rewrite | ReleaseCards | RunRounds
+    | StopSearch
+)  # fmt: skip
+Message = Annotated[Question | Act, Field(discriminator="type")]
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
 
@@ -72,6 +133,11 @@ class Steering(Protocol):
     def prune(self, branch: str, reason: str = "", undo: bool = False) -> None: ...
     def undo(self) -> str: ...
     def edit(self, branch: str, source: str) -> str: ...
+    def check(self, source: str, tell: Callable[[CompileReport | Outcome | None], None]) -> None: ...
+    def shape(self, operators: tuple[str, ...] = (), width: int | None = None) -> None: ...
+    def review_cards(self, on: bool = True) -> None: ...
+    def rewrite(self, branch: str, title: str, fix: str, choices: dict[str, str] | None = None) -> None: ...
+    def release_cards(self) -> None: ...
     def hint(self, text: str) -> None: ...
     def next_round(self, rounds: int = 1) -> None: ...
     def stop(self) -> None: ...
@@ -87,12 +153,12 @@ def read_message(content: Any) -> Message | str:
         return f"{place}: {first['msg']}" if place else str(first["msg"])
 
 
-def carry_out(message: Message, steering: Steering) -> str:
+def carry_out(act: Act, steering: Steering) -> str:
     """Pass a person's word on; returns a line for the person, which may be empty.
 
-    Raises what ``steering`` raises. ``Select`` is the panel's own and is not passed on.
+    Raises what ``steering`` raises.
     """
-    match message:
+    match act:
         case Approve(branch=branch, undo=undo):
             steering.approve(branch, undo=undo)
         case Prune(branch=branch, undo=undo):
@@ -104,11 +170,18 @@ def carry_out(message: Message, steering: Steering) -> str:
         case GiveHint(text=text):
             steering.hint(text)
             return "The hint is noted for the next round."
+        case Shape(operators=operators, width=width):
+            steering.shape(operators, width)
+        case ReviewCards(on=on):
+            steering.review_cards(on)
+        case Rewrite(branch=branch, title=title, fix=fix, choices=choices):
+            steering.rewrite(branch, title, fix, choices)
+            return f"The card of {branch} is rewritten."
+        case ReleaseCards():
+            steering.release_cards()
         case RunRounds(rounds=rounds):
             steering.next_round(rounds)
         case StopSearch():
             steering.stop()
             return "Stopping after what is running."
-        case Select():
-            pass
     return ""

@@ -9,22 +9,30 @@ import math
 from typing import Any
 
 from workbench.model import (
+    ULP_EDGES,
     CaseTime,
     Check,
     CompileFailed,
+    CompileReport,
     Counts,
     Diagnostic,
     Difference,
     Evaluation,
     LaunchFailed,
+    Measured,
     Outcome,
     Passed,
     PlanFacts,
     Resources,
+    Target,
 )
+from workbench.plan.steps import Launch
+from workbench.views.launches import occupancy
 from workbench.views.phrases import bound_text, bytes_text, error_text, factor_text, number, time_text
 
 Json = dict[str, Any]
+Launched = tuple[tuple[Launch, ...], Target]
+"""What a kernel launches, and on which card."""
 
 HEAT_EDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 """Upper ends of the heatmap's levels, as error over bound: up to level 4 the error is allowed."""
@@ -63,8 +71,8 @@ def verdict_message(outcome: Outcome) -> str:
             return outcome.message or f"no answer within {getattr(outcome, 'limit_s', 0):g} s"
 
 
-def compile_json(evaluation: Evaluation) -> Json | None:
-    """The compiler's report, or None when nothing compiled."""
+def compile_json(evaluation: Evaluation, found: Launched | None = None) -> Json | None:
+    """The compiler's report, or None when nothing compiled; occupancy where the launches are known."""
     report = evaluation.compiled
     if report is None:
         return None
@@ -73,7 +81,10 @@ def compile_json(evaluation: Evaluation) -> Json | None:
         "nvrtc": report.nvrtc,
         "seconds": round(report.seconds, 3),
         "cached": report.cached,
-        "kernels": [_resources(entry) for entry in report.kernels],
+        "kernels": [
+            {**_resources(entry), "occupancy": occupancy(found[0], entry, found[1]) if found else None}
+            for entry in report.kernels
+        ],
     }
 
 
@@ -87,6 +98,17 @@ def _resources(entry: Resources) -> Json:
         "stack_bytes": entry.stack_bytes,
         "barriers": entry.barriers,
     }
+
+
+def complaints(found: CompileReport | Outcome | None) -> list[Json]:
+    """Errors and warnings of a text somebody is typing, at their lines."""
+    if isinstance(found, CompileReport):
+        return [entry.model_dump() for entry in found.warnings]
+    listed: tuple[Diagnostic, ...] = getattr(found, "diagnostics", ())
+    message = getattr(found, "message", "")
+    return [
+        entry.model_dump() for entry in listed or ((Diagnostic(line=1, message=message),) if message else ())
+    ]
 
 
 def check_json(check: Check) -> Json:
@@ -125,7 +147,22 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
             for e in found.worst[:10]
         ],
         "heatmap": [[heat_level(ratio) for ratio in row] for row in found.heatmap],
+        "ulps": _ulps(found),
     }
+
+
+def _ulps(found: Difference) -> list[Json]:
+    """Bars of the histogram of errors in units of the last place, without empty bars at the end."""
+    total = sum(found.ulps)
+    if not total:
+        return []
+    names = ["exact", *(f"≤ {edge:g}" for edge in ULP_EDGES[1:]), f"> {ULP_EDGES[-1]:g}"]
+    bars = [
+        {"name": name, "count": count, "percent": round(100 * count / total, 2)}
+        for name, count in zip(names, found.ulps, strict=True)
+    ]
+    last = max(place for place, bar in enumerate(bars) if bar["count"])
+    return bars[: max(last + 1, 4)]
 
 
 def _badness(difference: Difference) -> float:
@@ -185,6 +222,42 @@ def time_json(time: CaseTime) -> Json:
             {"name": name, "time_us": number(us), "time": time_text(us)} for name, us in time.baselines
         ],
         "note": time.note,
+        "measured": _measured(time.measured) if time.measured else None,
+    }
+
+
+def _measured(found: Measured) -> Json:
+    """How a time was measured: its interval, rivals with theirs, the card's state, what is missing."""
+    card = found.conditions
+    return {
+        "clock": found.clock,
+        "low_us": number(found.low_us),
+        "high_us": number(found.high_us),
+        "interval": f"{time_text(found.low_us)} to {time_text(found.high_us)}",
+        "samples": found.samples,
+        "spread_percent": round(100 * found.relative_stdev, 2),
+        "warm": time_text(found.warm_us) if found.warm_us is not None else "",
+        "host": time_text(found.host_us) if found.host_us is not None else "",
+        "graph": time_text(found.graph_us) if found.graph_us is not None else "",
+        "rivals": [
+            {
+                "name": rival.name,
+                "time": time_text(rival.time_us),
+                "ratio": factor_text(rival.ratio),
+                "interval": f"{factor_text(rival.low)} to {factor_text(rival.high)}",
+                "verdict": rival.verdict.lower(),
+                "blocks": rival.blocks,
+            }
+            for rival in found.rivals
+        ],
+        "missing": [f"{name}: {why}" for name, why in found.missing],
+        "crosschecks": [f"{name} {time_text(us)}" for name, us in found.crosschecks],
+        "clocks": f"{card.sm_mhz_low} to {card.sm_mhz_high} MHz" if card.sm_mhz_high else "",
+        "power": f"{card.power_w:.0f} W" if card.power_w else "",
+        "temperature": f"{card.temperature_c} °C" if card.temperature_c else "",
+        "throttled": list(card.throttled),
+        "suspicion": found.suspicion,
+        "receipt": found.receipt,
     }
 
 

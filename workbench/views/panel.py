@@ -6,6 +6,7 @@ nothing else. Screen state (selection, tab, drafts) stays in the browser.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,23 @@ import anywidget
 import traitlets
 
 from workbench.errors import WorkbenchError
-from workbench.model import BranchId
-from workbench.tree import Node, Tree
+from workbench.model import BranchId, CompileReport, Outcome
+from workbench.tree import Tree
+from workbench.views.compare import compare
 from workbench.views.detail import detail
-from workbench.views.messages import Select, Steering, carry_out, read_message
+from workbench.views.differences import differences
+from workbench.views.messages import (
+    Check,
+    Compare,
+    Differ,
+    LoadEditor,
+    Question,
+    Select,
+    Steering,
+    carry_out,
+    read_message,
+)
+from workbench.views.numbers import complaints
 from workbench.views.project import project
 from workbench.views.report import summary_text, to_fragment
 from workbench.views.throttle import Throttle
@@ -25,6 +39,10 @@ from workbench.views.verdicts import SHAPES
 STATIC = Path(__file__).parent / "static"
 SCRIPT = "panel.js"
 """Built from ``src`` by ``make assets``."""
+EDITOR = "editor.js"
+"""Half a megabyte: sent when somebody opens a kernel, never saved with the notebook."""
+AT_ONCE = 64
+"""Most details sent unasked at a time."""
 STYLES = ("theme.css", "panel.css")
 
 
@@ -59,7 +77,7 @@ class Panel(anywidget.AnyWidget):
         super().__init__(key=key)
         _hear_where_asked(self.comm)
         self._tree = tree
-        self._sent: dict[BranchId, tuple[Node, bool, bool]] = {}
+        self._sent: dict[BranchId, tuple[object, ...]] = {}
         self._steering = steering
         self._throttle: Throttle[Tree] = Throttle(self._draw)
         self.on_msg(self._receive)
@@ -84,12 +102,17 @@ class Panel(anywidget.AnyWidget):
     def _update(self, tree: Tree) -> None:
         self.view = project(tree)
         best = tree.best()
+        talk = Counter(exchange.branch for exchange in tree.exchanges.values())
+        changed = []
         for id, node in tree.nodes.items():
-            # What a card shows hangs on these three alone.
-            shown = (node, id == best, tree.is_pruned(id))
+            # What a card shows hangs on these alone.
+            shown = (node, id == best, tree.is_pruned(id), talk[id], tree.speaking.get(id))
             if self._sent.get(id) != shown:
                 self._sent[id] = shown
-                self._send_detail(tree, id)
+                changed.append(id)
+        # Of a large session the rest is asked for when somebody looks at it.
+        for id in changed if len(changed) <= AT_ONCE else changed[-AT_ONCE:]:
+            self._send_detail(tree, id)
 
     def _send_detail(self, tree: Tree, branch: BranchId) -> None:
         self.send({"type": "detail", "branch": branch, "detail": detail(tree, branch)})
@@ -99,11 +122,33 @@ class Panel(anywidget.AnyWidget):
         if isinstance(message, str):
             return self.say(f"That was not understood: {message}")
         try:
-            if isinstance(message, Select):
-                return self._send_detail(self._tree, message.branch)
+            if isinstance(message, Question):
+                return self._answer(message)
             self.say(carry_out(message, self._steering))
         except WorkbenchError as error:
             self.say(str(error))
+
+    def _answer(self, question: Question) -> None:
+        tree = self._tree
+        match question:
+            case Select(branch=branch):
+                self._send_detail(tree, branch)
+            case Differ(branch=branch, against=against):
+                self.send({"type": "difference", "difference": differences(tree, branch, against)})
+            case Compare(branches=branches):
+                self.send({"type": "comparison", "comparison": compare(tree, branches)})
+            case LoadEditor():
+                self.send({"type": "editor", "script": _join((EDITOR,))})
+            case Check(ticket=ticket, source=source):
+                self._steering.check(source, lambda found: self._send_check(ticket, found))
+
+    def _send_check(self, ticket: int, found: CompileReport | Outcome | None) -> None:
+        kernels = [
+            f"{entry.kernel}: {entry.registers} registers, {entry.shared_bytes} B shared"
+            for entry in (found.kernels if isinstance(found, CompileReport) else ())
+        ]
+        content = {"diagnostics": complaints(found), "kernels": kernels, "known": found is not None}
+        self.send({"type": "checked", "ticket": ticket, **content})
 
     def note(self, text: str) -> None:
         """Show what opening is busy with; gone once the problem is read."""

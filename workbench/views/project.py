@@ -18,6 +18,8 @@ from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, l
 
 Json = dict[str, Any]
 TITLE_LENGTH = 160
+DEEDS = 40
+"""Latest acts of persons that are listed."""
 
 
 def project(tree: Tree) -> Json:
@@ -32,12 +34,36 @@ def project(tree: Tree) -> Json:
         "best": _best(tree, best),
         "hints": [{"round": hint.round, "text": hint.text} for hint in tree.hints],
         "messages": [f"{failure.role}: {failure.message}" for failure in tree.failures],
-        "undoable": any(node.approved or node.pruned for node in tree.nodes.values()),
+        "steering": _steering(tree),
+        "spent": _spent(tree),
         "rows": [
             {**row_json(tree, node, best), "depth": depth, "children": children[node.id]}
             for node, depth in walk(tree)
         ],
     }
+
+
+def _steering(tree: Tree) -> Json:
+    """What the person has said: for the next round, and in all."""
+    shape = tree.shape
+    return {
+        "undo": tree.acts[-1].words if tree.acts else "",
+        "operators": list(shape.operators) if shape else [],
+        "width": shape.width if shape else None,
+        "reviews_cards": tree.reviewing,
+        "cards": list(tree.unwritten()) if tree.holds_cards else [],
+        "deeds": [f"{deed.by} {deed.words}" for deed in tree.deeds[-DEEDS:]],
+    }
+
+
+def _spent(tree: Tree) -> str:
+    """Tokens and money so far; empty where no language model was asked."""
+    spent = tree.spent
+    if not spent.calls:
+        return ""
+    money = f", ${spent.money_usd:.2f}" if spent.unpriced < spent.calls else ""
+    unknown = f" ({spent.unpriced} calls of unknown price)" if spent.unpriced and money else ""
+    return f"{plural(spent.calls, 'call')}, {spent.tokens:,} tokens{money}{unknown}"
 
 
 def walk(tree: Tree) -> Iterator[tuple[Node, int]]:

@@ -14,6 +14,8 @@ class Teaching(NamedTuple):
     paragraph: str
     plain: str = ""
     """The value a kernel has before anybody thinks of the technique."""
+    values: tuple[str, ...] = ()
+    """All values there are, the plain one first."""
 
 
 def teaching(technique: str) -> Teaching:
@@ -21,4 +23,4 @@ def teaching(technique: str) -> Teaching:
     known = TECHNIQUES.get(technique)
     if known is None:
         return Teaching(technique.replace("_", " "), "")
-    return Teaching(known.title, f"{known.teaches} Look for: {known.look_for}.", known.plain)
+    return Teaching(known.title, f"{known.teaches} Look for: {known.look_for}.", known.plain, known.values)

@@ -1,0 +1,148 @@
+"""What a person can do to a running session. Every act records an event and returns at once.
+
+Owns the checks an act needs before it is recorded, and the compile check while somebody types. Never
+touches the search: the loop reads the recorded events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from workbench.errors import SessionError, WorkbenchError
+from workbench.events import (
+    BranchApproved,
+    BranchPruned,
+    CardReviewSet,
+    CardRewritten,
+    CardsReleased,
+    HintGiven,
+    RoundShaped,
+    RoundsRequested,
+    SearchStopped,
+)
+from workbench.model import BranchId, CompileReport, Hypothesis, Kernel, Operator, Outcome
+from workbench.session import Session
+from workbench.tree import Tree
+
+PERSON = "person"
+OPERATORS: tuple[Operator, ...] = ("refine", "rewrite", "crossover")
+"""How a branch of a later round comes to be; what a person can choose from."""
+MOST = 20
+"""Branches of one round that a person can ask for."""
+
+Checked = CompileReport | Outcome
+
+
+class Steered:
+    """The acts of a ``LiveSession``. They raise ``SessionError`` when it is not open."""
+
+    _typing: ThreadPoolExecutor | None = None
+    _asked = 0
+
+    def _open(self) -> Session:
+        raise NotImplementedError
+
+    @property
+    def tree(self) -> Tree:
+        """The newest recorded state."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------ branches
+
+    def approve(self, branch: str, undo: bool = False) -> None:
+        """Make a branch a parent of the next round."""
+        self._open().post(BranchApproved(branch=BranchId(branch), by=PERSON, undo=undo))
+
+    def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
+        """No more children from a branch or from below it; a card that is not written is struck."""
+        self._open().post(BranchPruned(branch=BranchId(branch), by=PERSON, reason=reason, undo=undo))
+
+    def edit(self, branch: str | None, source: str) -> str:
+        """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
+        return self._open().edit(BranchId(branch) if branch else None, source, by=PERSON)
+
+    def undo(self) -> str:
+        """Take back the last thing you did that can still be undone; returns what it was, in words.
+
+        Known from the journal, so it works after a resume as well.
+        """
+        session = self._open()
+        if not session.tree.acts:
+            return "There is nothing to undo."
+        act = session.tree.acts[-1]
+        assert act.inverse is not None  # only such acts are kept
+        session.post(act.inverse)
+        return f"Taken back: {act.words}."
+
+    # ------------------------------------------------------------------------------ the next round
+
+    def hint(self, text: str) -> None:
+        """Words for the next round's reasoner."""
+        self._open().post(HintGiven(text=text, by=PERSON))
+
+    def shape(self, operators: tuple[str, ...] = (), width: int | None = None) -> None:
+        """How the next round is filled: only these operators, this many branches; nothing: as planned."""
+        chosen = tuple(operator for operator in OPERATORS if operator in operators)
+        if unknown := sorted(set(operators) - set(chosen)):
+            raise SessionError(f"no operator {unknown[0]!r}; there are {', '.join(OPERATORS)}")
+        if width is not None and not 1 <= width <= MOST:
+            raise SessionError(f"a round has 1 to {MOST} branches, not {width}")
+        self._open().post(RoundShaped(operators=chosen, width=width, by=PERSON))
+
+    def review_cards(self, on: bool = True) -> None:
+        """Read, strike and rewrite the cards of each round before kernels are written, or no longer."""
+        self._open().post(CardReviewSet(on=on, by=PERSON))
+
+    def rewrite(self, branch: str, title: str, fix: str, choices: dict[str, str] | None = None) -> None:
+        """Put your words, and your choice of techniques, on a card whose kernel is not written yet."""
+        session = self._open()
+        node = session.tree.node(BranchId(branch))
+        if node.draft is not None or node.settled or node.stage != "waiting":
+            raise SessionError(f"the kernel of {branch} is being written already; edit the kernel instead")
+        card = node.branch.hypothesis
+        vector = tuple(sorted({**dict(card.vector), **(choices or {})}.items()))
+        new = Hypothesis.model_validate({**dict(card), "title": title, "fix": fix, "vector": vector})
+        if new != card:
+            session.post(CardRewritten(branch=node.id, hypothesis=new, by=PERSON))
+
+    def release_cards(self) -> None:
+        """Have the kernels of this round's cards written."""
+        self._open().post(CardsReleased(round=self.tree.round, by=PERSON))
+
+    def next_round(self, rounds: int = 1) -> None:
+        """Run this many more rounds."""
+        self._open().post(RoundsRequested(rounds=rounds, by=PERSON))
+
+    def stop(self) -> None:
+        """Plan no more; what is being judged is finished. ``next_round`` goes on, as does ``undo``."""
+        if self.tree.stopped is None:
+            self._open().post(SearchStopped(reason="by the person", by=PERSON))
+
+    # ------------------------------------------------------------------------------ while typing
+
+    def check(self, source: str, tell: Callable[[Checked | None], None]) -> None:
+        """Plan and compile a text in the background and ``tell`` the report, or what is wrong with it.
+
+        Only the newest text asked for is answered; None when it cannot be said. Answers of the compiler
+        are remembered on disk, so that judging the same text later does not compile it again.
+        """
+        session = self._open()
+        if self._typing is None:
+            self._typing = ThreadPoolExecutor(1, "workbench-typing")
+        self._asked += 1
+        self._typing.submit(self._answer, session, source, self._asked, tell)
+
+    def _answer(
+        self, session: Session, source: str, number: int, tell: Callable[[Checked | None], None]
+    ) -> None:
+        from workbench.referee.judge import precheck
+
+        if number != self._asked:
+            return
+        found: Checked | None = None
+        with contextlib.suppress(WorkbenchError):  # a machine without a compiler: judging will say so
+            found = precheck(session.problem, Kernel(source=source), session.opened.target)
+        if number == self._asked:
+            tell(found)

@@ -20,7 +20,7 @@ from workbench.errors import EmulatorBuildError
 # and is reported rather than fatal.
 DYNAMIC_AREA_BYTES = 256 * 1024
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
-_LAYOUT = "2"
+_LAYOUT = "3"
 
 
 def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
@@ -104,7 +104,7 @@ def _compile(folder: Path, text: str, header: Path, runtime: Path, mode: Mode) -
     if open_arrays:
         (folder / "dynamic.s").write_text(_dynamic_shared(open_arrays))
         inputs.append("dynamic.s")
-    link = ["-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
+    link = ["-shared", "-Wl,--no-as-needed", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
     toolchain.run([toolchain.compiler(), *link, *inputs, str(runtime), "-o", library.name], folder)
     return library
 

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import struct
-from collections.abc import Sequence
+import traceback
 from typing import Any, NoReturn
 
 import torch
@@ -55,7 +55,13 @@ class Runner:
         self._channel = channel
         self._bytes = torch.frombuffer(arena, dtype=torch.uint8)
         self._used = 0
+        self._sent: dict[str, int] = {}
         self.limit_bytes = ARENA_BYTES
+
+    @property
+    def pid(self) -> int:
+        """Process number."""
+        return self._pid
 
     def begin(self) -> None:
         """The memory of the execution before is handed out again."""
@@ -71,14 +77,14 @@ class Runner:
 
     def signature(self, binary: Binary, entry: int) -> tuple[str, ...]:
         """Ask for the codes of a kernel's parameters. Raises ``RunnerEnded``."""
-        answer = self._asked({"binary": binary.model_dump(), "entry": entry})
+        answer = self._asked({"entry": entry, **self._named(binary)})
         return tuple(code[:8] for code in answer.decode(errors="replace").split(",")[:64] if code)
 
     def launch(self, work: Work) -> LaunchResult:
         """Run one launch. Raises ``RunnerEnded``."""
         request = {
-            "binary": work.binary.model_dump(),
             "entry": work.entry,
+            **self._named(work.binary),
             "geometry": vars(work.geometry),
             "cells": [cell.hex() for cell in work.cells],
             "memory": [vars(piece) for piece in work.memory],
@@ -87,6 +93,13 @@ class Runner:
             return result.read(self._asked(request))
         except ValueError as error:
             raise RunnerEnded(str(error)) from None
+
+    def _named(self, binary: Binary) -> dict[str, object]:
+        """A library is described once and then called by its number."""
+        if binary.path in self._sent:
+            return {"number": self._sent[binary.path]}
+        number = self._sent[binary.path] = len(self._sent)
+        return {"number": number, "binary": binary.model_dump()}
 
     def _asked(self, request: dict[str, object]) -> bytes:
         try:
@@ -126,6 +139,8 @@ def start() -> Runner:
     if pid == 0:
         try:
             _serve(theirs, parent)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     theirs.close()
@@ -143,39 +158,32 @@ def _serve(channel: socket.socket, parent: int) -> NoReturn:
         os._exit(1)
     _close_all_but(channel.fileno())
     read_only((*LIBRARIES, str(toolchain.cache_folder())))
+    binaries: dict[int, Binary] = {}
     while True:
         try:
             _, request = _receive(channel)
         except EOFError:
             os._exit(0)
         try:
-            kind, answer = _ANSWER, _answered(json.loads(request))
-        except OSError as error:  # the library cannot be loaded
+            kind, answer = _ANSWER, _answered(json.loads(request), binaries)
+        except (OSError, AttributeError, ValueError) as error:  # the library cannot be loaded
             kind, answer = _FAILED, str(error).encode()
         _send(channel, kind, answer)
 
 
-def _answered(request: dict[str, object]) -> bytes:
-    loaded = module.load(Binary.model_validate(request["binary"]))
-    entry = int(str(request["entry"]))
+def _answered(request: dict[str, Any], binaries: dict[int, Binary]) -> bytes:
+    number, entry = request["number"], request["entry"]
+    if "binary" in request:
+        binaries[number] = Binary.model_validate(request["binary"])
+    loaded = module.load(binaries[number])
     if "geometry" not in request:
         return "".join(f"{code}," for code in loaded.signature(entry)).encode()
     return loaded.launch(
         entry,
-        Geometry(**_mapping(request["geometry"])),
-        [bytes.fromhex(str(cell)) for cell in _listed(request["cells"])],
-        [Memory(**_mapping(piece)) for piece in _listed(request["memory"])],
+        Geometry(**request["geometry"]),
+        [bytes.fromhex(cell) for cell in request["cells"]],
+        [Memory(**piece) for piece in request["memory"]],
     )
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    assert isinstance(value, dict)
-    return value
-
-
-def _listed(value: object) -> Sequence[object]:
-    assert isinstance(value, list)
-    return value
 
 
 def _close_all_but(kept: int) -> None:

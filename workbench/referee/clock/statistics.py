@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 COVERAGE = 0.95
 MAD_TO_STDEV = 1.4826
+NORMAL_95 = 1.96
+TRIMMED_OVER_MEAN = 1.1
+"""Standard error of the mean of the middle half over that of the mean, for normal noise."""
 KEPT = 0.5
 """Middle part of the blocks that a ratio is the mean of: nearly the precision of a mean, nearly the
 robustness of a median (Rosenberger and Gasko 1983, trimmed means)."""
@@ -52,6 +55,15 @@ def paired_ratio(kernel: Sequence[float], rival: Sequence[float], resamples: int
         raise ValueError(f"{len(kernel)} blocks of the kernel against {len(rival)} of the rival")
     logs = np.log(np.asarray(rival, dtype=np.float64)) - np.log(np.asarray(kernel, dtype=np.float64))
     return _exponential(middle(logs), _bootstrap(logs, resamples, seed))
+
+
+def quick_ratio(kernel: Sequence[float], rival: Sequence[float]) -> Interval:
+    """Nearly ``paired_ratio`` without resampling, to decide whether to go on; the spread is robust."""
+    logs = np.log(np.asarray(rival, dtype=np.float64)) - np.log(np.asarray(kernel, dtype=np.float64))
+    centre = middle(logs)
+    spread = MAD_TO_STDEV * float(np.median(np.abs(logs - np.median(logs))))
+    reach = NORMAL_95 * TRIMMED_OVER_MEAN * spread / float(np.sqrt(len(logs)))
+    return Interval(*(float(np.exp(end)) for end in (centre, centre - reach, centre + reach)))
 
 
 def chained_ratio(

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from workbench.referee.clock.options import ClockOptions
 from workbench.referee.clock.samples import KERNEL, RawTimes
-from workbench.referee.clock.statistics import Interval, relative_spread
-from workbench.referee.clock.verdicts import comparison, ratio_to
+from workbench.referee.clock.statistics import Interval, quick_ratio, relative_spread
+from workbench.referee.clock.verdicts import comparison
 
 STABLE_LOOKS = 3
 """Looks in a row whose noise must agree."""
@@ -40,7 +40,7 @@ class Stopping:
             return False
         if seconds < self.options.min_s or not self._quiet():
             return False
-        ratios = [ratio_to(kernel.medians, track, self.options) for track in raw.rivals]
+        ratios = [quick_ratio(kernel.medians, track.medians) for track in raw.rivals]
         return all(self._settled(ratio) for ratio in ratios)
 
     def _quiet(self) -> bool:

@@ -1,0 +1,263 @@
+"""Samplers on a fake device: what lies between two marks is a sample, and anything else is not believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_lane import FakeLane, ones
+
+from workbench.model import H100, Conditions
+from workbench.referee.clock import measure as measuring
+from workbench.referee.clock.crosscheck import slope_us, usable
+from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords, Record, spans_of
+from workbench.referee.clock.measure import Setting, measure
+from workbench.referee.clock.options import INTERACTIVE, Physics
+from workbench.referee.clock.samples import KERNEL, RawTimes, Track
+from workbench.referee.clock.suspicion import EVENTS, SLOPE, beyond_physics, disagreement
+from workbench.referee.clock.taking import Turn
+
+OPTIONS = INTERACTIVE.model_copy(update={"resamples": 100})
+
+
+def acts(lane: FakeLane, **times_us: float) -> dict[str, Any]:
+    def act(time_us: float) -> Any:
+        def call(rotation: int) -> Any:
+            lane.work(time_us, kernels=2)
+            return ones(rotation)
+
+        return call
+
+    return {name: act(time_us) for name, time_us in times_us.items()}
+
+
+def test_a_sample_runs_from_the_first_start_to_the_last_end() -> None:
+    records = [
+        Record(10, 20, "work"),
+        Record(20, 30, "open"),
+        Record(40, 1040, "work"),
+        Record(500, 2040, "work"),
+        Record(600, 700, "work"),
+        Record(2100, 2101, "close"),
+        Record(3000, 9000, "work"),
+    ]
+    assert spans_of(reversed(records)) == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([Record(1, 2, "open"), Record(3, 4, "close")], "no work"),
+        ([Record(1, 2, "open"), Record(3, 4, "work"), Record(5, 6, "open")], "no end"),
+        ([Record(3, 4, "work"), Record(5, 6, "close")], "no beginning"),
+        ([Record(1, 2, "open"), Record(0, 0, "work"), Record(5, 6, "close")], "no times"),
+    ],
+)
+def test_a_trace_with_holes_is_not_used(records: list[Record], said: str) -> None:
+    with pytest.raises(LostRecords, match=said):
+        spans_of(records)
+
+
+def test_cupti_and_events_see_the_same_kernel() -> None:
+    lane = FakeLane()
+    contestants = acts(lane, kernel=100.0, eager=50.0)
+    host = dict.fromkeys(contestants, 5.0)
+    turns = [Turn(KERNEL, 0), Turn("eager", 0), Turn(KERNEL, 1)]
+    by_cupti = CuptiSampler(lane, lane, contestants, host).take(turns)
+    assert by_cupti == pytest.approx([101.0, 51.0, 101.0]), "with the gap between two kernels"
+    by_events = EventSampler(lane, contestants, host, overhead_us=2.0).take(turns)
+    assert by_events == pytest.approx([101.0, 51.0, 101.0], abs=1.1)
+
+
+def test_a_warm_sample_leaves_out_the_call_that_warms() -> None:
+    lane = FakeLane()
+    sampler = CuptiSampler(lane, lane, acts(lane, kernel=100.0), {KERNEL: 5.0}, warm=True)
+    assert sampler.take([Turn(KERNEL, 0)] * 3) == pytest.approx([101.0] * 3)
+
+
+def test_a_slow_host_gets_a_head_start_that_is_not_measured() -> None:
+    lane = FakeLane()
+    sampler = CuptiSampler(lane, lane, acts(lane, kernel=10.0), {KERNEL: 500.0})
+    before = lane.time_ns
+    assert sampler.take([Turn(KERNEL, 0)]) == pytest.approx([11.0])
+    assert lane.time_ns - before > 500_000
+
+
+def test_lost_records_are_noticed() -> None:
+    lane = FakeLane(lost=4)
+    sampler = CuptiSampler(lane, lane, acts(lane, kernel=10.0), {KERNEL: 5.0})
+    with pytest.raises(LostRecords):
+        sampler.take([Turn(KERNEL, 0), Turn(KERNEL, 1)])
+
+
+def test_the_slope_sees_work_that_the_device_clocks_miss() -> None:
+    lane = FakeLane()
+    honest = acts(lane, kernel=100.0)[KERNEL]
+    assert slope_us(lane, honest, 100.0, 3, lane.now) == pytest.approx(101.0, abs=2.0)
+
+    def sneaky(rotation: int) -> Any:
+        lane.work_behind(60.0)
+        return honest(rotation)
+
+    seen = slope_us(lane, sneaky, 100.0, 3, lane.now)
+    assert seen == pytest.approx(161.0, abs=2.0)
+    assert "disagree: 100.0 us on the device, 161" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+
+
+def test_a_row_of_calls_that_the_host_paces_says_nothing() -> None:
+    assert usable(host_us=10.0, time_us=5.0, flush_us=90.0)
+    assert not usable(host_us=100.0, time_us=5.0, flush_us=90.0)
+
+
+def test_clocks_may_differ_a_little_and_the_slope_may_be_shorter() -> None:
+    assert disagreement(100.0, [(EVENTS, 104.0), (SLOPE, 104.9)], OPTIONS) == ""
+    assert disagreement(5.0, [(EVENTS, 7.9)], OPTIONS) == "", "3 us are allowed in any case"
+    assert disagreement(5.0, [(EVENTS, 8.5)], OPTIONS)
+    assert disagreement(100.0, [(EVENTS, 90.0)], OPTIONS)
+    assert disagreement(100.0, [(SLOPE, 80.0)], OPTIONS) == ""
+
+
+def test_faster_than_the_card_is_said_in_the_cards_terms() -> None:
+    memory = Physics(dram_bytes=1e9, dram_bytes_per_s=3.4e12)
+    assert beyond_physics(300.0, memory) == ""
+    assert beyond_physics(200.0, memory) == "faster than the memory: 5.00 TB/s where the card has 3.40"
+    product = Physics(flops=1e12, flops_per_s=180e12)
+    assert beyond_physics(1000.0, product).startswith("faster than the arithmetic: 1000 TFLOP/s where")
+    assert beyond_physics(0.001, Physics()) == "", "nothing known, nothing claimed"
+
+
+# ------------------------------------------------------------------------------------ measure, end to end
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> FakeLane:
+    """Everything of ``measure`` but the GPU."""
+    fake = FakeLane()
+
+    class Clock:
+        perf_counter = staticmethod(fake.now)
+
+    class Blind:
+        def look(self) -> None:
+            return None
+
+        def others(self) -> None:
+            return None
+
+    def host_us(act: Any) -> float:
+        act(0)
+        return 5.0
+
+    monkeypatch.setattr(measuring, "time", Clock)
+    monkeypatch.setattr(measuring, "lane_of", lambda options: fake)
+    monkeypatch.setattr(measuring, "open_trace", lambda: (fake, "") if fake.tracing else (None, "no CUPTI"))
+    monkeypatch.setattr(measuring, "open_monitor", lambda bus: Blind())
+    monkeypatch.setattr(measuring, "pci_bus_id", lambda: "0000:00:00.0")
+    monkeypatch.setattr(measuring, "host_us", host_us)
+    monkeypatch.setattr(measuring, "replaying", _no_graph)
+    return fake
+
+
+class _no_graph:
+    def __init__(self, act: Any) -> None:
+        self.act = act
+
+    def __enter__(self) -> Any:
+        return self.act
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_kernel_is_measured_with_cupti_and_believed(lane: FakeLane) -> None:
+    contestants = acts(lane, kernel=100.5, eager=150.0, compile=100.0)
+    kernel = contestants.pop(KERNEL)
+    timing = measure("8", kernel, contestants, OPTIONS)
+    found = timing.measured
+    assert timing.time_us == pytest.approx(101.5)
+    assert (found.clock, found.suspicion, timing.wrong, found.missing) == ("cupti", "", "", ())
+    assert [(r.name, r.verdict) for r in found.rivals] == [("eager", "FASTER"), ("compile", "SAME")]
+    assert found.fastest is not None and found.fastest.name == "compile"
+    assert found.verdict == "SAME"
+    assert dict(found.crosschecks)[SLOPE] == pytest.approx(101.5, abs=2.0)
+    assert found.host_us is None, "100 us are not launch-bound"
+    assert found.conditions == Conditions()
+
+
+def test_a_short_kernel_also_gets_host_latency_and_a_graph(lane: FakeLane) -> None:
+    contestants = acts(lane, kernel=8.0, eager=20.0)
+    found = measure("8", contestants.pop(KERNEL), contestants, OPTIONS).measured
+    assert found.host_us == 5.0
+    assert found.graph_us == pytest.approx(9.0, abs=1.1)
+    assert found.rivals[0].graph_us == pytest.approx(21.0, abs=1.1)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_without_cupti_events_do_and_it_is_said(lane: FakeLane, lost: bool) -> None:
+    lane.tracing, lane.lost = lost, 3 * lost
+    found = measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS).measured
+    assert found.clock == "events"
+    assert found.missing[0][0] == "clock cupti"
+    assert ("lost records" if lost else "no CUPTI") in found.missing[0][1]
+
+
+def test_work_behind_the_clocks_is_suspect(lane: FakeLane) -> None:
+    honest = acts(lane, kernel=100.0)[KERNEL]
+
+    def sneaky(rotation: int) -> Any:
+        lane.work_behind(80.0)
+        return honest(rotation)
+
+    assert "disagree" in measure("8", sneaky, {}, OPTIONS).measured.suspicion
+
+
+def test_beyond_physics_is_suspect(lane: FakeLane) -> None:
+    setting = Setting(physics=Physics(dram_bytes=1e9, dram_bytes_per_s=1.12 * H100.dram_bytes_per_s))
+    found = measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS, setting).measured
+    assert found.suspicion.startswith("faster than the memory: 9.90 TB/s")
+
+
+def test_outputs_are_looked_at_again_after_timing(lane: FakeLane) -> None:
+    honest = acts(lane, kernel=100.0, eager=100.0, compile=100.0)
+    calls = [0]
+
+    def tires(rotation: int) -> Any:
+        calls[0] += 1
+        lane.work(100.0)
+        return (ones(rotation)[0] * (1.0 if calls[0] <= 10 else 0.0),)
+
+    wrong = measure("8", tires, {"eager": honest["eager"]}, OPTIONS).wrong
+    assert wrong.startswith("output 0 is off by 1")
+    setting = Setting(check=lambda outputs: "all zero" if not outputs[0].any() else "")
+    assert measure("8", tires, {"eager": honest["eager"]}, OPTIONS, setting).wrong == "all zero"
+    timing = measure("8", honest[KERNEL], {"eager": honest["eager"], "compile": tires}, OPTIONS)
+    assert timing.wrong == ""
+    assert [rival.name for rival in timing.measured.rivals] == ["eager"]
+    assert timing.measured.missing[0][0] == "compile"
+
+
+def test_a_baseline_that_raises_is_missing_and_the_kernel_is_still_timed(lane: FakeLane) -> None:
+    def broken(rotation: int) -> Any:
+        raise RuntimeError("no such operator\nand a long tail")
+
+    found = measure("8", acts(lane, kernel=100.0)[KERNEL], {"compile": broken}, OPTIONS).measured
+    assert found.rivals == ()
+    assert found.missing == (("compile", "RuntimeError: no such operator"),)
+    with pytest.raises(RuntimeError, match="no such operator"):
+        measure("8", broken, {}, OPTIONS)
+
+
+def test_slow_baselines_measured_earlier_stand_beside_the_fast_ones(lane: FakeLane) -> None:
+    earlier = RawTimes(
+        case="8",
+        tracks=(
+            Track(name="eager", blocks=((200.0, 200.0),) * 10),
+            Track(name="compile max-autotune", blocks=((90.0, 90.0),) * 10),
+        ),
+    )
+    contestants = acts(lane, kernel=100.0, eager=200.0)
+    found = measure("8", contestants.pop(KERNEL), contestants, OPTIONS, Setting(baselines=earlier)).measured
+    assert [rival.name for rival in found.rivals] == ["eager", "compile max-autotune"]
+    assert found.verdict == "SLOWER"
+    assert found.fastest is not None
+    assert found.fastest.ratio == pytest.approx(201 / 101 * 0.45, rel=0.01)

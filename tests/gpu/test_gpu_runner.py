@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from recorded import RecordedDriver, f32, kernels_of, plan_of
+from recorded_driver import PARAMETERS, RecordedDriver, f32, kernels_of, plan_of
 
 from workbench.errors import GpuError, GpuFault
 from workbench.gpu.runner import PlanRunner
@@ -236,6 +236,6 @@ def plan(x):
 def test_another_number_of_parameters_is_refused(
     driver: RecordedDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("recorded").PARAMETERS, "affine", (8, 8))
+    monkeypatch.setitem(PARAMETERS, "affine", (8, 8))
     with pytest.raises(GpuError, match="takes 2 arguments, 7 given"):
         runner_of(AFFINE, driver, x=f32(4))({"x": torch.ones(4)})

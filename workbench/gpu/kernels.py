@@ -35,15 +35,14 @@ class Image:
     """Name expression and mangled name."""
 
 
-def images(source: str, plans: Iterable[Plan], arch: str) -> tuple[Image, ...]:
-    """Machine code for all that some plans launch; compiled now, or remembered.
+def images(source: str, instances: Iterable[Instance], arch: str) -> tuple[Image, ...]:
+    """Machine code for some instances; compiled now, or remembered.
 
     Raises ``PlanError`` with the compiler's diagnostics, ``DeviceError`` for a broken toolchain.
     """
     wanted: dict[Consts, dict[str, None]] = {}
-    for plan in plans:
-        for kernel, consts in plan.instances:
-            wanted.setdefault(consts, {})[kernel] = None
+    for kernel, consts in instances:
+        wanted.setdefault(consts, {})[kernel] = None
     found = []
     for consts, kernels in wanted.items():
         answer = load_cubin(source, consts, kernels, arch)
@@ -60,7 +59,8 @@ def load(source: str, plans: Iterable[Plan], arch: str = "sm_90a", driver: Drive
     ``arch`` is the architecture NVRTC compiles for. Raises ``PlanError`` with the compiler's diagnostics,
     ``GpuError`` when the driver refuses the code, ``DeviceError`` without a driver or a toolchain.
     """
-    return Kernels(images(source, plans, arch), driver)
+    instances = dict.fromkeys(instance for plan in plans for instance in plan.instances)
+    return Kernels(images(source, instances, arch), driver)
 
 
 class Kernels:
@@ -69,11 +69,27 @@ class Kernels:
     def __init__(self, images: Iterable[Image], driver: Driver | None = None) -> None:
         self.driver = driver or cuda.driver()
         self._handles: dict[Instance, Any] = {}
-        for image in images:
-            for name, handle in self.driver.kernels_of(image.cubin, image.names).items():
-                self._handles[name, image.consts] = handle
+        self.add(images)
         self._functions: dict[tuple[Instance, int], tuple[int, Function]] = {}
         self._lock = threading.Lock()
+
+    def add(self, images: Iterable[Image]) -> None:
+        """Take in more machine code. Raises ``GpuError``."""
+        for image in images:
+            for name, handle in self.driver.kernels_of(image.cubin, image.names).items():
+                self._handles.setdefault((name, image.consts), handle)
+
+    def missing(self, plan: Plan) -> tuple[Instance, ...]:
+        """What a plan launches and is not here yet."""
+        return tuple(instance for instance in plan.instances if instance not in self._handles)
+
+    def ready(self, plan: Plan, device: int) -> bool:
+        """True when nothing has to be loaded before the plan runs on a device."""
+        with self._lock:
+            return all(
+                self._functions.get(((step.kernel, step.consts), device), (-1, None))[0] >= step.shared_bytes
+                for step in plan.launches
+            )
 
     def function(self, step: Launch, device: int) -> Function:
         """The kernel of a launch on a device, allowed the shared memory that the launch asks for.

@@ -5,12 +5,14 @@ Owns the guard and the two counts. Imports torch only when it is called.
 
 from __future__ import annotations
 
-import inspect
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import DeviceError, PlanError
+from workbench.errors import DeviceError, GpuError, PlanError
+from workbench.live.binding import Binding
 from workbench.live.kernel_call import NotRun, meta_of, run_kernel
 from workbench.model import Problem, Target, TensorMeta, TensorSpec, size_of
 from workbench.plan.interpret import interpret
@@ -19,7 +21,7 @@ from workbench.plan.parse import Program, parse
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from workbench.problem.form import Form
+    from workbench.gpu.driver import Driver
 
 EMULATED_ELEMENTS = 2**20
 """Most elements of inputs and outputs together for which the emulator is used in place of a GPU."""
@@ -66,36 +68,88 @@ def original_of(problem: Problem) -> Any:
 class Applied:
     """A drop-in for the original: same arguments, same result, two counts.
 
-    ``kernel_calls`` and ``fallback_calls`` count; ``last_fallback`` says why the original ran last.
+    CUDA tensors stay where they are and the kernel runs on the caller's current stream; CPU tensors go
+    through the emulator. ``kernel_calls`` and ``fallback_calls`` count; ``last_fallback`` says why the
+    original ran last. Safe to call from many threads and, once called with the same shapes, while a CUDA
+    graph is captured.
     """
 
-    def __init__(self, original: Any, problem: Problem, source: str, target: Target) -> None:
+    def __init__(
+        self, original: Any, problem: Problem, source: str, target: Target, driver: Driver | None = None
+    ) -> None:
+        from workbench.gpu.guard import key_of
+        from workbench.live.gpu_calls import GpuCalls
         from workbench.problem.form import Form, rebind
 
         self.original = original
         self.problem = problem
         self.source = source
-        self.kernel_calls = 0
-        self.fallback_calls = 0
         self.last_fallback = ""
         called = original.target if isinstance(original, Original) else original
-        self._gpu = target
-        self._form = Form(called, rebind(called, problem))
+        self._target = target
         self._program = parse(source)
+        self._binding = Binding(Form(called, rebind(called, problem)), problem, self._program.parameters)
+        self._gpu = GpuCalls(self._program, source, target, driver)
+        self._runs, self._key_of = self._gpu.runs, key_of
+        self._single = not problem.returns_tuple
+        self._by_kernel, self._by_original = Tally(), Tally()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # Every line here is paid by every call; it is to cost less than a torch operation.
+        key: Any = None
         try:
-            tensors = named_tensors(self._form, self.problem, args, kwargs)
-            check_covered(self.problem, self._program, self._gpu, tensors)
-            results = run_kernel(
-                self.source, self._gpu, tensors, tuple(spec.dtype for spec in self.problem.outputs)
-            )
-        except (NotRun, PlanError, DeviceError) as error:
-            self.fallback_calls += 1
+            values = self._binding(args, kwargs)
+            try:
+                key = self._key_of(values)
+            except (AttributeError, RuntimeError, NotImplementedError):
+                raise NotRun(self._objection(values) or "the tensors have no memory of their own") from None
+            run = self._runs.get(key)
+            results = run(values) if run is not None else self._first(key, values)
+        except (NotRun, PlanError, DeviceError, GpuError) as error:
+            if isinstance(error, GpuError):
+                self._gpu.failed(key, error)
+            self._by_original.add()
             self.last_fallback = str(error)
             return self.original(*args, **kwargs)
-        self.kernel_calls += 1
-        return results if self.problem.returns_tuple else results[0]
+        self._by_kernel.add()
+        return results[0] if self._single else results
+
+    def _first(self, key: Any, values: list[Any]) -> tuple[Any, ...]:
+        """Tensors of a kind not seen before, or one that is not for the GPU's kernel."""
+        known = self._gpu.refused.get(key)
+        if known is not None:
+            raise NotRun(known)
+        if told := self._objection(values):
+            raise NotRun(told)
+        tensors = dict(zip(self._binding.names, values, strict=True))
+        on = values[0].device.type
+        if on == "cuda" or (on == "cpu" and self._gpu.recorded):
+            metas = covered_metas(self.problem, tensors)
+            return self._gpu.decide(key, values, metas)(values)
+        if on != "cpu":
+            raise NotRun(f"{self._binding.names[0]} is on {values[0].device}; the kernel is CUDA code")
+        check_emulated(self.problem, self._program, self._target, tensors)
+        outputs = tuple(spec.dtype for spec in self.problem.outputs)
+        return run_kernel(self.source, self._target, tensors, outputs)
+
+    def preload(self, device: int) -> None:
+        """Load code for the declared sizes into a GPU. Raises ``GpuError`` or ``DeviceError``."""
+        self._gpu.preload(device, [self.problem.metas(case) for case in self.problem.cases])
+
+    def _objection(self, values: list[Any]) -> str:
+        from workbench.gpu.guard import objection
+
+        return objection(self._binding.names, values)
+
+    @property
+    def kernel_calls(self) -> int:
+        """Calls answered by the kernel."""
+        return self._by_kernel.count
+
+    @property
+    def fallback_calls(self) -> int:
+        """Calls answered by the original."""
+        return self._by_original.count
 
     def __getattr__(self, name: str) -> Any:
         # Parameters, training mode and the rest stay the original's.
@@ -108,79 +162,45 @@ class Applied:
         return f"<{self.problem.name}: a CUDA kernel, {counts}>"
 
 
+class Tally:
+    """A count that many threads add to without a lock."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self.add: Callable[[], int] = self._numbers.__next__
+        self._read = 0
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How often ``add`` was called. Looking takes a number too, which is deducted."""
+        with self._lock:
+            self._read += 1
+            return next(self._numbers) - self._read + 1
+
+
 # ------------------------------------------------------------------------------------ the guard
 
 
-def named_tensors(
-    form: Form, problem: Problem, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> dict[str, Tensor]:
-    """The problem's tensors by name, out of a call's arguments and what the original holds.
-
-    Raises ``NotRun`` for a call the kernel was not made for.
-    """
-    given = _arguments(form, args, kwargs)
-    tensors: dict[str, Tensor] = {}
-    for spec in problem.tensors:
-        value = form.held[spec.name].value if spec.role != "input" else given.get(spec.name)
-        tensors[spec.name] = _fit_tensor(spec.name, value)
-    for static in problem.statics:
-        if static.name in given and given[static.name] != static.value:
-            raise NotRun(f"{static.name} is {given[static.name]!r}; the kernel was made for {static.value!r}")
-    return tensors
-
-
-def _arguments(form: Form, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the problem's names; arguments left out have their defaults."""
-    called = form.target.forward if hasattr(form.target, "forward") else form.target
-    by_name: dict[str, Any] = {}
-    positional = list(args)
-    try:
-        bound = inspect.signature(called).bind(*args, **kwargs)
-        bound.apply_defaults()
-        by_name = bound.arguments
-    except TypeError as error:
-        raise NotRun(f"the arguments do not fit: {error}") from None
-    except ValueError:  # a function that does not tell its parameters
-        by_name = dict(kwargs)
-    found = {}
-    for argument in form.arguments:
-        if argument.keyword:
-            found[argument.name] = by_name.get(argument.keyword)
-        elif positional:
-            found[argument.name] = positional.pop(0)
-    return found
-
-
-def _fit_tensor(name: str, value: Any) -> Tensor:
-    import torch
-
-    if not isinstance(value, torch.Tensor):
-        raise NotRun(f"{name} is {type(value).__name__}, not a tensor")
-    if value.device.type != "cpu":
-        raise NotRun(f"{name} is on {value.device}; without a GPU worker the kernel takes CPU tensors")
-    if value.layout != torch.strided:
-        raise NotRun(f"{name} is {value.layout}; the kernel takes strided tensors")
-    if value.requires_grad and torch.is_grad_enabled():
-        raise NotRun(f"{name} requires a gradient; the kernel has no backward. Use torch.no_grad()")
-    return value
-
-
-def check_covered(
-    problem: Problem, program: Program, gpu: Target, tensors: Mapping[str, Tensor]
-) -> dict[str, TensorMeta]:
-    """The tensors' metadata. Raises ``NotRun`` or ``PlanError`` where the kernel does not cover them."""
+def covered_metas(problem: Problem, tensors: Mapping[str, Tensor]) -> dict[str, TensorMeta]:
+    """The tensors' metadata. Raises ``NotRun`` where the problem is not about such tensors."""
     metas = {name: meta_of(tensor) for name, tensor in tensors.items()}
     sizes: dict[str, int] = {}
     for spec in problem.tensors:
         _bind_sizes(spec, metas[spec.name], sizes)
     for spec in problem.tensors:
         _check_sizes(spec, metas[spec.name], sizes)
+    return metas
+
+
+def check_emulated(problem: Problem, program: Program, gpu: Target, tensors: Mapping[str, Tensor]) -> None:
+    """Raises ``NotRun`` or ``PlanError`` where the kernel does not cover the tensors on the emulator."""
+    metas = covered_metas(problem, tensors)
     elements = sum(meta.numel for meta in metas.values())
     if elements > EMULATED_ELEMENTS:
         raise NotRun(f"{elements:,} elements are too many for the emulator; a GPU is needed")
     if not program.uses_library:
         interpret(program, metas, gpu)
-    return metas
 
 
 def _bind_sizes(spec: TensorSpec, meta: TensorMeta, sizes: dict[str, int]) -> None:

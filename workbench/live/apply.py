@@ -56,14 +56,42 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
         original = original_of(problem)
 
     def make(target: Any) -> Applied:
-        return Applied(target, problem, best.source, opened.target)
+        made = Applied(target, problem, best.source, opened.target)
+        if _cuda_in_use():
+            made.preload(_current_device())
+        return made
 
     applied = AppliedClass(original, make) if inspect.isclass(original) else make(original)
     namespace[live.name] = applied
+    head = f"{live.name} now runs {best.id} ({best.title})"
+    if _has_gpu():
+        return (
+            f"{head} for CUDA tensors, on the current stream; small CPU tensors go through the emulator, "
+            f"all else to the original: {live.name}.last_fallback says why."
+        )
     return (
-        f"{live.name} now runs {best.id} ({best.title}) on the emulator, for calls of at most "
+        f"{head} on the emulator, for calls of at most "
         f"{EMULATED_ELEMENTS:,} elements; larger ones fall back to the original: there is no GPU here."
     )
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _cuda_in_use() -> bool:
+    """True once the notebook itself has used its GPU: applying a kernel is no reason to begin with it."""
+    import torch
+
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def _current_device() -> int:
+    import torch
+
+    return torch.cuda.current_device()
 
 
 def restore(name: str, namespace: Namespace) -> str:

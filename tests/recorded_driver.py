@@ -15,12 +15,12 @@ from workbench.compile.options import include_folders
 from workbench.errors import GpuError
 from workbench.gpu.driver import Driver, Function, entry_of
 from workbench.gpu.kernels import Image, Kernels
-from workbench.model import H100, TensorMeta
+from workbench.model import H100, TensorMeta, contiguous_strides
 from workbench.plan.interpret import LibraryMeta, interpret, refuse_library
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 
-SOURCE = Path(__file__).with_name("recorded_driver.cpp")
+SOURCE = Path(__file__).with_suffix(".cpp")
 PARAMETERS = {"affine": (8, 8, 4, 4, 8, 1, 1), "twice": (8, 8, 4), "leave": (8, 8)}
 
 
@@ -46,7 +46,7 @@ class RecordedDriver(Driver):
         self.static_shared_bytes = 0
 
     def kernels_of(self, image: bytes, names: Iterable[tuple[str, str]]) -> dict[str, Any]:
-        return dict(names)
+        return {name: name for name, _ in names}
 
     def function(self, kernel: Any, device: int, shared_bytes: int, cluster_blocks: int) -> Function:
         if shared_bytes > self.most_shared_bytes(device):
@@ -89,6 +89,4 @@ def kernels_of(plan: Plan, driver: Driver) -> Kernels:
 
 def f32(*shape: int) -> TensorMeta:
     """Metadata of a contiguous float32 tensor."""
-    from workbench.model import contiguous_strides
-
     return TensorMeta(dtype="f32", shape=shape, strides=contiguous_strides(shape))

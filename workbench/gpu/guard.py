@@ -1,0 +1,77 @@
+"""What a kernel's answer depends on besides the numbers: the key under which a decision is remembered.
+
+Owns the list of facts. One key costs well under a microsecond for each tensor; it never looks at data and
+never waits for the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+ALIGNMENT_MASK = 255
+"""A plan is told alignments up to 256 bytes."""
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+"""What a kernel takes; every other class may give its operations a meaning of its own."""
+
+_modes = torch._C._len_torch_dispatch_stack
+_grad_enabled = torch.is_grad_enabled
+_autocast_enabled = torch.is_autocast_enabled
+
+Key = tuple[Any, ...]
+
+
+def key_of(values: Sequence[Any]) -> Key:
+    """Everything a decision may depend on, hashable.
+
+    Raises what torch or Python raises for values that are no plain tensors (``AttributeError``, a
+    ``RuntimeError`` for tensors without memory of their own).
+    """
+    facts: list[Any] = [_grad_enabled(), _autocast_enabled(), _modes(), forward_ad._current_level]
+    for x in values:
+        facts += (
+            x.__class__,
+            x.shape,
+            x.stride(),
+            x.dtype,
+            x.get_device(),
+            x.data_ptr() & ALIGNMENT_MASK,
+            x.requires_grad,
+            x.is_neg(),
+        )
+    return tuple(facts)
+
+
+def objection(names: Sequence[str], values: Sequence[Any]) -> str:
+    """Why these values, at this moment, are not a kernel's; empty when nothing speaks against it."""
+    if _autocast_enabled():
+        return "autocast is on: the original chooses its own types there"
+    if _modes():
+        return "a torch dispatch mode is active: it must see the original's operations"
+    if forward_ad._current_level >= 0:
+        return "forward-mode derivatives are being taken; the kernel has none"
+    for name, value in zip(names, values, strict=True):
+        if told := _objection_to(name, value):
+            return told
+    devices = {value.device for value in values}
+    if len(devices) > 1:
+        return f"the tensors are on {' and '.join(sorted(map(str, devices)))}"
+    return ""
+
+
+def _objection_to(name: str, value: Any) -> str:
+    kind = type(value).__name__
+    if not isinstance(value, torch.Tensor):
+        return f"{name} is {kind}, not a tensor"
+    if type(value) not in PLAIN_TYPES:
+        return f"{name} is a {kind}, which may change what operations mean"
+    if value.layout != torch.strided:
+        return f"{name} is {value.layout}; the kernel takes strided tensors"
+    if value.requires_grad and _grad_enabled():
+        return f"{name} requires a gradient; the kernel has no backward. Use torch.no_grad()"
+    if value.is_neg():
+        return f"{name} is a lazily negated view"
+    return ""

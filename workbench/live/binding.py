@@ -1,0 +1,138 @@
+"""From a call's arguments to the tensors of a plan, without working out the signature each time.
+
+Owns the patterns of calls seen so far: how many arguments by position, which by keyword. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.live.kernel_call import NotRun
+from workbench.model import Problem
+
+if TYPE_CHECKING:
+    from workbench.problem.form import Form, Held
+
+
+@dataclass(frozen=True)
+class _At:
+    """Stands for the argument of that number while a pattern is learnt."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """Where a call of one pattern has its values: numbers into positional, keyword, held ones in a row."""
+
+    tensors: tuple[int, ...]
+    statics: tuple[tuple[int, str, Any], ...]
+    """Number, name and the value the kernel was made for."""
+
+
+class Binding:
+    """``binding(args, kwargs)`` gives the tensors in the order of ``names``; thread-safe."""
+
+    def __init__(self, form: Form, problem: Problem, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self._form, self._problem = form, problem
+        roles = {spec.name: spec.role for spec in problem.tensors}
+        held = [name for name in self.names if roles[name] != "input"]
+        self._held_index = {name: index for index, name in enumerate(held)}
+        self._held = tuple(reader(form.held[name]) for name in held)
+        self._modal = _modal(form)
+        self._patterns: dict[Any, _Pattern] = {}
+
+    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The values, unchecked. Raises ``NotRun`` for a call the kernel was not made for."""
+        shape = (len(args), *kwargs) if kwargs else len(args)
+        pattern = self._patterns.get(shape)
+        if pattern is None:
+            pattern = self._patterns[shape] = self._learn(args, kwargs)
+        values = (*args, *kwargs.values()) if kwargs else args
+        if self._held:
+            values = (*values, *[read() for read in self._held])
+        for module in self._modal:
+            if module.training:
+                raise NotRun(f"{type(module).__name__} is in training mode; the kernel is of evaluation mode")
+        for index, name, wanted in pattern.statics:
+            if type(values[index]) is not type(wanted) or values[index] != wanted:
+                raise NotRun(f"{name} is {values[index]!r}; the kernel was made for {wanted!r}")
+        return [values[index] for index in pattern.tensors]
+
+    def _learn(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Pattern:
+        count = len(args) + len(kwargs)
+        given = _arguments(
+            self._form,
+            tuple(_At(index) for index in range(len(args))),
+            {name: _At(len(args) + index) for index, name in enumerate(kwargs)},
+        )
+        places = []
+        for name in self.names:
+            if name in self._held_index:
+                places.append(count + self._held_index[name])
+                continue
+            place = given.get(name)
+            if not isinstance(place, _At):
+                raise NotRun(f"{name} is {type(place).__name__}, not a tensor")
+            places.append(place.index)
+        statics = []
+        for static in self._problem.statics:
+            place = given.get(static.name, static.value)
+            if isinstance(place, _At):
+                statics.append((place.index, static.name, static.value))
+            elif place != static.value:
+                raise NotRun(f"{static.name} is {place!r}; the kernel was made for {static.value!r}")
+        return _Pattern(tuple(places), tuple(statics))
+
+
+def reader(held: Held) -> Callable[[], Any]:
+    """Reads what the original itself would read now: a parameter may be replaced between two calls."""
+    if held.module is not None:
+        path, _, key = held.key.rpartition(".")
+        owner = held.module.get_submodule(path)
+        return lambda: owner._parameters[key] if key in owner._parameters else owner._buffers.get(key)
+    if held.cell is not None:
+        cell = held.cell
+        return lambda: cell.cell_contents
+    assert held.names is not None  # a held tensor lies somewhere
+    names, name = held.names, held.path.rpartition(".")[2]
+    return lambda: names.get(name)
+
+
+def _modal(form: Form) -> tuple[Any, ...]:
+    """Modules whose result depends on the training mode: those with code that asks for it."""
+    roots: list[Any] = [form.target, *(held.module for held in form.held.values())]
+    modules = {id(m): m for root in roots if hasattr(root, "modules") for m in root.modules()}
+    return tuple(m for m in modules.values() if _asks_for_mode(type(m)))
+
+
+def _asks_for_mode(kind: type) -> bool:
+    own = (base for base in kind.__mro__ if base.__name__ != "Module" and base is not object)
+    functions = (value for base in own for value in vars(base).values() if inspect.isfunction(value))
+    return any("training" in function.__code__.co_names for function in functions)
+
+
+def _arguments(form: Form, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by the problem's names; arguments left out have their defaults."""
+    called = form.target.forward if hasattr(form.target, "forward") else form.target
+    by_name: dict[str, Any] = {}
+    positional = list(args)
+    try:
+        bound = inspect.signature(called).bind(*args, **kwargs)
+        bound.apply_defaults()
+        by_name = bound.arguments
+    except TypeError as error:
+        raise NotRun(f"the arguments do not fit: {error}") from None
+    except ValueError:  # a function that does not tell its parameters
+        by_name = dict(kwargs)
+    found = {}
+    for argument in form.arguments:
+        if argument.keyword:
+            found[argument.name] = by_name.get(argument.keyword)
+        elif positional:
+            found[argument.name] = positional.pop(0)
+    return found

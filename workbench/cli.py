@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +19,7 @@ from workbench.errors import UsageError, WorkbenchError, nearest
 from workbench.policy import Policy
 
 if TYPE_CHECKING:
+    from workbench.agents.base import Team
     from workbench.live import LiveSession
     from workbench.model import Problem
 
@@ -31,7 +33,14 @@ app = typer.Typer(
 ProblemFile = Annotated[Path, typer.Argument(help="Python file with a reference, inputs and shapes.")]
 Name = Annotated[str | None, typer.Option(help="Which function or class, when the file has several.")]
 Device = Annotated[str, typer.Option(help="auto, emulator or cuda.")]
-Brain = Annotated[str, typer.Option(help="Who fills the roles: playbook.")]
+Brain = Annotated[
+    str,
+    typer.Option(help="Who fills the roles: playbook, llm, replay, or reasoner=llm,synthesizer=playbook."),
+]
+Model = Annotated[str, typer.Option(help="Language model of all roles; WORKBENCH_MODEL by default.")]
+MaxTokens = Annotated[int, typer.Option(min=0, help="Most tokens for language models; 0: no limit.")]
+MaxMoney = Annotated[float, typer.Option(min=0, help="Most US dollars for language models; 0: no limit.")]
+MaxSeconds = Annotated[float, typer.Option(min=0, help="Most seconds of search; 0: no limit.")]
 Rounds = Annotated[int, typer.Option(min=1, help="Rounds to run.")]
 Branches = Annotated[int, typer.Option(min=1, help="Most branches in the tree.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON.")]
@@ -71,8 +80,12 @@ def optimize(
     name: Name = None,
     device: Device = "auto",
     brain: Brain = "playbook",
+    model: Model = "",
     rounds: Rounds = 3,
     branches: Branches = 24,
+    max_tokens: MaxTokens = 0,
+    max_money: MaxMoney = 0.0,
+    max_seconds: MaxSeconds = 0.0,
     json_file: Json = None,
     html: Html = None,
     export: Export = None,
@@ -81,8 +94,10 @@ def optimize(
     """Search for fast kernels for the reference in PROBLEM."""
     from workbench.live import optimize as start
 
-    policy = Policy(rounds=rounds, branches=branches)
-    with start(_open(problem, name), policy, device, brain, folder) as session:
+    team = _team(brain, model)
+    caps = {"tokens": max_tokens, "money_usd": max_money, "seconds": max_seconds}
+    policy = Policy.model_validate({"rounds": rounds, "branches": branches, **caps})
+    with start(_open(problem, name), policy, device, team, folder) as session:
         _finish(session, json_file, html, export)
 
 
@@ -177,11 +192,21 @@ def _open(path: Path, name: str | None) -> Problem:
     return problem
 
 
+def _team(brain: str, model: str) -> Team:
+    """The team of a brain, before the problem is read: what is not set is told at once."""
+    from workbench.agents.llm.settings import Choice
+    from workbench.live.start import open_team
+
+    return open_team(brain, Choice(model=model))
+
+
 def _follow(session: LiveSession) -> None:
     """Show progress until the search rests; Ctrl-C stops it after the kernels in flight."""
     from workbench.views.terminal import console, follow, summary
 
     out = console()
+    if session.tree.opened is not None and session.tree.opened.estimate:
+        typer.echo(f"expected: {session.tree.opened.estimate}", err=True)
     try:
         follow(session, out)
     except KeyboardInterrupt:
@@ -190,6 +215,18 @@ def _follow(session: LiveSession) -> None:
         session.wait()
     session.wait()
     out.print(summary(session.tree))
+    _tell_failures(session)
+
+
+def _tell_failures(session: LiveSession) -> None:
+    """What went wrong outside the kernels, each once, and what language models cost."""
+    told = Counter(f"{failure.role}: {failure.message}" for failure in session.tree.failures)
+    for text, count in told.items():
+        typer.echo(f"failed: {text}" + (f" ({count} times)" if count > 1 else ""), err=True)
+    if session.tree.exchanges:
+        from workbench.views.spending import spent_words
+
+        typer.echo(spent_words(session.tree))
 
 
 def _finish(session: LiveSession, json_file: Path | None, html: Path | None, export: Path | None) -> None:

@@ -39,6 +39,8 @@ class SessionOpened(Value):
     target: Target
     device: str
     brain: str
+    estimate: str = ""
+    """What language models were expected to cost, in words; empty for a brain that costs nothing."""
 
 
 class RoundStarted(Value):

@@ -136,6 +136,11 @@ def _unheard(_: Recorder) -> None:
     """A team that says nothing but its answers."""
 
 
+def _free(problem: Problem, target: Target, policy: Policy) -> str:
+    """A team that costs nothing."""
+    return ""
+
+
 async def _nothing_open() -> None:
     """A team that holds no connections."""
 
@@ -155,5 +160,7 @@ class Team:
     """Author of the branches, where that is not the team's name."""
     connect: Callable[[Recorder], None] = _unheard
     """Called with the session before the first request."""
+    estimate: Callable[[Problem, Target, Policy], str] = _free
+    """What a search will cost, in a line or two for the person; empty when it costs nothing."""
     close: Callable[[], Awaitable[None]] = _nothing_open
     """Ends connections; idempotent."""

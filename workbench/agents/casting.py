@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from workbench.agents.base import Compiler, Recorder, RepairRequest, Team
 from workbench.agents.playbook import PlaybookCompiler, playbook_team
 from workbench.errors import UsageError, nearest
-from workbench.model import CompileFailed, Draft, LaunchFailed
+from workbench.model import CompileFailed, Draft, LaunchFailed, Problem, Target
+from workbench.policy import Policy
 
 if TYPE_CHECKING:
     from workbench.agents.llm.settings import Choice
@@ -93,6 +94,7 @@ def cast_team(brain: str, choice: Choice | None = None) -> Team:
 def _mixed(parts: Mapping[str, Part], models: Mapping[str, str], choice: Choice | None) -> Team:
     from workbench.agents.llm.calls import Calls
     from workbench.agents.llm.caps import check_caps
+    from workbench.agents.llm.estimate import estimate
     from workbench.agents.llm.roles import ModelReasoner, ModelReflector, ModelRepairer, ModelSynthesizer
     from workbench.agents.llm.settings import Choice, read_settings
 
@@ -106,6 +108,9 @@ def _mixed(parts: Mapping[str, Part], models: Mapping[str, str], choice: Choice 
         check_caps(settings, recorder.policy)
         calls.connect(recorder)
 
+    def estimated(problem: Problem, target: Target, policy: Policy) -> str:
+        return str(estimate(problem, target, policy, settings))
+
     named = {r: Part(p.brain, settings.models.get(r, "")) for r, p in parts.items()}
     return Team(
         name=cast_name(named),
@@ -118,6 +123,7 @@ def _mixed(parts: Mapping[str, Part], models: Mapping[str, str], choice: Choice 
         checker=rules.checker,
         reflector=ModelReflector(calls) if "reflection" in models else None,
         connect=connect,
+        estimate=estimated,
         close=calls.close,
     )
 

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.agents.base import Team
 from workbench.devices.base import Device
@@ -20,8 +20,9 @@ from workbench.problem.capture import Capture, from_objects
 from workbench.problem.intake import open_problem
 from workbench.session import Session, opening
 
-BRAINS = ("playbook",)
-"""Brains that can be asked for by name."""
+if TYPE_CHECKING:
+    from workbench.agents.llm.settings import Choice
+
 DEVICES = ("auto", "emulator", "cuda", "null")
 SESSIONS = Path(".workbench")
 """Where sessions without a folder of their own go, in the working directory."""
@@ -57,7 +58,8 @@ def optimize(
     where = Path(folder) if folder is not None else fresh_folder(subject.name)
 
     def create(problem: Problem) -> Session:
-        return Session.create(where, opening(problem, policy or Policy(), chosen, team.name))
+        estimate = team.estimate(problem, chosen.target, policy or Policy())
+        return Session.create(where, opening(problem, policy or Policy(), chosen, team.name, estimate))
 
     if isinstance(subject, Problem):
         return _live(create(subject), team, chosen)
@@ -87,14 +89,14 @@ def resume(folder: Path | str) -> LiveSession:
     return _live(session, team, device)
 
 
-def open_team(brain: str) -> Team:
-    """The five agents of a brain. Raises ``UsageError`` for an unknown one."""
-    if brain not in BRAINS:
-        known = ", ".join(BRAINS)
-        raise UsageError(f"unknown brain {brain!r}; there is {known}.{nearest(brain, BRAINS)}")
-    from workbench.agents.playbook import playbook_team
+def open_team(brain: str, choice: Choice | None = None) -> Team:
+    """The five agents of a brain: ``playbook``, ``llm``, ``reasoner=llm,synthesizer=playbook``, ...
 
-    return playbook_team()
+    Raises ``UsageError`` for an unknown one, or a model whose key or name is not set.
+    """
+    from workbench.agents.casting import cast_team
+
+    return cast_team(brain, choice)
 
 
 def open_device_named(name: str) -> Device:

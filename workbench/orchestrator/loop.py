@@ -50,7 +50,10 @@ async def run(
     edits and more rounds, until cancelled. Cancelling records ``SearchStopped``. Raises ``SessionError``
     when the journal cannot be written; a failing device stops the search and is recorded.
     """
-    await Loop(Duties(session, team, device), Stopwatch(clock), linger).run()
+    try:
+        await Loop(Duties(session, team, device), Stopwatch(clock), linger).run()
+    finally:
+        await team.close()
 
 
 def reopen(session: Session) -> None:

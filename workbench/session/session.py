@@ -33,7 +33,9 @@ Listener = Callable[[Tree], None]
 """Called with the newest tree after every recorded batch, one call at a time, on the posting thread."""
 
 
-def opening(problem: Problem, policy: Policy, device: Device, brain: str) -> SessionOpened:
+def opening(
+    problem: Problem, policy: Policy, device: Device, brain: str, estimate: str = ""
+) -> SessionOpened:
     """First event of a new session."""
     return SessionOpened(
         version=workbench.__version__,
@@ -42,6 +44,7 @@ def opening(problem: Problem, policy: Policy, device: Device, brain: str) -> Ses
         target=device.target,
         device=device.name,
         brain=brain,
+        estimate=estimate,
     )
 
 

@@ -18,6 +18,8 @@ from workbench.playbook.moves import cross, moves
 from workbench.playbook.techniques import TECHNIQUES, settled
 
 MOST_LISTED = 14
+_OUTSIDE = (WorkbenchError, LookupError, ValueError)
+"""What the playbook raises for a problem it was not made for: a model does without its rules then."""
 
 
 class Option(NamedTuple):
@@ -34,7 +36,7 @@ def options(request: ReasonRequest) -> tuple[Option, ...]:
     """What may be changed, the most promising first; empty for a problem outside the playbook."""
     try:
         cards = _cards(request)
-    except WorkbenchError:
+    except _OUTSIDE:
         return ()
     found: dict[tuple[str, str], Option] = {}
     for card in cards:
@@ -68,7 +70,7 @@ def rules_part(problem: Problem, vector: Vector) -> Vector:
     known = tuple((n, v) for n, v in vector if n in TECHNIQUES and v in TECHNIQUES[n].values)
     try:
         return settled(problem, known)
-    except WorkbenchError:
+    except _OUTSIDE:
         return ()
 
 
@@ -87,5 +89,5 @@ def changed_vector(
     after = rules_part(problem, tuple({**given, **listed}.items()))
     if only_listed:
         return None if parents and after == before else after
-    own = {n: v for n, v in {**given, **wanted}.items() if n not in TECHNIQUES}
-    return tuple(sorted({**dict(after), **own}.items()))
+    # Nothing is claimed of a model's kernel but what it was asked for.
+    return tuple(sorted({**given, **wanted}.items()))

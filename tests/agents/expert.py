@@ -1,0 +1,62 @@
+"""A scripted expert behind the model server: answers for every role, for the null device by default."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable
+
+from model_server import Json, Turn, asked_for
+
+Answers = dict[str, Callable[[Json], object]]
+
+
+def card(title: str, technique: str = "", value: str = "on", **fields: object) -> Json:
+    """A hypothesis as a model writes it."""
+    changes = [{"technique": technique or title.replace(" ", "_"), "value": value}]
+    return {
+        "title": title,
+        "bottleneck": "memory",
+        "cause": "bytes are moved twice",
+        "evidence": ["share of speed of light: 40%"],
+        "fix": title,
+        "changes": changes,
+        "predicted_factor": 1.5,
+        "risk": "registers",
+        **fields,
+    }
+
+
+def kernel(source: str, name: str = "kernel") -> Json:
+    """A kernel as a model writes it."""
+    return {"name": name, "description": f"{name}, described", "source": source}
+
+
+def repair(source: str) -> Json:
+    """A repair as a model writes it."""
+    return {"issue": "a slip", "why": "it does not hold", "fix": "the slip is mended", "source": source}
+
+
+def expert(
+    kernels: Iterable[str] | None = None, repairs: Iterable[str] = (), ideas: Iterable[str] | None = None
+) -> Callable[[Json], Turn]:
+    """Cards without end, kernels and repairs one after another; by default every kernel is faster."""
+    sources = (
+        iter(kernels) if kernels is not None else (f"// null: passed {90 / n}" for n in itertools.count(1))
+    )
+    mended = iter(repairs)
+    names = iter(ideas) if ideas is not None else (f"idea {n}" for n in itertools.count(1))
+
+    def answer(body: Json) -> Turn:
+        match asked_for(body):
+            case "Cards":
+                said: object = {"cards": [card(name) for name in itertools.islice(names, 3)]}
+            case "KernelAnswer":
+                said = kernel(next(sources))
+            case "RepairAnswer":
+                said = repair(next(mended))
+            case _:
+                said = {"diagnosis_right": True, "fix_effective": True, "lesson": "It helped by half."}
+        return Turn(json.dumps(said))
+
+    return answer

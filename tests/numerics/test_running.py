@@ -177,3 +177,21 @@ def test_sizes_enter_through_symbols() -> None:
     graph = Graph(nodes=(node,), outputs=(ops.ref("v"),))
     (flat,) = Running(sizes={"a": 2, "b": 3}).outputs(graph, {"x": torch.randn(2, 3)})
     assert flat.value.shape == (6,)
+
+
+def test_indices_made_from_sizes_alone_are_exact() -> None:
+    """i * 0.1 rounds to another whole number in float32 than in float64; the reference's own counts."""
+    f32 = OutputSpec(dtype="f32", dims=(31,))
+    nodes = (
+        OpNode(name="i", op="aten.arange.start_step", args=(0, 31), outs=(f32,)),
+        OpNode(name="scaled", op="aten.mul.Tensor", args=(ops.ref("i"), 0.1), outs=(f32,)),
+        OpNode(
+            name="index",
+            op="prims.convert_element_type.default",
+            args=(ops.ref("scaled"), "i64"),
+            outs=(OutputSpec(dtype="i64", dims=(31,)),),
+        ),
+    )
+    (index,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(Ref(ref="index"),)), {})
+    assert index.is_exact
+    assert torch.equal(index.value, (torch.arange(31, dtype=torch.float32) * 0.1).long())

@@ -33,6 +33,8 @@ class Running:
     contract: Contract = "ieee-fp32"
     unknown: list[str] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Results that depend on no tensor, in the reference's own precision."""
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor]) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph."""
@@ -43,6 +45,30 @@ class Running:
         return tuple(self._resolved(ref) for ref in graph.outputs)
 
     def _apply(self, node: OpNode) -> Result:
+        """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
+        are what the reference makes of them: a kernel that finds others computes something else."""
+        result = self._ruled(node)
+        if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
+            own = operator(node.op)(
+                *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
+            )
+            self.constants[node.name] = own
+            if isinstance(own, Tensor) and isinstance(result, Tracked) and not is_float(result.dtype):
+                return exact(own, result.dtype)
+        return result
+
+    def _is_constant(self, arg: Arg) -> bool:
+        if isinstance(arg, tuple):
+            return all(self._is_constant(item) for item in arg)
+        return not isinstance(arg, Ref) or arg.ref in self.constants
+
+    def _native(self, arg: Arg) -> Any:
+        if isinstance(arg, Ref):
+            found = self.constants[arg.ref]
+            return found[arg.item] if isinstance(found, tuple) and arg.item is not None else found
+        return [self._native(a) for a in arg] if isinstance(arg, tuple) else self._argument(arg)
+
+    def _ruled(self, node: OpNode) -> Result:
         name, op = node.op.split(".")[1], operator(node.op)
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}

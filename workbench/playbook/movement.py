@@ -261,42 +261,79 @@ def _keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> 
 
 
 def _take(lowering: Lowering, node: OpNode) -> bool:
-    """``index_select``, ``embedding`` and indexing with one tensor: an axis is replaced by the index's."""
+    """``index_select`` and ``embedding``: an axis is replaced by the index's."""
     embedding = node.op.startswith("aten.embedding")
     source = lowering.value(node.args[0])
-    if node.op.startswith("aten.index.Tensor"):
-        given = node.args[1]
-        assert isinstance(given, tuple)
-        axes = [axis for axis, ref in enumerate(given) if ref is not None]
-        if len(axes) != 1:
-            return False
-        axis, index = axes[0], lowering.value(given[axes[0]])
-    else:
-        axis = 0 if embedding else _int(node.args[1]) % len(source.shape)
-        index = lowering.value(node.args[1 if embedding else 2])
-    if index.dtype not in ("i64", "i32"):
+    axis = 0 if embedding else _int(node.args[1]) % len(source.shape)
+    index = lowering.value(node.args[1 if embedding else 2])
+    return _kept_lookup(lowering, node, source, [(axis, index)])
+
+
+def _index(lowering: Lowering, node: OpNode) -> bool:
+    """Indexing with tensors along neighbouring axes; an index may count from the end."""
+    source = lowering.value(node.args[0])
+    given = node.args[1]
+    assert isinstance(given, tuple)
+    axes = [axis for axis, ref in enumerate(given) if ref is not None]
+    if not axes or axes != list(range(axes[0], axes[-1] + 1)):
         return False
     shape = _shape(lowering, node)
-    before, after = source.shape[:axis], source.shape[axis + 1 :]
-    spread = (*before, *index.shape, *after)
+    common = shape[axes[0] : len(shape) - (len(source.shape) - axes[-1] - 1)]
+    wrapped = []
+    for axis in axes:
+        index = lowering.broadcast(lowering.value(given[axis]), common)
+        if "unsafe" not in node.op and index.dtype in _INDICES:
+            counted = _from_the_end(lowering, index.expr, source.shape[axis])
+            index = type(index)(index.shape, index.dtype, counted)
+        wrapped.append((axis, index))
+    return _kept_lookup(lowering, node, source, wrapped)
 
-    def index_view(view: View) -> View:
-        middle = runs(view, index.shape)
-        front = tuple((Axis(size, ZERO),) for size in before)
-        return joined((*front, *middle, *((Axis(size, ZERO),) for size in after)), view.offset)
 
-    def source_view(view: View) -> View:
+_INDICES = ("i64", "i32")
+
+
+def _kept_lookup(lowering: Lowering, node: OpNode, source: Value, found: list[tuple[int, Value]]) -> bool:
+    """Replace axes by the shape their indices share, from the last axis to the first."""
+    if any(index.dtype not in _INDICES for _, index in found):
+        return False
+    (last, index), *others = reversed(found)
+    before, after = source.shape[:last], source.shape[last + 1 :]
+    shape = (*before, *index.shape, *after)
+    if (*before[: len(before) - len(others)], *index.shape, *after) != _shape(lowering, node):
+        return False
+
+    def replaced(view: View) -> View:
         parts = runs(view, source.shape)
         middle = tuple((Axis(size, ZERO),) for size in index.shape)
-        return joined((*parts[:axis], *middle, *parts[axis + 1 :]), view.offset)
+        return joined((*parts[:last], *middle, *parts[last + 1 :]), view.offset)
 
-    if spread != shape:
-        return False
-    where = lowering.through(index, index_view, shape).expr
-    if node.op.startswith("aten.index.Tensor"):
-        where = _from_the_end(lowering, where, source.shape[axis])
-    lowering.keep_expr(node, _looked_up(lowering, source, where, axis, source_view))
+    expr = _looked_up(lowering, source, _spread(lowering, index, before, after), last, replaced)
+    value = type(source)(shape, source.dtype, expr)
+    for axis, other in others:
+        value = _dropped(lowering, value, axis, _spread(lowering, other, value.shape[:axis], after))
+    lowering.keep_expr(node, value.expr)
     return True
+
+
+def _spread(lowering: Lowering, index: Value, before: tuple[Size, ...], after: tuple[Size, ...]) -> Expr:
+    """An index as the result sees it: the same along every axis that is not its own."""
+
+    def change(view: View) -> View:
+        front, back = (tuple((Axis(size, ZERO),) for size in sizes) for sizes in (before, after))
+        return joined((*front, *runs(view, index.shape), *back), view.offset)
+
+    return lowering.through(index, change, (*before, *index.shape, *after)).expr
+
+
+def _dropped(lowering: Lowering, value: Value, axis: int, index: Expr) -> Value:
+    """One axis found by an index that lives on axes the value has already."""
+    shape = (*value.shape[:axis], *value.shape[axis + 1 :])
+
+    def change(view: View) -> View:
+        parts = runs(view, value.shape)
+        return joined((*parts[:axis], *parts[axis + 1 :]), view.offset)
+
+    return type(value)(shape, value.dtype, _looked_up(lowering, value, index, axis, change))
 
 
 def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
@@ -376,5 +413,6 @@ _RULES: dict[str, Rule] = {
     "aten.gather.default": _gather,
     "aten.index_select.default": _take,
     "aten.embedding.default": _take,
-    "aten.index.Tensor": _take,
+    "aten.index.Tensor": _index,
+    "aten._unsafe_index.Tensor": _index,
 }

@@ -30,12 +30,13 @@ _BROKEN_DOWN = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "tril", "triu", "eye", "diag_embed",
     "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
     "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
-    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_flash_attention_for_cpu", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d", "upsample_bilinear2d", "upsample_linear1d", "upsample_trilinear3d", "im2col",
 ]  # fmt: skip
 
 _WHOLE = [
     "convolution", "max_pool2d_with_indices", "avg_pool2d", "cumsum", "cumprod", "embedding",
-    "gather", "topk", "sort", "upsample_nearest2d", "upsample_bilinear2d", "grid_sampler_2d",
+    "gather", "topk", "sort", "grid_sampler_2d",
 ]  # fmt: skip
 
 

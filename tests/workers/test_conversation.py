@@ -138,6 +138,13 @@ def test_close_ends_a_request_in_flight(server: ForkServer) -> None:
     assert isinstance(talk.ask(b"more"), Died)
 
 
+def test_end_waits_until_the_child_is_gone(talk: Conversation) -> None:
+    pid = pid_of(talk)
+    talk.end()
+    assert not Path(f"/proc/{pid}").exists()
+    assert talk.over and isinstance(talk.ask(b"more"), Died)
+
+
 def test_a_listener_that_raises_ends_the_child(talk: Conversation) -> None:
     def refuse(_: bytes) -> None:
         raise KeyError("stop")

@@ -15,8 +15,12 @@ class Device(Protocol):
 
     name: str
     """``emulator``, ``cuda`` or ``null``."""
-    target: Target
     parallel: int
+
+    @property
+    def target(self) -> Target:
+        """The card kernels are planned for; a GPU's own is known once its process is warm."""
+        ...
 
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
         """Judge one kernel. A bad kernel is an Outcome; only a broken machine raises ``DeviceError``."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from workbench.devices.base import Device
+from workbench.devices.cards import Probe, probed, usable
+from workbench.devices.cards import told as card_told
 from workbench.devices.emulator import EmulatorDevice
 from workbench.devices.null import NullDevice
 from workbench.errors import UsageError, nearest
@@ -12,19 +14,43 @@ NAMES = ("auto", "emulator", "cuda", "null")
 
 
 def open_device(name: str, target: Target = H100) -> Device:
-    """Open a device for ``target``. Raises ``UsageError`` for one that does not exist here.
+    """Open a device. Raises ``UsageError`` for one that does not exist here.
 
-    ``auto`` is the emulator for now: timings on a real GPU are not built yet.
+    ``auto`` is the GPU where there is a usable one, else the emulator; ``told`` says which and why.
+    ``target`` is the card the emulator and the null device stand for; a GPU is its own target.
     """
     match name:
-        case "auto" | "emulator":
+        case "auto":
+            return _cuda(probed()) or EmulatorDevice(target)
+        case "emulator":
             return EmulatorDevice(target)
         case "null":
             return NullDevice(target)
         case "cuda":
-            raise UsageError(
-                "the cuda device is not available yet: use --device emulator, which checks the same kernel "
-                "on the CPU and models its time"
-            )
+            device = _cuda(probed())
+            if device is None:
+                raise UsageError(
+                    f"no usable GPU: {usable(probed())[1]}. --device emulator checks the same kernel on the "
+                    "CPU and models its time"
+                )
+            return device
         case _:
             raise UsageError(f"unknown device {name!r}; there are {', '.join(NAMES)}.{nearest(name, NAMES)}")
+
+
+def told(probe: Probe | None = None) -> str:
+    """What ``auto`` picks on this machine, and why, in one line."""
+    probe = probe or probed()
+    gpu, reason = usable(probe)
+    if gpu is None:
+        return f"emulator, modelled times: {reason}"
+    return f"cuda, measured times: {card_told(gpu, probe)}"
+
+
+def _cuda(probe: Probe) -> Device | None:
+    gpu, _ = usable(probe)
+    if gpu is None:
+        return None
+    from workbench.devices.cuda import CudaDevice
+
+    return CudaDevice(gpu.index, gpu.uuid)

@@ -7,6 +7,7 @@ Never decides which kinds or seeds are tried: that is the referee's matrix.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import torch
 
@@ -17,6 +18,8 @@ from workbench.numerics.kinds import InputKind
 OFFSET = 8.0
 """Mean over standard deviation of ``offset`` inputs: enough to hurt careless variances, not honest ones."""
 NONZERO_SHARE = 0.1
+PIECE = 2**24
+"""Elements drawn at once on a device: float64 on the way."""
 LARGEST = 1e4
 """Heavy tails end here, so that a product of two stays inside float16's and float32's comfort."""
 
@@ -33,6 +36,34 @@ def draw(problem: Problem, case: Case, kind: InputKind, seed: int) -> dict[str, 
     return {spec.name: _draw_one(spec, metas[spec.name], kind, seed) for spec in specs}
 
 
+def draw_on(
+    device: str,
+    problem: Problem,
+    case: Case,
+    kind: InputKind,
+    seed: int,
+    places: Mapping[str, torch.Tensor],
+) -> None:
+    """Draw large tensors on a device, piece by piece, into ``places``, by name.
+
+    Other values than ``draw`` gives, from the same distributions; the same on every run on one kind of
+    device. ``special values`` are not drawn this way.
+    """
+    metas = problem.metas(case)
+    with torch.device(device):
+        for spec in (_bounded(spec, case) for spec in problem.tensors):
+            meta, generator = metas[spec.name], _generator(spec.name, kind, seed, device)
+            storage = places[spec.name]
+            if not meta.is_contiguous:
+                storage.copy_(place(_values(spec, meta, kind, generator), meta))
+                continue
+            flat = storage.view(-1)
+            for start in range(0, meta.numel, PIECE):
+                count = min(PIECE, meta.numel - start)
+                piece = TensorMeta(dtype=meta.dtype, shape=(count,), strides=(1,))
+                flat[start : start + count].copy_(_values(spec, piece, kind, generator))
+
+
 def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
     """Indices into an axis end where the axis does at this case."""
     if spec.sampler.high_dim is None:
@@ -42,20 +73,23 @@ def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
 
 
 def _draw_one(spec: TensorSpec, meta: TensorMeta, kind: InputKind, seed: int) -> torch.Tensor:
-    generator = _generator(spec.name, kind, seed)
+    return place(_values(spec, meta, kind, _generator(spec.name, kind, seed)), meta)
+
+
+def _values(spec: TensorSpec, meta: TensorMeta, kind: InputKind, generator: torch.Generator) -> torch.Tensor:
     values = _base(spec.sampler, meta, generator)
     if is_float(meta.dtype) and spec.sampler.scalable:
         if spec.role == "input":
-            values = _shaped(values, kind, spec.sampler, generator)
-        elif kind == "zero-one":
-            values = _zero_one(values, generator)
-    return place(values, meta)
+            return _shaped(values, kind, spec.sampler, generator)
+        if kind == "zero-one":
+            return _zero_one(values, generator)
+    return values
 
 
-def _generator(name: str, kind: str, seed: int) -> torch.Generator:
+def _generator(name: str, kind: str, seed: int, device: str = "cpu") -> torch.Generator:
     """Each tensor has its own stream, so that adding a tensor does not change the others."""
     digest = hashlib.sha256(f"{name}\0{kind}\0{seed}".encode()).digest()
-    generator = torch.Generator()
+    generator = torch.Generator(device)
     generator.manual_seed(int.from_bytes(digest[:7], "little"))
     return generator
 

@@ -38,7 +38,7 @@ class Reference:
         self.form = form or self._rebuilt()
 
     def call(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """What the reference returns for ``tensors``, on the CPU, as a tuple.
+        """What the reference returns for ``tensors``, on their device, as a tuple.
 
         Raises ``ProblemError`` with the person's line when it fails.
         """
@@ -109,6 +109,13 @@ def build(entry: str, init: str, namespace: Mapping[str, Any]) -> Callable[..., 
 
 
 def run(form: Form, tensors: Mapping[str, Tensor]) -> Any:
-    """Call without gradients and without a GPU; what it returns is not checked."""
-    with torch.no_grad(), without_gpu():
+    """Call without gradients, where the tensors lie; what it returns is not checked.
+
+    On the CPU, code that names ``cuda`` runs all the same; on a GPU, new tensors are made there.
+    """
+    on_gpu = next((t.device for t in tensors.values() if t.is_cuda), None)
+    if on_gpu is None:
+        with torch.no_grad(), without_gpu():
+            return form(tensors)
+    with torch.no_grad(), on_gpu, without_gpu(str(on_gpu)):
         return form(tensors)

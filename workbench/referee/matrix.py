@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.emulator.values import Mode
+from workbench.numerics.kinds import InputKind
 from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
 
 YOURS = "yours"
+DECLARED_KINDS: tuple[InputKind, ...] = ("normal", "offset", "heavy-tailed", "scale 64")
+LARGE_KINDS: tuple[InputKind, ...] = ("normal", "offset")
+"""Inputs of declared cases on a GPU; fewer where a case is so large that each takes long."""
+MANY_ELEMENTS = 2**27
 TYPICAL_ELEMENTS = 2**16
 """The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
 
@@ -47,11 +52,37 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
     planned += [PlannedCheck(typical, kind, 0, "plain") for kind in options.kinds if kind != "normal"]
     if own_tensors:
         planned.append(PlannedCheck(trials[0], YOURS, 0, "plain"))
+    return _seeded(planned, options)
+
+
+def checks_on_gpu(
+    trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool
+) -> tuple[PlannedCheck, ...]:
+    """List the checks of the GPU's lane: small cases as ever, and every declared case on several inputs.
+
+    Declared cases run last, the smaller ones first: they take longest.
+    """
+    small = [t for t in trials if t.case.origin == "proof"]
+    declared = sorted((t for t in trials if t.case.origin == "declared"), key=elements)
+    planned = list(checks_of(small, options, own_tensors=False))
+    planned = [replace(p, mode="plain", races=False) for p in planned]
+    for trial in declared:
+        kinds = LARGE_KINDS if elements(trial) > MANY_ELEMENTS else DECLARED_KINDS
+        wanted = [kind for kind in kinds if kind in options.kinds] or [kinds[0]]
+        planned += [PlannedCheck(trial, kind, 0, "plain", repeat=kind == wanted[0]) for kind in wanted]
+    if own_tensors and declared:
+        planned.append(PlannedCheck(first_declared(trials), YOURS, 0, "plain"))
+    return _seeded(planned, options)
+
+
+def first_declared(trials: Sequence[Trial]) -> Trial:
+    """The most important declared case."""
+    return next(t for t in trials if t.case.origin == "declared")
+
+
+def _seeded(planned: Sequence[PlannedCheck], options: JudgeOptions) -> tuple[PlannedCheck, ...]:
     first = 1000 * options.seed + 1
-    return tuple(
-        PlannedCheck(p.trial, p.inputs, first + turn, p.mode, p.races, p.repeat)
-        for turn, p in enumerate(planned)
-    )
+    return tuple(replace(p, seed=first + turn) for turn, p in enumerate(planned))
 
 
 def typical_trial(trials: Sequence[Trial]) -> Trial:

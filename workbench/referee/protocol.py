@@ -53,7 +53,8 @@ class CheckDone(Value):
 
     kind: Literal["done"] = "done"
     check: Check
-    report: RunReport
+    report: RunReport = RunReport(mode="plain")
+    """What the emulator saw; empty from a GPU, which shows nothing of a run but its results."""
 
 
 Message = Annotated[CheckStarted | CheckDone, Field(discriminator="kind")]

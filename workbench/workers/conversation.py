@@ -65,6 +65,13 @@ class Conversation:
                 return self._asked(payload, self._limits.wall_s if wall_s is None else wall_s, on_message)
             return self._over
 
+    def end(self) -> None:
+        """End the child and wait until it is gone: whatever it held, such as a GPU, is then free."""
+        with self._asking:
+            if self._over is None and not self._closed:
+                self._over = Died(message="the worker was ended")
+                self._end()
+
     def close(self) -> None:
         """End the child; idempotent. A request in flight in another thread is ended first."""
         self._closed = True

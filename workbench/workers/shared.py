@@ -11,7 +11,13 @@ from functools import cache
 from workbench.workers.forkserver import ForkServer
 
 LIGHT_MODULES = ("workbench.compile.nvrtc:warm_up",)
-TORCH_MODULES = ("torch", "workbench.problem.opening", "workbench.referee.trial", "workbench.foreign.trial")
+TORCH_MODULES = (
+    "torch",
+    "workbench.problem.opening",
+    "workbench.referee.trial",
+    "workbench.referee.gpu_trial",
+    "workbench.foreign.trial",
+)
 
 
 @cache

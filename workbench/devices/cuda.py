@@ -1,0 +1,98 @@
+"""An NVIDIA GPU as a device: kernels are checked and timed on the card, by processes that hold it.
+
+Owns the processes of one card. This process never holds a CUDA context: it plans, compiles in children, and
+asks. What a verdict means is the referee's business.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+
+from workbench.devices.base import OnStage
+from workbench.devices.cards import keep_card, kept_card
+from workbench.devices.waiting import judged_in_thread
+from workbench.devices.warm import WarmPair
+from workbench.errors import DeviceError
+from workbench.model import Evaluation, Kernel, Problem, Target
+from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
+from workbench.referee.gpu_protocol import Card, WarmRequest
+from workbench.workers import Conversation, ForkServer, Limits, torch_ready
+
+SERVE = "workbench.referee.gpu_trial:serve"
+PARALLEL = 4
+"""Kernels at once: they plan and compile beside each other and take turns on the card."""
+LIMITS = Limits(
+    wall_s=600.0,
+    cpu_s=7 * 24 * 3600,  # the process lasts for a session
+    memory_bytes=64 * 2**30,  # pinned memory and the driver's own count as private
+    file_bytes=8 * 2**30,
+)
+
+
+class CudaDevice:
+    """Judges on GPU number ``index``; ``uuid`` is the card's, where it is known beforehand."""
+
+    name = "cuda"
+    parallel = PARALLEL
+
+    def __init__(
+        self,
+        index: int = 0,
+        uuid: str = "",
+        options: GpuOptions | None = None,
+        server: ForkServer | None = None,
+        serve: str = SERVE,
+    ) -> None:
+        self._options = options or GpuOptions()
+        self._known = kept_card(uuid) if uuid else None
+        self._closed = False
+        self._card_lock = threading.Lock()
+        warm = WarmRequest(device=index)
+        first = warm.model_copy(update={"measure_copy": self._known is None})
+        self._pair = WarmPair(
+            partial(_open, server or torch_ready(), serve),
+            warm.model_dump_json().encode(),
+            first.model_dump_json().encode(),
+        )
+
+    @property
+    def card(self) -> Card:
+        """What the driver says of the card; waits for it the first time. Raises ``DeviceError``."""
+        with self._card_lock:
+            if self._known is None:
+                self._known = Card.model_validate_json(self._pair.warmed())
+                keep_card(self._known)
+            return self._known
+
+    @property
+    def target(self) -> Target:
+        """The card as plans see it."""
+        return self.card.target
+
+    @property
+    def losses(self) -> int:
+        """Processes that kernels have broken so far."""
+        return self._pair.losses
+
+    async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
+        """Judge one kernel; stages are reported on the caller's own event loop.
+
+        Raises ``DeviceError`` when the machine fails, or once closed.
+        """
+        if self._closed:
+            raise DeviceError("the cuda device is closed; open another session")
+
+        def work(tell: OnStage) -> Evaluation:
+            return judge_on_gpu(problem, kernel, (self.target, self._pair), self._options, tell)
+
+        return await judged_in_thread(self.name, work, on_stage)
+
+    async def close(self) -> None:
+        """End the processes of the card; idempotent."""
+        self._closed = True
+        self._pair.close()
+
+
+def _open(server: ForkServer, serve: str) -> Conversation:
+    return server.open(serve, LIMITS)

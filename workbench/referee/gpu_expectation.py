@@ -1,0 +1,220 @@
+"""What a check's outputs must be, on the GPU: guarded inputs, and float64 bounds whole or slice by slice.
+
+Owns the choice between the two and the memory of small checks, which is kept between candidates and looked
+at again before each use. Runs in worker children only; works on any torch device.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Difference, Problem, WorstEntry
+from workbench.numerics.bounds import RMS_FLOOR, OutputBound, bounds
+from workbench.numerics.compare import compare
+from workbench.numerics.dtypes import accumulate_unit, is_float, name_of
+from workbench.numerics.inputs import draw, draw_on
+from workbench.numerics.kinds import KINDS
+from workbench.problem.reference import Reference
+from workbench.referee.gpu_memory import Guarded, fingerprint, guarded
+from workbench.referee.matrix import YOURS, PlannedCheck
+from workbench.referee.slicing import separable, slices
+
+DRAWN_ON_CPU = 2**20
+"""Cases up to this many elements get the very values the emulator's lane has under the same seed."""
+SLICE_ELEMENTS = 2**22
+"""Elements bounded at once: bounds take some 300 bytes an element."""
+WHOLE_ELEMENTS = 2**27
+"""Where a problem does not fall apart, it is bounded whole up to this size."""
+KEPT_BYTES = 2**30
+OWN_UNITS = 256
+"""Bound where float64 is out of reach: this many units of the accumulation's precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Inputs of one check in guarded memory, and what must come of them."""
+
+    case: Case
+    inputs: tuple[Guarded, ...]
+    marks: tuple[int, ...]
+    """Fingerprints of the inputs before any kernel saw them."""
+    bounds: tuple[OutputBound, ...]
+    """Empty where they are computed slice by slice, afterwards."""
+    note: str = ""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """By name."""
+        return {one.name: one.tensor for one in self.inputs}
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of inputs and bounds."""
+        held = sum(b.expected.nbytes + b.allowed.nbytes for b in self.bounds)
+        return held + sum(one.raw.nbytes for one in self.inputs)
+
+    def changed(self) -> tuple[Guarded, ...]:
+        """Inputs that are not what they were."""
+        now = [int(mark) for mark in [one.fingerprint() for one in self.inputs]]
+        return tuple(one for one, was, is_ in zip(self.inputs, self.marks, now, strict=True) if was != is_)
+
+
+class Expectations:
+    """Makes them for one problem, on one device."""
+
+    def __init__(self, problem: Problem, device: str) -> None:
+        self.problem = problem
+        self.device = device
+        self.reference = Reference(problem)
+        self._kept: OrderedDict[tuple[str, str, int], tuple[Prepared, tuple[int, ...]]] = OrderedDict()
+        self._symbol: str | None = None
+
+    def prepare(self, planned: PlannedCheck) -> Prepared | None:
+        """Inputs on the device, and bounds where the case is small; None without inputs of that kind."""
+        key = (planned.trial.case.label, planned.inputs, planned.seed)
+        if kept := self._kept.get(key):
+            prepared, marks = kept
+            if not prepared.changed() and _bound_marks(prepared) == marks:
+                self._kept.move_to_end(key)
+                return prepared
+            del self._kept[key]  # an earlier kernel wrote where it should not
+        prepared_now = self._prepared(planned)
+        if prepared_now is not None and prepared_now.bounds:
+            self._keep(key, prepared_now)
+        return prepared_now
+
+    def differences(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
+        """Compare every output with its bound."""
+        with torch.device(self.device):
+            if prepared.bounds:
+                return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(outputs, prepared)))
+            return self._by_slices(prepared, outputs)
+
+    # -------------------------------------------------------------------------------- inputs
+
+    def _prepared(self, planned: PlannedCheck) -> Prepared | None:
+        inputs = self._inputs(planned)
+        if inputs is None:
+            return None
+        marks = tuple(int(one.fingerprint()) for one in inputs)
+        case = planned.trial.case
+        prepared = Prepared(case, inputs, marks, ())
+        elements = sum(one.tensor.numel() for one in inputs)
+        if elements > SLICE_ELEMENTS and self._separable_symbol() in case.size_map:
+            return prepared
+        if elements > WHOLE_ELEMENTS:
+            limits, note = self._own(prepared.tensors), "too large for float64: held to the reference's own"
+        else:
+            limits, note = self._bounds(case.size_map, prepared.tensors)
+        return Prepared(case, inputs, marks, limits, note)
+
+    def _inputs(self, planned: PlannedCheck) -> tuple[Guarded, ...] | None:
+        places = {n: guarded(n, meta, self.device) for n, meta in planned.trial.plan.arguments}
+        case, metas = planned.trial.case, dict(planned.trial.plan.arguments)
+        given: Mapping[str, Tensor] | None
+        if planned.inputs == YOURS:
+            given = self.reference.own_tensors()
+            if given is None:
+                return None
+        else:
+            kind = next(kind for kind in KINDS if kind == planned.inputs)
+            if sum(meta.numel for meta in metas.values()) > DRAWN_ON_CPU:
+                storage = {name: place.tensor for name, place in places.items()}
+                draw_on(self.device, self.problem, case, kind, planned.seed, storage)
+                return tuple(places.values())
+            given = draw(self.problem, case, kind, planned.seed)
+        for name, place in places.items():
+            place.tensor.copy_(given[name])
+        return tuple(places.values())
+
+    def _keep(self, key: tuple[str, str, int], prepared: Prepared) -> None:
+        if prepared.nbytes > KEPT_BYTES // 8:
+            return
+        self._kept[key] = (prepared, _bound_marks(prepared))
+        while sum(one.nbytes for one, _ in self._kept.values()) > KEPT_BYTES:
+            self._kept.popitem(last=False)
+
+    # -------------------------------------------------------------------------------- bounds
+
+    def _separable_symbol(self) -> str:
+        if self._symbol is None:
+            self._symbol = separable(self.problem, self.reference.oracle)
+        return self._symbol
+
+    def _bounds(
+        self, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]
+    ) -> tuple[tuple[OutputBound, ...], str]:
+        with torch.device(self.device):
+            native = self.reference.call(tensors)
+            note = ""
+            try:
+                oracle = self.reference.oracle(tensors)
+            except ProblemError:
+                oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
+                note = "no float64 oracle: compared with the reference's own precision"
+            return bounds(self.problem, sizes, tensors, oracle, lambda: native), note
+
+    def _own(self, tensors: Mapping[str, Tensor]) -> tuple[OutputBound, ...]:
+        """The reference in its own precision, for what neither fits in float64 nor falls apart."""
+        return tuple(_own_bound(result) for result in self.reference.call(tensors))
+
+    def _by_slices(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
+        cut = slices(self.problem, prepared.case, self._separable_symbol(), SLICE_ELEMENTS)
+        found: list[Difference] = [
+            Difference(output=number, max_abs=0.0, max_ratio=0.0) for number in range(len(outputs))
+        ]
+        for part in cut:
+            limits, _ = self._bounds(cut.sizes(prepared.case, part), cut.of(prepared.tensors, part))
+            for number, (output, limit) in enumerate(zip(outputs, limits, strict=True)):
+                one = compare(output[part], limit, number)
+                found[number] = merged(found[number], one, part, cut.size)
+        return tuple(found)
+
+
+def merged(so_far: Difference, one: Difference, part: slice, size: int) -> Difference:
+    """Differences of all slices up to and with ``part``; where it is wrong is told of the first wrong one."""
+    share = one.wrong_fraction * (part.stop - part.start) / size
+    first_wrong = one.max_ratio > 1 and so_far.max_ratio <= 1
+    told = one if first_wrong else so_far
+    worst = tuple(_shifted(entry, part.start) for entry in one.worst) if first_wrong else so_far.worst
+    where = f"first in rows {part.start} to {part.stop - 1}: {one.pattern}"
+    return told.model_copy(
+        update={
+            "max_abs": max(so_far.max_abs, one.max_abs),
+            "max_ratio": max(so_far.max_ratio, one.max_ratio),
+            "wrong_fraction": so_far.wrong_fraction + share,
+            "worst": worst,
+            "pattern": where if first_wrong and size > part.stop - part.start else told.pattern,
+        }
+    )
+
+
+def _shifted(entry: WorstEntry, rows: int) -> WorstEntry:
+    return entry.model_copy(update={"index": (entry.index[0] + rows, *entry.index[1:])})
+
+
+def _paired(outputs: tuple[Tensor, ...], prepared: Prepared) -> zip[tuple[Tensor, OutputBound]]:
+    return zip(outputs, prepared.bounds, strict=True)
+
+
+def _bound_marks(prepared: Prepared) -> tuple[int, ...]:
+    marks = [fingerprint(t) for b in prepared.bounds for t in (b.expected, b.allowed)]
+    return tuple(int(mark) for mark in marks)
+
+
+def _own_bound(result: Tensor) -> OutputBound:
+    dtype = name_of(result.dtype)
+    basis = "the reference in its own precision"
+    if not is_float(dtype):
+        zero = torch.zeros(result.shape, dtype=torch.float64, device=result.device)
+        return OutputBound(dtype, result, zero, None, basis)
+    wide = result.to(torch.float64)
+    size = wide.abs().nan_to_num(0.0, 0.0, 0.0)
+    allowed = OWN_UNITS * (accumulate_unit(dtype) * size + RMS_FLOOR * size.square().mean().sqrt())
+    return OutputBound(dtype, wide, allowed, None, basis)

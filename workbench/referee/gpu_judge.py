@@ -1,0 +1,295 @@
+"""From a kernel to its evaluation on a GPU: plan, compile, check on the card, time on the card.
+
+The parent side of the GPU's lane: the stages before the run are the emulator's own. Imports no torch, holds
+no CUDA, and draws conclusions from what the process with the GPU says, or from how it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar, Literal, Protocol
+
+from pydantic import ValidationError
+
+from workbench.compile import compile_kernel, load_cubin
+from workbench.errors import DeviceError
+from workbench.model import (
+    Case,
+    CaseTime,
+    CompileFailed,
+    Counts,
+    Crashed,
+    Diagnostic,
+    Evaluation,
+    Kernel,
+    LaunchFailed,
+    Outcome,
+    Passed,
+    Problem,
+    Resources,
+    Stage,
+    Suspect,
+    Target,
+    TimedOut,
+)
+from workbench.plan.facts import facts
+from workbench.plan.steps import Launch, Plan
+from workbench.referee import roofline
+from workbench.referee.clock.options import INTERACTIVE, ClockOptions
+from workbench.referee.clock.physics import physics_of
+from workbench.referee.gpu_protocol import CheckReport, CheckRequest, CubinImage, TimeReport, TimeRequest
+from workbench.referee.judge import Judgement, joined
+from workbench.referee.options import JudgeOptions
+from workbench.referee.protocol import Trial
+from workbench.referee.work import least_flops
+from workbench.workers import Died, Expired, Raised, Result, Returned
+
+Loss = Literal["none", "lost", "running"]
+"""What a request cost: nothing, the process, or the process and the GPU until that has ended."""
+TIME_WALL_S = 180.0
+"""Seconds for timing one case, compiling its baselines included."""
+REGISTERS_A_WARP = 256
+"""Registers are given to warps in pieces of this many."""
+
+
+class Asking(Protocol):
+    """Whoever has a process with the GPU."""
+
+    def ask(
+        self,
+        payload: bytes,
+        wall_s: float,
+        loss: Callable[[Result], Loss],
+        on_message: Callable[[bytes], None] | None = None,
+        quiet: bool = False,
+    ) -> Result:
+        """One request to the process that holds the GPU, alone on it; ``quiet``: nothing else warms up.
+
+        ``loss`` is asked what the answer means for the process. Raises ``DeviceError``.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class GpuOptions:
+    """How a kernel is judged on a GPU."""
+
+    judge: JudgeOptions = field(default_factory=JudgeOptions)
+    clock: ClockOptions = INTERACTIVE
+    baselines: tuple[str, ...] = ("eager", "compile")
+    timing: bool = True
+    kernel_s: float = 5.0
+    """Seconds until a kernel that has not ended counts as endless."""
+    wall_s: float = 120.0
+    """Seconds for all checks of a kernel."""
+
+
+def judge_on_gpu(
+    problem: Problem,
+    kernel: Kernel,
+    gpu: tuple[Target, Asking],
+    options: GpuOptions,
+    on_stage: Callable[[Stage], None],
+) -> Evaluation:
+    """Judge one kernel on the GPU behind ``gpu``. Blocking; safe to call from many threads.
+
+    Raises ``DeviceError`` when the machine fails.
+    """
+    target, lane = gpu
+    judgement = GpuJudgement(problem, kernel, target, options.judge, on_stage)
+    judgement.lane, judgement.gpu_options = lane, options
+    return judgement.evaluation()
+
+
+@dataclass
+class GpuJudgement(Judgement):
+    """One kernel on its way through the GPU's lane."""
+
+    device: ClassVar[Literal["emulator", "cuda"]] = "cuda"
+    lane: Asking = field(init=False)
+    gpu_options: GpuOptions = field(default_factory=GpuOptions)
+    images: dict[tuple[tuple[str, str], ...], CubinImage] = field(default_factory=dict)
+    measured: list[CaseTime] = field(default_factory=list)
+    peaks: tuple[tuple[str, int, int], ...] = ()
+
+    # -------------------------------------------------------------------------------- compile
+
+    def _compiled(self) -> Outcome | None:
+        """Everything any case launches; the report tells of the declared cases only."""
+        declared = {i for c in self.problem.cases if c in self.plans for i in self.plans[c].instances}
+        wanted: dict[tuple[str, tuple[tuple[str, str], ...]], None] = {}
+        for plan in self.plans.values():
+            wanted |= dict.fromkeys(plan.instances)
+        with self._clock("compile"):
+            report = compile_kernel(self.kernel.source, wanted, self.target.arch)
+            if isinstance(report, CompileFailed):
+                return report
+            by_consts: dict[tuple[tuple[str, str], ...], list[str]] = {}
+            for name, consts in wanted:
+                by_consts.setdefault(consts, []).append(name)
+            for consts, names in by_consts.items():
+                image = load_cubin(self.kernel.source, consts, names, self.target.arch)
+                if isinstance(image, CompileFailed):
+                    return image
+                self.images[consts] = CubinImage(
+                    consts=consts, cubin=image[0], names=tuple((name, image[1][name]) for name in names)
+                )
+        resources = dict(zip(wanted, report.kernels, strict=True))
+        told = tuple(r for instance, r in resources.items() if instance in declared)
+        self.compiled = report.model_copy(update={"kernels": told})
+        for case, plan in self.plans.items():
+            for launch in plan.launches:
+                used = resources[launch.kernel, launch.consts]
+                if why := does_not_fit(launch, used, self.target):
+                    line = Diagnostic(line=launch.line, message=why)
+                    return LaunchFailed(case=case.label, diagnostics=(line,))
+        return None
+
+    # -------------------------------------------------------------------------------- run
+
+    def _ran(self) -> Outcome:
+        self.on_stage("running")
+        outcome = self._checked()
+        if not isinstance(outcome, Passed) or not self.gpu_options.timing:
+            return outcome
+        for case in self.problem.cases:
+            if case in self.plans and (failed := self._timed(case)):
+                return failed
+        if told := [(t.case, t.measured.suspicion) for t in self.measured if t.measured]:
+            odd = next(((case, why) for case, why in told if why), None)
+            if odd:
+                return Suspect(message=f"{odd[0]}: {odd[1]}")
+        return outcome
+
+    def _checked(self) -> Outcome:
+        first = self.problem.cases[0]
+        request = CheckRequest(
+            problem=self.problem,
+            trials=tuple(Trial(case=case, plan=plan) for case, plan in self.plans.items()),
+            images=tuple(self.images.values()),
+            options=self.options,
+            own_tensors=self.problem.own_inputs and first in self.plans,
+            kernel_s=self.gpu_options.kernel_s,
+        )
+        with self._clock("run"):
+            result = self.lane.ask(
+                request.model_dump_json().encode(), self.gpu_options.wall_s, _loss_of_check, self._heard
+            )
+        if not isinstance(result, Returned):
+            return self._ended(result)
+        try:
+            report = CheckReport.model_validate_json(result.payload)
+        except ValidationError:
+            return Crashed(case=self._at(), message="the process gave an answer that makes no sense")
+        if report.machine:
+            raise DeviceError(f"{report.machine}; the kernel was not judged")
+        self.seconds |= dict(report.seconds)
+        self.peaks = report.peak_bytes
+        if isinstance(report.outcome, Passed):
+            labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
+            return report.outcome.model_copy(update={"not_covered": labels})
+        return report.outcome
+
+    def _ended(self, result: Result) -> Outcome:
+        """What it means that the process gave no report."""
+        match result:
+            case Expired(limit_s=limit_s):
+                return TimedOut(case=self._at(), limit_s=limit_s, message=self._during())
+            case Died(message=message, stderr_tail=tail):
+                return Crashed(case=self._at(), message=joined(message, tail, self._during()))
+            case Raised():
+                return self._raised(result)
+            case Returned():
+                raise AssertionError("a report is no ending")
+
+    # -------------------------------------------------------------------------------- time
+
+    def _timed(self, case: Case) -> Outcome | None:
+        plan = self.plans[case]
+        consts = {consts for _, consts in plan.instances}
+        request = TimeRequest(
+            problem=self.problem,
+            case=case,
+            plan=plan,
+            images=tuple(image for key, image in self.images.items() if key in consts),
+            clock=self.gpu_options.clock,
+            physics=physics_of(self.problem, case, self.target),
+            baselines=self.gpu_options.baselines,
+            seed=self.options.seed,
+        )
+        with self._clock(f"time {case.label}"):
+            payload = request.model_dump_json().encode()
+            result = self.lane.ask(payload, TIME_WALL_S, _loss_of_timing, quiet=True)
+        if not isinstance(result, Returned):
+            if isinstance(result, Raised):
+                raise DeviceError(f"timing {case.label} failed: {result.type}: {result.message}")
+            return self._ended(result)
+        report = TimeReport.model_validate_json(result.payload)
+        if report.machine:
+            raise DeviceError(report.machine)
+        if report.outcome is not None:
+            return report.outcome
+        self.measured.append(self._case_time(case, plan, report))
+        return None
+
+    def _case_time(self, case: Case, plan: Plan, report: TimeReport) -> CaseTime:
+        assert report.measured is not None and self.compiled is not None
+        model = roofline.case_time(self.target, self.problem, case, plan, self.compiled, ())
+        needed = least_flops(self.problem, case)
+        floor = roofline.floor_us(self.target, facts(plan, case.label).bytes_min, needed)
+        return CaseTime(
+            case=case.label,
+            source="measured",
+            time_us=report.time_us,
+            baselines=tuple((rival.name, rival.time_us) for rival in report.measured.rivals),
+            floor_us=floor,
+            bound=model.bound,
+            note=model.note,
+            measured=report.measured,
+        )
+
+    def _times(self) -> tuple[CaseTime, ...]:
+        return tuple(self.measured)
+
+    def _counts(self) -> tuple[Counts, ...]:
+        return ()
+
+
+def does_not_fit(launch: Launch, used: Resources, target: Target) -> str:
+    """Why a block of this launch cannot start on the card; empty when it can."""
+    shared = used.shared_bytes + launch.shared_bytes
+    if shared > target.shared_bytes_per_block:
+        return (
+            f"{launch.kernel} needs {shared:,} bytes of shared memory a block ({used.shared_bytes:,} of them "
+            f"static), {target.name} has {target.shared_bytes_per_block:,}"
+        )
+    warps = -(-prod(launch.block) // 32)
+    registers = -(-used.registers * 32 // REGISTERS_A_WARP) * REGISTERS_A_WARP * warps
+    if registers > target.registers_per_sm:
+        return (
+            f"a block of {prod(launch.block)} threads of {launch.kernel} needs {registers:,} registers "
+            f"({used.registers} a thread), a multiprocessor has {target.registers_per_sm:,}; use smaller "
+            "blocks or __launch_bounds__"
+        )
+    return ""
+
+
+def _loss_of_check(result: Result) -> Loss:
+    return _loss(result, CheckReport)
+
+
+def _loss_of_timing(result: Result) -> Loss:
+    return _loss(result, TimeReport)
+
+
+def _loss(result: Result, kind: type[CheckReport] | type[TimeReport]) -> Loss:
+    """Any exception that reached the top may have left work on the device: the process is not trusted."""
+    if not isinstance(result, Returned):
+        return "lost"
+    try:
+        report = kind.model_validate_json(result.payload)
+    except ValidationError:
+        return "lost"
+    return "running" if report.running else "lost" if report.lost else "none"

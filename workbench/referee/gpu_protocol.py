@@ -1,0 +1,113 @@
+"""What the judge and the process that holds a GPU say to each other; JSON, never pickles.
+
+Owns the messages of the GPU's lane. Cubins travel with each request: the process compiles nothing, and any
+process, a fresh spare too, can answer any request.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from workbench.model import Case, Measured, Outcome, Problem, Target, Value
+from workbench.plan.steps import Plan
+from workbench.referee.clock.options import ClockOptions, Physics
+from workbench.referee.options import JudgeOptions
+from workbench.referee.protocol import Trial
+
+
+class WarmRequest(Value):
+    """Make a context and everything else that a first evaluation would wait for."""
+
+    kind: Literal["warm"] = "warm"
+    device: int = 0
+    measure_copy: bool = False
+    """True to measure the bandwidth of a copy as well; takes some tens of milliseconds."""
+
+
+class Card(Value):
+    """What the driver says of one GPU."""
+
+    target: Target
+    uuid: str
+    driver: str
+    """Version of CUDA that the driver supports, such as ``13.0``."""
+    torch: str
+    dram_peak_bytes_per_s: float
+    """Of the memory bus, which no kernel can exceed."""
+    free_bytes: int
+    copy_measured: bool = False
+    """True when ``target.dram_bytes_per_s`` was measured, False when it is a part of the peak."""
+
+
+class CubinImage(Value):
+    """Machine code of every kernel wanted under one set of consts."""
+
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    consts: tuple[tuple[str, str], ...]
+    cubin: bytes
+    names: tuple[tuple[str, str], ...]
+    """Name expression and mangled name."""
+
+
+class CheckRequest(Value):
+    """Check this kernel at these cases."""
+
+    kind: Literal["check"] = "check"
+    problem: Problem
+    trials: tuple[Trial, ...]
+    images: tuple[CubinImage, ...]
+    options: JudgeOptions
+    own_tensors: bool = False
+    kernel_s: float = 5.0
+    """Seconds until a kernel that has not ended counts as endless."""
+
+
+class CheckReport(Value):
+    """The verdict on the numbers."""
+
+    outcome: Outcome
+    lost: bool = False
+    """True when the process must end: its context is broken, or a kernel still runs in it."""
+    running: bool = False
+    """True when a kernel still runs: the GPU is free only once the process has ended."""
+    machine: str = ""
+    """What failed, where it was the machine and not the kernel; nothing is then claimed."""
+    seconds: tuple[tuple[str, float], ...] = ()
+    peak_bytes: tuple[tuple[str, int, int], ...] = ()
+    """By declared case: most memory of the card held at once, and that of inputs and outputs."""
+
+
+class TimeRequest(Value):
+    """Time this kernel at one declared case."""
+
+    kind: Literal["time"] = "time"
+    problem: Problem
+    case: Case
+    plan: Plan
+    images: tuple[CubinImage, ...]
+    clock: ClockOptions
+    physics: Physics = Physics()
+    baselines: tuple[str, ...] = ("eager",)
+    seed: int = 0
+
+
+class TimeReport(Value):
+    """One case, timed; or why not."""
+
+    time_us: float = 0.0
+    measured: Measured | None = None
+    raw: str = ""
+    """JSON of the raw samples, for the receipt."""
+    outcome: Outcome | None = None
+    """Set where timing showed that the kernel has not passed."""
+    lost: bool = False
+    running: bool = False
+    machine: str = ""
+    seconds: tuple[tuple[str, float], ...] = ()
+
+
+Request = Annotated[WarmRequest | CheckRequest | TimeRequest, Field(discriminator="kind")]
+REQUEST: TypeAdapter[WarmRequest | CheckRequest | TimeRequest] = TypeAdapter(Request)

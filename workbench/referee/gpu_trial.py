@@ -1,0 +1,313 @@
+"""Judges kernels in the one process that holds a GPU: checks their numbers there, and times them.
+
+The child side of the GPU's lane; it stays from kernel to kernel. An error of CUDA ends its usefulness, which
+it says itself (``lost``), so that another process takes over. Owns the order of the questions asked of one
+run; compiles nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from workbench.model import Check, Difference, Hazard, Mismatch, Outcome, Passed, Problem, TimedOut
+from workbench.numerics.precision import precision
+from workbench.plan.steps import Plan
+from workbench.referee import matrix
+from workbench.referee.gpu_expectation import Expectations, Prepared
+from workbench.referee.gpu_faults import fault_of, outcome_of
+from workbench.referee.gpu_memory import fingerprint
+from workbench.referee.gpu_protocol import (
+    REQUEST,
+    CheckReport,
+    CheckRequest,
+    CubinImage,
+    TimeRequest,
+    WarmRequest,
+)
+from workbench.referee.mismatch import mismatch, never_written
+from workbench.referee.protocol import CheckDone, CheckStarted
+
+PROBLEMS = 3
+"""Problems whose oracles are kept in the process."""
+POLL_S = 20e-6
+
+Send = Callable[[bytes], None]
+Run = Callable[..., tuple[Tensor, ...]]
+"""``run(tensors, poison=False)``: one execution of a plan, queued and not waited for."""
+
+
+class Endless(Exception):
+    """A kernel has not ended in time; it still runs."""
+
+
+class Hardware(Protocol):
+    """What a judgement needs of the device; tests put the CPU in its place."""
+
+    device: str
+
+    def runner(self, images: tuple[CubinImage, ...], plan: Plan) -> Run:
+        """Load a plan's kernels. Raises ``GpuError``."""
+        ...
+
+    def wait(self, limit_s: float) -> None:
+        """Until the device has done everything. Raises ``Endless`` and what CUDA raises."""
+        ...
+
+    def release(self) -> None:
+        """Give back memory that nothing holds."""
+        ...
+
+    def peak_bytes(self) -> int:
+        """Most memory held at once since the last call."""
+        ...
+
+
+class Gpu:
+    """The current CUDA device of this process."""
+
+    device = "cuda"
+
+    def runner(self, images: tuple[CubinImage, ...], plan: Plan) -> Run:
+        """See ``Hardware``."""
+        from workbench.gpu.kernels import Image, Kernels
+        from workbench.gpu.runner import PlanRunner
+
+        wanted = {consts for _, consts in plan.instances}
+        held = [Image(one.consts, one.cubin, one.names) for one in images if one.consts in wanted]
+        return PlanRunner(plan, Kernels(held))
+
+    def wait(self, limit_s: float) -> None:
+        """See ``Hardware``."""
+        event: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record()
+        give_up = time.perf_counter() + limit_s
+        while not event.query():
+            if time.perf_counter() > give_up:
+                raise Endless
+            time.sleep(POLL_S)
+
+    def release(self) -> None:
+        """See ``Hardware``."""
+        torch.cuda.empty_cache()
+
+    def peak_bytes(self) -> int:
+        """See ``Hardware``."""
+        peak = torch.cuda.max_memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        return int(peak)
+
+
+def serve(payload: bytes, send: Send) -> bytes:
+    """Worker function of a conversation: a request in, messages on the way, a report out."""
+    request = REQUEST.validate_json(payload)
+    if isinstance(request, WarmRequest):
+        from workbench.referee.gpu_card import warm_up
+
+        return warm_up(request).model_dump_json().encode()
+    if isinstance(request, TimeRequest):
+        from workbench.referee.gpu_timing import timed
+
+        return timed(request, expectations_of(request.problem, "cuda"), Gpu()).model_dump_json().encode()
+    return checked(request, send, Gpu()).model_dump_json().encode()
+
+
+_KNOWN: OrderedDict[tuple[str, str], Expectations] = OrderedDict()
+
+
+def expectations_of(problem: Problem, device: str) -> Expectations:
+    """Those of earlier requests where the problem is the same."""
+    key = (problem.digest, device)
+    if key not in _KNOWN:
+        _KNOWN[key] = Expectations(problem, device)
+    _KNOWN.move_to_end(key)
+    while len(_KNOWN) > PROBLEMS:
+        _KNOWN.popitem(last=False)
+    return _KNOWN[key]
+
+
+def checked(request: CheckRequest, send: Send, hardware: Hardware) -> CheckReport:
+    """Run every check until one fails."""
+    with torch.no_grad(), precision(request.problem.contract):
+        trials = _Trials(request, send, hardware)
+        return trials.report()
+
+
+@dataclass
+class _Trials:
+    request: CheckRequest
+    send: Send
+    hardware: Hardware
+    seconds: dict[str, float] = field(default_factory=lambda: {"load": 0.0, "oracle": 0.0, "execute": 0.0})
+    runners: dict[Plan, Run] = field(default_factory=dict)
+    peaks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    deterministic: bool = True
+    stage: str = ""
+    """What was being done when an error came."""
+
+    def report(self) -> CheckReport:
+        """All checks, with an error of the device as a verdict."""
+        request = self.request
+        checks = matrix.checks_on_gpu(request.trials, request.options, request.own_tensors)
+        planned = checks[0] if checks else None
+        try:
+            expectations = expectations_of(request.problem, self.hardware.device)
+            for planned in checks:
+                failed = self._checked(planned, expectations)
+                if failed is not None:
+                    return self._told(failed)
+            return self._told(Passed(deterministic=self.deterministic))
+        except Endless:
+            assert planned is not None
+            case, limit_s = planned.trial.case.label, request.kernel_s
+            endless = TimedOut(case=case, limit_s=limit_s, message=_during(planned))
+            return self._told(endless, lost=True, running=True)
+        except Exception as error:
+            fault = fault_of(error)
+            if fault is None or planned is None:
+                raise
+            if fault.blame == "machine" or (self.stage == "oracle" and fault.blame != "kernel"):
+                return self._told(Passed(), lost=fault.lost, machine=fault.message)
+            outcome = outcome_of(fault, error, planned.trial.case.label, _during(planned))
+            return self._told(outcome, lost=fault.lost)
+
+    def _told(
+        self, outcome: Outcome, lost: bool = False, running: bool = False, machine: str = ""
+    ) -> CheckReport:
+        self.runners.clear()
+        return CheckReport(
+            outcome=outcome,
+            lost=lost,
+            running=running,
+            machine=machine,
+            seconds=tuple(self.seconds.items()),
+            peak_bytes=tuple((case, *both) for case, both in self.peaks.items()),
+        )
+
+    def _checked(self, planned: matrix.PlannedCheck, expectations: Expectations) -> Outcome | None:
+        case = planned.trial.case
+        started = CheckStarted(case=case.label, inputs=planned.inputs, seed=planned.seed)
+        self.send(started.model_dump_json().encode())
+        declared = case.origin == "declared"
+        if declared:
+            self.hardware.release()
+            self.hardware.peak_bytes()
+        with self._timed("oracle"):
+            prepared = expectations.prepare(planned)
+        if prepared is None:
+            return None
+        outputs = self._executed(planned, prepared)
+        io_bytes = sum(o.nbytes for o in outputs) + sum(one.tensor.nbytes for one in prepared.inputs)
+        failed = spoilt_input(prepared) or self._judged(planned, prepared, outputs, expectations)
+        if failed is None and planned.repeat:
+            failed = self._again(planned, prepared, outputs, expectations)
+        if declared:
+            del outputs
+            self.peaks[case.label] = (max(self.hardware.peak_bytes(), self._peak(case.label)), io_bytes)
+        return failed
+
+    def _peak(self, case: str) -> int:
+        return self.peaks.get(case, (0, 0))[0]
+
+    def _executed(
+        self, planned: matrix.PlannedCheck, prepared: Prepared, poison: bool = True
+    ) -> tuple[Tensor, ...]:
+        plan = planned.trial.plan
+        if plan not in self.runners:
+            with self._timed("load"):
+                self.runners[plan] = self.hardware.runner(self.request.images, plan)
+        with self._timed("execute"):
+            outputs = self.runners[plan](prepared.tensors, poison=poison)
+            self.hardware.wait(self.request.kernel_s)
+        return outputs
+
+    def _judged(
+        self,
+        planned: matrix.PlannedCheck,
+        prepared: Prepared,
+        outputs: tuple[Tensor, ...],
+        expectations: Expectations,
+        note: str = "",
+    ) -> Outcome | None:
+        with self._timed("oracle"):
+            differences = expectations.differences(prepared, outputs)
+        case = planned.trial.case.label
+        check = Check(
+            case=case,
+            inputs=planned.inputs,
+            seed=planned.seed,
+            differences=differences,
+            note="; ".join(filter(None, (note, prepared.note))),
+        )
+        self.send(CheckDone(check=check).model_dump_json().encode())
+        return untouched(case, outputs, differences) or mismatch(case, planned.inputs, differences)
+
+    def _again(
+        self,
+        planned: matrix.PlannedCheck,
+        prepared: Prepared,
+        outputs: tuple[Tensor, ...],
+        expectations: Expectations,
+    ) -> Outcome | None:
+        """A second run on the same inputs: bit-equal, or judged anew and labelled."""
+        first = [int(fingerprint(output)) for output in outputs]
+        again = self._executed(planned, prepared)
+        if [int(fingerprint(output)) for output in again] == first:
+            return None
+        self.deterministic = False
+        return self._judged(planned, prepared, again, expectations, "second run, other bits")
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        started = time.perf_counter()
+        self.stage = stage
+        yield
+        self.seconds[stage] += time.perf_counter() - started
+
+
+def _during(planned: matrix.PlannedCheck) -> str:
+    return f"during the check on {planned.inputs} inputs, seed {planned.seed}"
+
+
+def spoilt_input(prepared: Prepared) -> Outcome | None:
+    """Inputs are read-only, and what lies beside them is nobody's."""
+    for one in prepared.changed():
+        case = prepared.case.label
+        if one.broken_guard():
+            message = f"the kernel wrote outside its tensors, next to input {one.name}"
+            return Hazard(hazard="out_of_bounds", case=case, line=None, message=message)
+        message = f"the kernel wrote into its input {one.name}"
+        return Hazard(hazard="input_written", case=case, line=None, message=message)
+    return None
+
+
+def untouched(case: str, outputs: tuple[Tensor, ...], differences: tuple[Difference, ...]) -> Mismatch | None:
+    """Elements that still hold the poison they were given, in an output that is wrong."""
+    for number, (output, difference) in enumerate(zip(outputs, differences, strict=True)):
+        if difference.max_ratio <= 1 or not output.numel():
+            continue
+        left = _poisoned(output)
+        count = int(left.sum())
+        if count:
+            first = left.reshape(-1).to(torch.uint8).argmax()
+            index = torch.unravel_index(first, output.shape)
+            place = tuple(int(i) for i in index)
+            return never_written(case, len(outputs), number, count, place)
+    return None
+
+
+def _poisoned(output: Tensor) -> Tensor:
+    """Where an output is bit for bit what ``poison`` fills new memory with."""
+    from workbench.gpu.program import poisoned
+
+    sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    one = poisoned(torch.empty((1,), dtype=output.dtype, device=output.device))
+    width = sizes[output.element_size()]
+    return output.contiguous().view(width) == one.view(width)

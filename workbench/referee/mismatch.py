@@ -1,0 +1,34 @@
+"""Wrong numbers in a sentence. Pure: differences in, an outcome out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.model import Difference, Mismatch
+
+
+def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Mismatch | None:
+    """The worst of the outputs that are wrong; None when all are right."""
+    wrong = [one for one in differences if one.max_ratio > 1]
+    if not wrong:
+        return None
+    return Mismatch(case=case, message=_told(inputs, max(wrong, key=lambda one: one.max_ratio)))
+
+
+def never_written(case: str, outputs: int, output: int, elements: int, first: tuple[int, ...]) -> Mismatch:
+    """Elements of an output that the kernel left as they were."""
+    which = f"output {output}" if outputs > 1 else "the output"
+    return Mismatch(
+        case=case, message=f"{elements} elements of {which} are never written, the first at {first}"
+    )
+
+
+def _told(inputs: str, difference: Difference) -> str:
+    worst = difference.worst[0]
+    where = f"output {difference.output}: " if difference.output else ""
+    share = f"{difference.wrong_fraction:.0%}" if difference.wrong_fraction >= 0.01 else "under 1%"
+    times = "" if difference.max_ratio > 1e30 else f", {difference.max_ratio:.3g} times the error allowed"
+    return (
+        f"{where}{share} of the elements are wrong on {inputs} inputs ({difference.pattern}); "
+        f"at {worst.index} expected {worst.expected:.6g}, got {worst.got:.6g}{times}"
+    )

@@ -56,14 +56,21 @@ def test_an_input_without_effect_is_refused_and_a_parameter_warned_about() -> No
     assert "'y'" in refused[0].message
 
 
-def test_nearly_constant_output_is_a_warning() -> None:
-    op = ops.make(
-        lambda x: 1000 + torch.tanh(x) * 1e-1,
+def nearly_constant(spread: float) -> ops.Op:
+    return ops.make(
+        lambda x: 1000 + torch.tanh(x) * spread,
         {"x": (8, 50)},
         (
             ops.node("t", "aten.tanh.default", ops.ref("x")),
-            ops.node("m", "aten.mul.Tensor", ops.ref("t"), 0.1),
+            ops.node("m", "aten.mul.Tensor", ops.ref("t"), spread),
             ops.node("y", "aten.add.Tensor", ops.ref("m"), 1000),
         ),
     )
-    assert [f.severity for f in found(op)] == ["warn"]
+
+
+def test_nearly_constant_output_is_a_warning() -> None:
+    assert [f.severity for f in found(nearly_constant(1e-3))] == ["warn"]
+
+
+def test_a_small_spread_that_the_bound_resolves_is_none() -> None:
+    assert found(nearly_constant(0.5)) == ()

@@ -258,6 +258,22 @@ def test_attention_without_dropout_is_no_random_operation() -> None:
     assert len(problem.tensors) == 3
 
 
+def test_views_of_copies_are_no_doubt_about_the_graph() -> None:
+    product = opened(
+        "def f(x, w):\n    return (x @ w).relu().t().contiguous().view(-1)\n"
+        "inputs = [torch.randn(8, 16), torch.randn(16, 12)]"
+    )
+    assert product.notes == () and len(product.proofs) > 4
+
+
+def test_sizes_that_no_view_exists_for_are_left_out() -> None:
+    problem = opened(
+        "def f(x):\n    return x.t().contiguous().view(-1, 4) * 2\ninputs = [torch.randn(8, 12)]"
+    )
+    assert problem.notes == ()
+    assert all(case.sizes[0][1] * case.sizes[1][1] % 4 == 0 for case in problem.proofs)
+
+
 def test_sizes_the_export_does_not_hold_for_are_left_out() -> None:
     problem = opened(
         "def f(x):\n    return x.sum(1) if x.shape[1] % 2 == 0 else x.amax(1)\n"

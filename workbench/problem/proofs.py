@@ -75,9 +75,12 @@ class Budget:
     multiplications: int
 
     def allow(self, problem: Problem, sizes: Mapping[str, int]) -> bool:
-        """Whether the sizes stay within the limits."""
-        varying = elements(problem, sizes) - fixed_elements(problem)
-        return varying <= self.elements and multiplications(problem, sizes) <= self.multiplications
+        """Whether the sizes stay within the limits; sizes that some shape cannot be computed from do not."""
+        try:
+            varying = elements(problem, sizes) - fixed_elements(problem)
+            return varying <= self.elements and multiplications(problem, sizes) <= self.multiplications
+        except ZeroDivisionError:  # a reshape divides by sizes, such as s0*s1//(s1//4)
+            return False
 
     def around(self, problem: Problem, smallest: Mapping[str, int]) -> Budget:
         """The usual limits, or a few times what cannot be had cheaper."""

@@ -237,7 +237,7 @@ class Frame:
 def _launch(step: Launch, kernels: Kernels, device: int, places: dict[str, _Place]) -> Step:
     function = kernels.function(step, device)
     address, entry, driver = function.address, kernels.driver.launch, kernels.driver
-    cells = _cells(step, function.parameters)
+    cells = cells_of(step, function.parameters)
     pointers = tuple(
         (cell, places[arg.buffer].index, places[arg.buffer].offset_bytes)
         for cell, arg in enumerate(step.args)
@@ -267,7 +267,7 @@ def _launch(step: Launch, kernels: Kernels, device: int, places: dict[str, _Plac
     return launch
 
 
-def _cells(step: Launch, sizes: tuple[int, ...]) -> list[bytes]:
+def cells_of(step: Launch, sizes: tuple[int, ...]) -> list[bytes]:
     """Bytes of every argument, zeros where pointers go."""
     if len(sizes) != len(step.args):
         raise GpuError(f"{step.kernel} takes {len(sizes)} arguments, {len(step.args)} given", step.line)

@@ -1,0 +1,304 @@
+"""What a launch costs the host, and applied kernels under a graph, on a side stream, profiled: on a GPU.
+
+Owns the measurements; each function returns a dict for a receipt. Host cost is wall time from a call to its
+return, the queue never full: medians over batches of calls, all routes in turn in one run. Usage:
+``python benchmarks/launch_figures.py`` prints the dicts.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from workbench.gpu.kernels import load
+from workbench.gpu.program import Frame, cells_of
+from workbench.gpu.runner import PlanRunner
+from workbench.live.applied import Applied
+from workbench.live.gpu_calls import architecture
+from workbench.model import (
+    H100,
+    Case,
+    Graph,
+    OutputSpec,
+    Problem,
+    Ref,
+    Sampler,
+    TensorMeta,
+    TensorSpec,
+    contiguous_strides,
+)
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+
+BATCHES = 150
+CALLS = 20
+"""Calls in a batch: fewer than the launches a stream's queue holds."""
+SHAPE = (64, 256)
+KERNEL = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
+    y = empty_like(x)
+    launch("softmax_rows", grid=rows, block=128, args=[x, y, cols])
+    return y
+*/
+// One block a row: the maximum, the sum of exponentials, then the quotient.
+__device__ float block_fold(float value, bool maximum) {
+    __shared__ float partial[4];
+    for (int step = 16; step > 0; step /= 2) {
+        float other = __shfl_xor_sync(0xffffffffu, value, step);
+        value = maximum ? fmaxf(value, other) : value + other;
+    }
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    float result = partial[0];
+    for (int i = 1; i < 4; ++i) result = maximum ? fmaxf(result, partial[i]) : result + partial[i];
+    return result;
+}
+__global__ void softmax_rows(const float* x, float* y, int cols) {
+    const float* row = x + (long long)blockIdx.x * cols;
+    float* out = y + (long long)blockIdx.x * cols;
+    float largest = -INFINITY;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) largest = fmaxf(largest, row[i]);
+    largest = block_fold(largest, true);
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) sum += expf(row[i] - largest);
+    sum = block_fold(sum, false);
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) out[i] = expf(row[i] - largest) / sum;
+}
+"""
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    """The operation that the kernel replaces."""
+    return torch.softmax(x, dim=1)
+
+
+def problem() -> Problem:
+    """Softmax over rows, any shape."""
+    dims = ("s0", "s1")
+    return Problem(
+        name="softmax",
+        source="import torch\ndef softmax(x):\n    return torch.softmax(x, dim=1)\n",
+        entry="softmax",
+        kind="function",
+        tensors=(TensorSpec(name="x", role="input", dtype="f32", dims=dims, sampler=Sampler(kind="normal")),),
+        signature=("x",),
+        symbols=dims,
+        outputs=(OutputSpec(dtype="f32", dims=dims),),
+        cases=(Case(label="64x256", sizes=(("s0", SHAPE[0]), ("s1", SHAPE[1]))),),
+        graph=Graph(nodes=(), outputs=(Ref(ref="y"),)),
+    )
+
+
+def applied() -> Applied:
+    """The kernel as ``%cuda_apply`` puts it behind a name."""
+    return Applied(softmax, problem(), KERNEL, H100)
+
+
+def host_costs(batches: int = BATCHES) -> dict[str, Any]:
+    """Microseconds of host time a call, each route's median and quartiles; the figure's own criteria."""
+    x = torch.randn(SHAPE, device="cuda")
+    routes = _routes(x)
+    samples: dict[str, list[float]] = {name: [] for name in routes}
+    for call in routes.values():
+        for _ in range(5):
+            _batch_us(call)
+    for _ in range(batches):
+        for name, call in routes.items():
+            samples[name].append(_batch_us(call))
+    medians = {name: statistics.median(values) for name, values in samples.items()}
+    return {
+        "what": "host microseconds a call, one kernel; medians over batches in turn",
+        "shape": list(SHAPE),
+        "batches": batches,
+        "calls_a_batch": CALLS,
+        "median_us": {name: round(value, 3) for name, value in medians.items()},
+        "quartiles_us": {name: _quartiles(values) for name, values in samples.items()},
+        "runner_at_most_6_us": medians["plan runner"] <= 6.0,
+        "runner_below_torch_op": medians["plan runner"] < medians["torch.softmax"],
+        "apply_over_bare_us": round(medians["applied call"] - medians["bare launch"], 3),
+        "apply_within_5_us_of_bare": medians["applied call"] - medians["bare launch"] <= 5.0,
+        "apply_below_torch_op": medians["applied call"] < medians["torch.softmax"],
+    }
+
+
+def _routes(x: torch.Tensor) -> dict[str, Callable[[], Any]]:
+    metas = {"x": TensorMeta(dtype="f32", shape=SHAPE, strides=contiguous_strides(SHAPE))}
+    plan = interpret(parse(KERNEL), metas, H100)
+    kernels = load(KERNEL, [plan], architecture(x.get_device()))
+    runner, tensors, call = PlanRunner(plan, kernels), {"x": x}, applied()
+    (step,) = plan.launches
+    function = kernels.function(step, x.get_device())
+    out = torch.empty_like(x)
+    frame = Frame(step, cells_of(step, function.parameters))
+    frame.cells[0], frame.cells[1] = x.data_ptr(), out.data_ptr()
+    frame.config.stream = torch.cuda.current_stream().cuda_stream
+    entry, at, address, parameters = (
+        kernels.driver.launch,
+        frame.config_at,
+        function.address,
+        frame.parameters_at,
+    )
+    routes = {
+        "bare launch": lambda: entry(at, address, parameters, None),
+        "cuda.core launch": _core_launch(x, out),
+        "empty_like": lambda: torch.empty_like(x),
+        "plan runner": lambda: runner(tensors),
+        "applied call": lambda: call(x),
+        "torch.softmax": lambda: torch.softmax(x, 1),
+        "original": lambda: softmax(x),
+        "torch.mul": lambda: torch.mul(x, x),
+    }
+    with torch.no_grad():
+        torch.testing.assert_close(runner(tensors)[0], softmax(x))
+        torch.testing.assert_close(call(x), softmax(x))
+    assert call.kernel_calls == 1, call.last_fallback
+    return routes
+
+
+def _core_launch(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
+    """The same kernel through ``cuda.core.launch``, everything prebuilt that it lets one prebuild."""
+    import numpy as np
+    from cuda.core import Device, LaunchConfig, ObjectCode, launch
+
+    from workbench.gpu.kernels import images
+
+    (image,) = images(KERNEL, [("softmax_rows", ())], architecture(x.get_device()))
+    device = Device(x.get_device())
+    device.set_current()
+    kernel = ObjectCode.from_cubin(image.cubin).get_kernel(dict(image.names)["softmax_rows"])
+    config, stream = LaunchConfig(grid=SHAPE[0], block=128), device.create_stream(torch.cuda.current_stream())
+    cols = np.int32(SHAPE[1])
+    return lambda: launch(stream, config, kernel, x.data_ptr(), out.data_ptr(), cols)
+
+
+def _batch_us(call: Callable[[], Any]) -> float:
+    torch.cuda.synchronize()
+    started = time.perf_counter_ns()
+    for _ in range(CALLS):
+        call()
+    return (time.perf_counter_ns() - started) / 1e3 / CALLS
+
+
+def _quartiles(values: list[float]) -> list[float]:
+    low, _, high = statistics.quantiles(values, n=4)
+    return [round(low, 3), round(high, 3)]
+
+
+# ------------------------------------------------------------------------------------ where calls are made
+
+
+def graph_capture() -> dict[str, Any]:
+    """An applied call inside ``torch.cuda.graph``, replayed with new numbers; what is not loaded falls back."""
+    call, x = applied(), torch.randn(SHAPE, device="cuda")
+    odd = torch.randn(8, 40, device="cuda")
+    call(x)
+    fresh = applied()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = call(x)
+        z = fresh(odd)
+    worst = 0.0
+    for _ in range(3):
+        x.normal_()
+        odd.normal_()
+        graph.replay()
+        torch.cuda.synchronize()
+        worst = max(worst, _error(y, softmax(x)), _error(z, softmax(odd)))
+    return {
+        "what": "an applied kernel captured by torch.cuda.graph and replayed three times",
+        "worst_error": worst,
+        "kernel_calls": call.kernel_calls,
+        "not_loaded_before": fresh.last_fallback,
+        "correct": worst < 1e-5 and call.kernel_calls == 2 and "captur" in fresh.last_fallback,
+    }
+
+
+def side_stream() -> dict[str, Any]:
+    """An applied call on a stream of the caller's: ordered behind work queued there, nowhere else."""
+    call, x = applied(), torch.randn(SHAPE, device="cuda")
+    call(x)
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(20_000_000)
+        x.fill_(0.0)  # seen only by a kernel that waits for this stream
+        x[:, 0] = 1.0
+        y = call(x)
+        idle = torch.cuda.default_stream().query() and not stream.query()
+    stream.synchronize()
+    worst = _error(y, softmax(x))
+    return {
+        "what": "an applied kernel on a side stream behind 10 ms of work",
+        "worst_error": worst,
+        "default_stream_idle_meanwhile": idle,
+        "correct": worst < 1e-6 and idle and call.kernel_calls == 2,
+    }
+
+
+def threads() -> dict[str, Any]:
+    """Applied calls from eight threads at once, each on a stream of its own."""
+    import threading
+
+    call, wrong = applied(), []
+
+    def work(number: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(50):
+                x = torch.randn(SHAPE, device="cuda")
+                if _error(call(x), softmax(x)) > 1e-5:
+                    wrong.append(number)
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return {
+        "what": "an applied kernel from eight threads",
+        "kernel_calls": call.kernel_calls,
+        "fallback_calls": call.fallback_calls,
+        "correct": not wrong and call.kernel_calls == 400,
+    }
+
+
+def fallbacks() -> dict[str, Any]:
+    """Calls that are not the kernel's, each with its reason, each with the original's answer."""
+    x = torch.randn(SHAPE, device="cuda")
+    too_much = KERNEL.replace("block=128", "block=128, smem=226*1024").replace("partial[4]", "partial[1024]")
+    found = {}
+    for name, call, given in (
+        ("shared memory", Applied(softmax, problem(), too_much, H100), x),
+        ("gradient", applied(), x.clone().requires_grad_()),
+        ("layout", applied(), x.t()),
+        ("large CPU tensor", applied(), torch.randn(2048, 1024)),
+    ):
+        right = _error(call(given), softmax(given)) < 1e-6
+        found[name] = {"reason": call.last_fallback, "correct": right and call.fallback_calls == 1}
+    call = applied()
+    with torch.autocast("cuda"):
+        call(x)
+    found["autocast"] = {"reason": call.last_fallback, "correct": call.fallback_calls == 1}
+    correct = all(entry["correct"] for entry in found.values())
+    return {"what": "calls that fall back, and why", "reasons": found, "correct": correct}
+
+
+def _error(got: torch.Tensor, expected: torch.Tensor) -> float:
+    return float((got.detach().double() - expected.detach().double()).abs().max())
+
+
+def figures() -> dict[str, Any]:
+    """All of it, about 30 seconds."""
+    parts = (host_costs, graph_capture, side_stream, threads, fallbacks)
+    return {part.__name__: part() for part in parts}
+
+
+if __name__ == "__main__":
+    print(json.dumps(figures(), indent=1))

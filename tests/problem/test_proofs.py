@@ -147,3 +147,10 @@ def test_labels_name_sizes_once() -> None:
     assert label((spec("x", "s0", "s1"), spec("b", "s1")), sizes) == "2x3"
     assert label((spec("x", "s0", "s1"), spec("w", "s2", "s1")), sizes) == "2x3,5x3"
     assert label((spec("x"),), sizes) == "scalar"
+
+
+def test_sizes_that_divide_by_zero_are_passed_over() -> None:
+    """A pixel shuffle's channels are a multiple of four; with one channel an axis has no size."""
+    shuffled = problem(spec("x", "s0"), outputs=("s0//(s0//4)",), s0=16)
+    sizes = [size["s0"] for size in chosen(shuffled, lambda at: at["s0"] % 4 == 0)]
+    assert sizes and all(size % 4 == 0 for size in sizes)

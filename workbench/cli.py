@@ -158,6 +158,32 @@ def judge(
     raise typer.Exit(0 if evaluation.passed else 1)
 
 
+@app.command("replay-receipt")
+def replay_receipt(
+    receipt: Annotated[Path, typer.Argument(help="JSON file of a measured result.")],
+    device: Annotated[str, typer.Option(help="auto measures again where there is a GPU; emulator never.")] = (
+        "auto"
+    ),
+    json_file: Json = None,
+) -> None:
+    """Check a receipt and, on a GPU, measure again: exit code 0 it holds, 1 something differs."""
+    from workbench.live.replay import replay
+    from workbench.referee.receipts import read_receipt
+    from workbench.referee.replay import state_of
+
+    told = read_receipt(receipt)
+    findings = []
+    for finding in replay(told, device):
+        findings.append(finding)
+        typer.echo(f"{finding.state:<13}{finding.what:<28}{finding.detail}".rstrip())
+    state = state_of(findings)
+    if json_file is not None:
+        found = {"state": state, "findings": [one.model_dump() for one in findings]}
+        _write(json_file, json.dumps(found, indent=1) + "\n")
+    typer.echo({"agrees": "the receipt holds", "differs": "the receipt does not hold"}.get(state, state))
+    raise typer.Exit(0 if state == "agrees" else 1)
+
+
 @app.command()
 def doctor() -> None:
     """Say what this machine has: Python, torch, NVRTC, compiler, GPU or why not, keys set or not."""

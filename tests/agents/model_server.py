@@ -76,7 +76,7 @@ class ModelServer:
                     turn = server.script(body)
                 # A client that has left is none of the server's business.
                 with contextlib.suppress(OSError):
-                    respond(self, turn, server.over)
+                    respond(self, turn, server.over, body)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -100,8 +100,8 @@ class ModelServer:
         self._thread.join()
 
 
-def respond(handler: BaseHTTPRequestHandler, turn: Turn, over: threading.Event) -> None:
-    """Send a turn with its fault."""
+def respond(handler: BaseHTTPRequestHandler, turn: Turn, over: threading.Event, body: Json) -> None:
+    """Send a turn with its fault; to a request with a tool, as the tool's arguments."""
     if turn.fault == "drop at once":
         handler.close_connection = True
         handler.connection.close()
@@ -113,7 +113,7 @@ def respond(handler: BaseHTTPRequestHandler, turn: Turn, over: threading.Event) 
     handler.send_header("Content-Type", "text/event-stream")
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()
-    pieces = list(_events(turn))
+    pieces = list(_events(turn, "tools" in body))
     if turn.fault in ("stall", "drop", "cut json", "bytes", "error in stream", "no end"):
         pieces = pieces[: max(1, len(pieces) // 2)]
     for piece in pieces:
@@ -153,7 +153,7 @@ def _chunk(handler: BaseHTTPRequestHandler, data: bytes) -> None:
     handler.wfile.flush()
 
 
-def _events(turn: Turn) -> Any:
+def _events(turn: Turn, tool: bool) -> Any:
     frame = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
 
     def delta(finish: str | None = None, **content: object) -> Json:
@@ -166,7 +166,9 @@ def _events(turn: Turn) -> Any:
         yield delta(refusal=turn.refusal)
     for _ in range(turn.repeat):
         for start in range(0, len(turn.text), turn.piece):
-            yield delta(content=turn.text[start : start + turn.piece])
+            piece = turn.text[start : start + turn.piece]
+            arguments = {"index": 0, "function": {"arguments": piece}}
+            yield delta(tool_calls=[arguments]) if tool else delta(content=piece)
     yield delta(turn.finish)
     if turn.usage:
         usage = {"prompt_tokens": 1000, "completion_tokens": 200, "total_tokens": 1200}

@@ -119,7 +119,7 @@ class Endpoint:
             raise self._too_slow(loop.time() - began) from None
         except Exception as error:
             # The boundary to a stranger's server: whatever its bytes made the client raise.
-            raise explain(error, self.settings.host, call.model) from error
+            raise explain(error, self.settings.host, call.model, bool(reply.text)) from error
         finally:
             reply.seconds += loop.time() - began
 

@@ -38,12 +38,14 @@ class CallFailed(Exception):
         return self.message
 
 
-def explain(error: Exception, host: str, model: str, key_variable: str = "OPENAI_API_KEY") -> CallFailed:
-    """Say what an exception of the client means."""
+def explain(error: Exception, host: str, model: str, begun: bool = False) -> CallFailed:
+    """Say what an exception of the client means; ``begun`` when a part of the answer had come."""
     if isinstance(error, openai.APIStatusError):
-        return _explain_status(error, host, model, key_variable)
+        return _explain_status(error, host, model)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return CallFailed(f"{host} does not answer in time", "wait")
+    if isinstance(error, openai.APIConnectionError) and begun:
+        return CallFailed(f"the connection to {host} broke off in mid-answer", "wait")
     if isinstance(error, openai.APIConnectionError):
         cause = line_of(str(error.__cause__ or error), 120)
         return CallFailed(f"{host} cannot be reached ({cause})", "wait")
@@ -51,14 +53,15 @@ def explain(error: Exception, host: str, model: str, key_variable: str = "OPENAI
         return CallFailed(f"{host} reports in mid-answer: {line_of(error.message, 160)}", "wait")
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return CallFailed(f"{host} sent a damaged stream", "wait")
-    return CallFailed(f"the connection to {host} broke off ({type(error).__name__})", "wait")
+    where = "in mid-answer" if begun else f"({type(error).__name__})"
+    return CallFailed(f"the connection to {host} broke off {where}", "wait")
 
 
-def _explain_status(error: openai.APIStatusError, host: str, model: str, key_variable: str) -> CallFailed:
+def _explain_status(error: openai.APIStatusError, host: str, model: str) -> CallFailed:
     status, said = error.status_code, _words(error)
     quoted = f": {said}" if said else ""
     if status == 401:
-        return CallFailed(f"{host} refuses the key (401): check {key_variable}", "never again", said=said)
+        return CallFailed(f"{host} refuses the key (401): check OPENAI_API_KEY", "never again", said=said)
     if status == 403:
         return CallFailed(
             f"{host} does not let this key use {model!r} (403){quoted}", "never again", said=said

@@ -182,6 +182,34 @@ def test_instance_of_the_notebook_brings_its_parameters() -> None:
     ]
 
 
+FAMILY = """
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(5))
+    def act(self, x): return torch.relu(x)
+
+class Child(Base):
+    def forward(self, x): return self.act(x) * self.w + offset
+
+offset, a = 3.0, torch.randn(4, 5)
+Child_object = Child()
+"""
+
+
+@pytest.mark.parametrize("name", ["Child", "Child_object"])
+def test_base_classes_of_the_notebook_come_along(name: str) -> None:
+    problem = open_problem(from_objects(notebook(FAMILY), name, ["a"]))
+    assert [spec.name for spec in problem.tensors] == ["x", "w"]
+
+
+def test_an_object_under_its_class_name_is_not_defined_again() -> None:
+    names = notebook(FAMILY)
+    names["Child"] = names["Child_object"]
+    problem = open_problem(from_objects(names, "Child", ["a"]))
+    assert problem.kind == "pickled" and problem.tensors[1].path == "w"
+
+
 def test_captured_variables_become_tensors() -> None:
     names = notebook(
         "def make(k):\n    def f(x): return x * k\n    return f\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,8 @@ def capture(reference: Callable[..., Any], *inputs: Any) -> Capture:
     """
     name = getattr(reference, "__name__", type(reference).__name__)
     names = [f"input_{index}" for index in range(len(inputs))]
-    around = getattr(reference, "__globals__", {})
+    module = sys.modules.get(getattr(reference, "__module__", None) or "")
+    around = getattr(reference, "__globals__", None) or getattr(module, "__dict__", {})
     namespace = {**around, name: reference, **dict(zip(names, inputs, strict=True))}
     return from_objects(namespace, name, names)
 

@@ -41,8 +41,11 @@ def run_source(source: str, payload: str, roots: Iterable[str]) -> dict[str, Any
     torch.manual_seed(0)
     np.random.seed(0)
     with telling("the cell"):
-        namespace.update(unpack(payload))
-        kept = [statement.node for statement in needed(read_statements(source), roots)]
+        given = unpack(payload)
+        namespace.update(given)
+        # What came as an object is not defined again: its text is for people, and may lack its base class.
+        missing = [root for root in roots if root not in given]
+        kept = [statement.node for statement in needed(read_statements(source), missing)]
         exec(compile(ast.Module(body=kept, type_ignores=[]), CELL, "exec"), namespace)
     return namespace
 

@@ -41,7 +41,7 @@ def elements(problem: Problem, case: Case) -> int:
 def cases_of(problem: Problem, most_elements: int) -> tuple[Case, ...]:
     """Cases to try, the main one first: declared and quick, else a proof that is quick, largest first."""
     declared = [case for case in problem.cases if elements(problem, case) <= most_elements]
-    found = {case.sizes: case for case in (*declared, *problem.proofs)}.values()
+    found = {case.sizes: case for case in (*problem.proofs, *declared)}.values()
 
     def order(case: Case) -> tuple[bool, bool, int]:
         size = elements(problem, case)

@@ -125,16 +125,18 @@ class Inmate:
                 raise Ended(self._obituary()) from None
 
     def _take(self) -> dict[str, Any] | None:
-        try:
+        data = b""
+        with suppress(ConnectionResetError):  # it ended without reading all of the question
             data = self._channel.recv(2**16)
-            if not data:
-                raise Ended(self._obituary())
+        if not data:
+            raise Ended(self._obituary())
+        try:
             found = self._reader.feed(data)
             if not found:
                 return None
             (_, body), *more = found
             message = json.loads(body) if len(body) <= LARGEST_ANSWER and not more else None
-        except (frames.GarbledChannel, ValueError, RecursionError, ConnectionResetError):
+        except (frames.GarbledChannel, ValueError, RecursionError):
             message = None
         if not isinstance(message, dict):
             self._refuse("its answer was garbled")

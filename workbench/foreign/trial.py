@@ -305,7 +305,7 @@ class _Trial:
     def _poisoned(self, nbytes: int) -> int:
         """Offset of a new place in the outbox, all bits set."""
         offset = self.outbox.reserve(nbytes)
-        self.outbox.view({"dtype": "u8", "shape": [nbytes], "offset": offset}).fill_(255)
+        self.outbox.view({"dtype": "u8", "shape": [nbytes], "offset": offset}).fill_(verdicts.POISON)
         return offset
 
     def _read(self, slots: list[dict[str, Any]]) -> tuple[Tensor, ...]:
@@ -316,8 +316,8 @@ class _Trial:
         for note in arguments:
             if "after" in note:
                 back = self.outbox.view({**note, "offset": note["after"]}).clone()
-                if not verdicts.same_bits((back,), (tensors[note["name"]],)):
-                    raise Decided(verdicts.input_written(note["name"], case.label))
+                name = str(note["name"])
+                self._decide(verdicts.inputs_back(name, case.label, back, tensors[name]))
 
     def _output_bytes(self, case: Case) -> int:
         return cases.elements(self.problem, case)

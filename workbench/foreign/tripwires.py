@@ -41,7 +41,7 @@ OTHER_FLAGS: Mapping[str, Callable[[], Any]] = {
 }
 
 _WATCHED: tuple[tuple[Any, str, str], ...] = (
-    (torch, "torch", "allclose equal isclose manual_seed empty zeros randn compile"),
+    (torch, "torch", "allclose equal isclose empty zeros randn"),
     (torch.testing, "torch.testing", "assert_close"),
     (torch.cuda, "torch.cuda", "synchronize Event Stream current_stream"),
     (torch.cuda.Event, "torch.cuda.Event", "record elapsed_time synchronize"),
@@ -56,12 +56,22 @@ _ORIGINAL = {
 
 def flags() -> dict[str, str]:
     """Settings that matter for precision, as text."""
-    return {name: str(read()) for name, read in PRECISION_FLAGS.items()}
+    return _read(PRECISION_FLAGS)
 
 
 def other_flags() -> dict[str, str]:
     """Settings that only change speed or bookkeeping."""
-    return {name: str(read()) for name, read in OTHER_FLAGS.items()}
+    return _read(OTHER_FLAGS)
+
+
+def _read(settings: Mapping[str, Callable[[], Any]]) -> dict[str, str]:
+    found = {}
+    for name, read in settings.items():
+        try:
+            found[name] = str(read())
+        except RuntimeError:  # torch refuses to read a setting that was made in two ways
+            found[name] = "a mixture"
+    return found
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

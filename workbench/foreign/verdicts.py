@@ -11,11 +11,22 @@ from torch import Tensor
 from workbench.emulator.buffers import bits
 from workbench.foreign.protocol import Called, RaisedInside, Weighed
 from workbench.foreign.values import Provenance
-from workbench.model import Diagnostic, Difference, Hazard, LaunchFailed, Mismatch, Outcome, Suspect
+from workbench.model import (
+    Diagnostic,
+    Difference,
+    Hazard,
+    LaunchFailed,
+    Mismatch,
+    Outcome,
+    Suspect,
+    contiguous_strides,
+)
 from workbench.numerics.compare import compare
 from workbench.referee.expectation import Expectation
 
 FILE = "solution.py"
+POISON = 255
+"""Every byte of the places that the solution's process is to fill: NaN for floats."""
 
 
 def diagnostic(message: str, line: int = 0) -> Diagnostic:
@@ -85,16 +96,16 @@ def remarks(called: Called) -> Iterator[str]:
     for change in called.settings:
         yield f"the solution changed {change}"
     for found in called.outputs:
-        step = 1
-        for size, stride in zip(reversed(found.shape), reversed(found.strides), strict=False):
-            if size != 1 and stride != step:
-                yield f"an output is not contiguous (strides {found.strides})"
-                break
-            step *= size
+        if found.type == "torch.Tensor" and found.strides != contiguous_strides(found.shape):
+            yield "an output is not contiguous"
 
 
-def input_written(name: str, case: str) -> Hazard:
-    """An input came back changed."""
+def inputs_back(name: str, case: str, back: Tensor, sent: Tensor) -> Outcome | None:
+    """An input must come back as it went; a place that was never written shows a forged answer."""
+    if same_bits((back,), (sent,)):
+        return None
+    if bool((bits(back).flatten().view(torch.uint8) == POISON).all()):
+        return Suspect(message="an answer came without the inputs the harness sends back: it was forged")
     told = f"the solution writes to its input {name}"
     return Hazard(hazard="input_written", case=case, line=None, message=told)
 

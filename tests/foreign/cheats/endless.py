@@ -1,0 +1,15 @@
+"""Never returns.
+
+number: limits
+problem: row_softmax
+verdict: timed_out
+call_s: 2
+"""
+
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        while True:
+            pass

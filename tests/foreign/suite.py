@@ -1,0 +1,99 @@
+"""The cheat suite of the foreign lane: files with the verdict each must get, and a way to judge them all.
+
+A file's docstring names its problem and its verdict, and for a cheat its number in the list of known
+cheats. Used by the tests and by ``benchmarks/foreign_suite.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.foreign.judge import judge_solution
+from workbench.foreign.values import Allowance, ForeignEvaluation, ForeignOptions
+from workbench.model import Problem
+from workbench.problem.capture import read_file
+from workbench.problem.intake import open_problem
+
+HERE = Path(__file__).parent
+AT_ONCE = 2
+CALLS = 300
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One solution of the suite."""
+
+    path: Path
+    what: str
+    """What it tries, in a sentence."""
+    problem: str
+    verdicts: tuple[str, ...]
+    """Kinds of outcome it may get."""
+    number: str = ""
+    """In the list of known cheats, or a word."""
+    call_s: float = 60.0
+
+    @property
+    def name(self) -> str:
+        """Such as ``cheats/zeros``."""
+        return f"{self.path.parent.name}/{self.path.stem}"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An entry and what came of it."""
+
+    entry: Entry
+    evaluation: ForeignEvaluation
+
+    @property
+    def verdict(self) -> str:
+        """Kind of outcome."""
+        return self.evaluation.report.outcome.kind
+
+    @property
+    def as_it_must(self) -> bool:
+        """True when the verdict is the one the file names."""
+        return self.verdict in self.entry.verdicts
+
+
+def entries() -> list[Entry]:
+    """Every file of ``cheats`` and ``honest``, in order of name."""
+    return [_entry(path) for folder in ("cheats", "honest") for path in sorted((HERE / folder).glob("*.py"))]
+
+
+def _entry(path: Path) -> Entry:
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    what, _, facts = text.partition("\n\n")
+    found = {key: value.strip() for key, _, value in (line.partition(":") for line in facts.splitlines())}
+    return Entry(
+        path=path,
+        what=what,
+        problem=found["problem"],
+        verdicts=tuple(found["verdict"].split(", ")),
+        number=found.get("number", ""),
+        call_s=float(found.get("call_s", 60.0)),
+    )
+
+
+def problems(wanted: Iterable[Entry]) -> dict[str, Problem]:
+    """Open every problem the entries name, once."""
+    names = sorted({entry.problem for entry in wanted})
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        opened = threads.map(lambda name: open_problem(read_file(HERE / "problems" / f"{name}.py")), names)
+        return dict(zip(names, opened, strict=True))
+
+
+def judged(wanted: list[Entry], opened: dict[str, Problem]) -> Iterator[Judged]:
+    """Judge entries a few at a time, in order."""
+
+    def one(entry: Entry) -> Judged:
+        options = ForeignOptions(calls=CALLS, allowance=Allowance(call_s=entry.call_s))
+        return Judged(entry, judge_solution(opened[entry.problem], entry.path.read_text(), options))
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        yield from threads.map(one, wanted)

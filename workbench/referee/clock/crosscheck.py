@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from workbench.referee.clock.lane import Act, EventSampler, Lane
 from workbench.referee.clock.taking import Turn
 
-SLOPE_US = 2000.0
+SLOPE_US = 1000.0
 """Calls of about this time together make one wall-clock sample."""
 MOST_CALLS = 24
 LAUNCH_US = 1.0

@@ -21,6 +21,9 @@ OPEN, CLOSE = 0x5EED0001, 0x5EED0002
 """Values of the memory sets that mark samples."""
 MARK_BYTES = 4096
 CALIBRATIONS = 20
+HOST_CALLS = 20
+HOST_S = 0.02
+"""Host latency is taken from fewer calls where so many would keep the device busy for longer than this."""
 
 
 class GpuLane:
@@ -106,10 +109,14 @@ def pci_bus_id() -> str:
     return str(_done(driver.cuDeviceGetPCIBusId(32, device)).split(b"\0")[0].decode())
 
 
-def host_us(act: Callable[[int], Any], calls: int = 20) -> float:
+def host_us(act: Callable[[int], Any]) -> float:
     """Median host time to issue one call, the device kept out of the way; microseconds."""
     times = []
     torch.cuda.synchronize()
+    started = time.perf_counter()
+    act(0)
+    torch.cuda.synchronize()
+    calls = max(3, min(HOST_CALLS, int(HOST_S / (time.perf_counter() - started))))
     for turn in range(calls):
         started = time.perf_counter()
         act(0)

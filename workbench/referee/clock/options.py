@@ -39,8 +39,10 @@ class ClockOptions(Value):
     """Inputs and weights are rotated over at least this much, where one set of them is smaller."""
     rotations: int = 256
     """Most copies of the inputs and weights."""
-    checks: int = 8
+    checks: int = 10
     """Samples each cross-checking clock takes."""
+    checks_s: float = 0.03
+    """Fewer of them, but at least 3, where they would take longer than this."""
     launch_bound_us: float = 30.0
     """Below this, host latency and CUDA graphs are measured as well."""
     device_disagreement: float = 0.05
@@ -48,8 +50,12 @@ class ClockOptions(Value):
     disagreement_us: float = 3.0
     """... or by this many microseconds, whichever is more."""
 
+    def checks_at(self, time_us: float) -> int:
+        """Cross-checking samples of a kernel of this length."""
+        return max(3, min(self.checks, int(1e6 * self.checks_s / max(time_us, 1.0))))
 
-INTERACTIVE = ClockOptions(warmup_s=0.02, min_s=0.06, max_s=0.5)
+
+INTERACTIVE = ClockOptions(warmups=4, warmup_s=0.02, min_s=0.06, max_s=0.5, checks=5)
 """A verdict within a second a shape. The interval is then as wide as it is, and said with the ratio."""
 
 

@@ -57,6 +57,7 @@ def test_the_roofline_shows_the_way_of_a_branch() -> None:
     found = detail(story.tree(), "b4")["roofline"]
     assert [point["id"] for point in found["points"]] == ["b3.1", "b4"]  # b3 never ran
     assert all(point["y"] <= found["ideal"]["y"] for point in found["points"])
+    assert all(point["y"] <= point["x"] + found["bandwidth"] + 1e-3 for point in found["points"])
 
 
 def test_occupancy_says_what_limits_it() -> None:

@@ -27,7 +27,7 @@ def export(live: LiveSession, folder: Path) -> Path:
         (folder / f"{live.name}.cu").write_text(best.source, encoding="utf-8")
         (folder / "reference.py").write_text(opened.problem.source, encoding="utf-8")
         shutil.copyfile(live.folder / "journal.jsonl", folder / "journal.jsonl")
-        live.to_html(folder / "report.html")
+        live.to_html(folder / "report.html", scripts=False)
     except OSError as error:
         raise SessionError(f"cannot write to {folder}: {error.strerror or error}") from error
     return folder

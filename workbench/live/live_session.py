@@ -129,11 +129,16 @@ class LiveSession(Steered):
 
         return to_frame(self.tree)
 
-    def to_html(self, path: Path | str | None = None) -> str:
-        """A page without scripts that opens anywhere; also written to ``path`` when given."""
+    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> str:
+        """One self-contained page that opens anywhere; also written to ``path`` when given.
+
+        With ``scripts`` its tree can be clicked through; a reader that runs none, or False, shows the same
+        numbers in a plain page.
+        """
+        from workbench.views.page import to_page
         from workbench.views.report import to_html
 
-        text = to_html(self.tree)
+        text = to_page(self.tree) if scripts else to_html(self.tree)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text

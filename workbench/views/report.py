@@ -19,6 +19,8 @@ from workbench.views.project import project
 
 Json = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
+TREE_HEADING = "wb-tree"
+"""Where page.py puts the panel; it hides what is marked ``data-replaced``."""
 
 
 def to_html(tree: Tree) -> str:
@@ -32,8 +34,8 @@ def to_html(tree: Tree) -> str:
         _head(view),
         _lead(view),
         _speed(best) if best else None,
-        tag("h2", "The tree"),
-        tree_svg(view),
+        tag("h2", "The tree", id=TREE_HEADING),
+        tag("div", tree_svg(view), data_replaced=True),
         tag("p", LEGEND, cls="fine"),
         tag("h2", "Every branch in numbers"),
         _table(details),

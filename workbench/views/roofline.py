@@ -1,7 +1,8 @@
 """The roofline of a case and how a branch came up to it: its ancestors, one after another. Pure.
 
 Both axes are logarithms of ten: operations per byte moved, and operations per second. Bytes are what the
-plan moves, so that a branch that reads less goes right and one that waits less goes up.
+plan moves, as far as the bandwidth lets them through in the time (the rest is served by caches), so that a
+branch that reads less goes right and one that waits less goes up, and none lies above the roof.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def roofline_json(tree: Tree, node: Node) -> Json | None:
     if case is None:
         return None
     operations = _operations(opened.problem, case)
-    path = [_point(tree.nodes[id], case.label, operations) for id in lineage(tree, node)]
+    bandwidth = opened.target.dram_bytes_per_s
+    path = [_point(tree.nodes[id], case.label, (operations, bandwidth)) for id in lineage(tree, node)]
     points = [point for point in path if point]
     if not points:
         return None
@@ -68,16 +70,19 @@ def _roof(tree: Tree, intensity: float) -> float:
     return math.log10(min(target.fp32_flops_per_s, intensity * target.dram_bytes_per_s))
 
 
-def _point(node: Node, case: str, operations: float) -> Json | None:
+def _point(node: Node, case: str, work: tuple[float, float]) -> Json | None:
+    """Where one branch lies; ``work`` is operations and bytes a second. None without a time."""
+    operations, bandwidth = work
     evaluation = node.evaluation
     time = next((t for t in evaluation.times if t.case == case), None) if evaluation else None
     facts = next((f for f in evaluation.facts if f.case == case), None) if evaluation else None
     if time is None or facts is None or time.time_us <= 0:
         return None
+    moved = max(facts.bytes_min, min(facts.bytes_plan, time.time_us * 1e-6 * bandwidth), 1)
     return {
         "id": node.id,
         "round": node.branch.round,
-        "x": round(math.log10(operations / max(facts.bytes_plan, 1)), 4),
+        "x": round(math.log10(operations / moved), 4),
         "y": round(math.log10(operations / (time.time_us * 1e-6)), 4),
         "share": round(100 * time.roofline_share),
         "label": factor_text(time.speedup),

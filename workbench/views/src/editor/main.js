@@ -7,8 +7,8 @@ import { HighlightStyle, bracketMatching, indentUnit, syntaxHighlighting } from 
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, search } from "@codemirror/search";
-import { Compartment, EditorState, RangeSetBuilder } from "@codemirror/state";
-import { Decoration, EditorView, ViewPlugin, keymap, lineNumbers, gutter, GutterMarker } from "@codemirror/view";
+import { Compartment, EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
+import { Decoration, EditorView, GutterMarker, ViewPlugin, WidgetType, gutter, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { minimalSetup } from "codemirror";
 
@@ -73,6 +73,37 @@ function countGutter(counts) {
   return counts.length ? [gutter({ class: "wb-counts", lineMarker: (view, block) => byLine.get(view.state.doc.lineAt(block.from).number) ?? null })] : [];
 }
 
+// What is wrong also stands under its line: a squiggle alone wants to be hovered over.
+class Complaint extends WidgetType {
+  constructor(entry) { super(); this.entry = entry; }
+  eq(other) { return other.entry.message === this.entry.message && other.entry.severity === this.entry.severity; }
+  toDOM() {
+    const node = document.createElement("div");
+    node.className = `diagnostic ${this.entry.severity}`;
+    node.textContent = `${this.entry.severity}: ${this.entry.message}`;
+    return node;
+  }
+}
+
+const setComplaints = StateEffect.define();
+const complaints = StateField.define({
+  create: () => Decoration.none,
+  update(value, transaction) {
+    let next = value.map(transaction.changes);
+    for (const effect of transaction.effects) if (effect.is(setComplaints)) next = effect.value;
+    return next;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+function underLines(doc, found) {
+  const entries = found.map((entry) => ({ entry, line: doc.line(Math.min(Math.max(entry.line, 1), doc.lines)) }));
+  entries.sort((a, b) => a.line.from - b.line.from);
+  return Decoration.set(entries.flatMap(({ entry, line }, i) => [
+    ...(i && entries[i - 1].line.from === line.from ? [] : [Decoration.line({ class: `wb-marked-line ${entry.severity}` }).range(line.from)]),
+    Decoration.widget({ widget: new Complaint(entry), block: true, side: 1 }).range(line.to)]), true);
+}
+
 // One frame of CodeMirror around every kernel; `el` is detached when anywidget renders, so nothing looks for its root.
 export function create(parent, { text, readOnly = false, label = "Kernel source", counts = [], onChange, onSave }) {
   const changes = new Compartment();
@@ -82,7 +113,7 @@ export function create(parent, { text, readOnly = false, label = "Kernel source"
       doc: text,
       extensions: [
         minimalSetup, lineNumbers(), bracketMatching(), highlightSelectionMatches(), search({ top: true }), indentUnit.of("    "), EditorState.tabSize.of(4),
-        cpp(), cudaWords, syntaxHighlighting(colours), lintGutter(), countGutter(counts), changes.of([]),
+        cpp(), cudaWords, syntaxHighlighting(colours), lintGutter(), complaints, countGutter(counts), changes.of([]),
         EditorState.readOnly.of(readOnly), EditorView.editable.of(true),
         EditorView.contentAttributes.of({ "aria-label": label, ...(readOnly ? { "aria-readonly": "true" } : {}) }),
         keymap.of([...(readOnly ? [] : [indentWithTab]), { key: "Mod-s", preventDefault: true, run: () => { onSave?.(); return true; } }]),
@@ -93,7 +124,10 @@ export function create(parent, { text, readOnly = false, label = "Kernel source"
   return {
     text: () => view.state.doc.toString(),
     setText: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
-    mark: (found) => view.dispatch(setDiagnostics(view.state, found.map((entry) => place(view.state.doc, entry)))),
+    mark: (found) => {
+      view.dispatch(setDiagnostics(view.state, found.map((entry) => place(view.state.doc, entry))));
+      view.dispatch({ effects: setComplaints.of(underLines(view.state.doc, found)) });
+    },
     compare: (original) => view.dispatch({ effects: changes.reconfigure(original === null ? [] : unifiedMergeView({ original, mergeControls: !readOnly, collapseUnchanged: { margin: 3, minSize: 6 } })) }),
     goTo: (number) => {
       const line = view.state.doc.line(Math.min(Math.max(number, 1), view.state.doc.lines));

@@ -1,25 +1,24 @@
 // The panel: state of the screen (selection, tab, folds, drafts) and messages to Python. Nothing is decided here.
 
 import { DRAW, TABS } from "./card.js";
+import { comparison } from "./compare.js";
 import { glyph, h, s } from "./dom.js";
-import { drawTree, focusRow, treeKeys } from "./tree.js";
+import { buildGate, drawGate } from "./gate.js";
+import { textOf } from "./source.js";
+import { buildTools, drawTree, focusRow, toggleMark, treeKeys } from "./tree.js";
 
 class Panel {
   constructor(model, el) {
-    this.model = model;
-    this.uid = `wb-${Math.random().toString(36).slice(2, 9)}`;
-    this.shapes = model.get("shapes");
-    this.details = new Map();
-    this.folded = new Set();
-    this.openChips = new Set();
-    this.tab = "card";
-    this.selected = null;
-    this.followsBest = true;
+    Object.assign(this, {
+      model, uid: `wb-${Math.random().toString(36).slice(2, 9)}`, shapes: model.get("shapes"), frozen: Boolean(model.get("frozen")),
+      details: new Map(Object.entries(model.get("details") ?? {})), items: new Map(), drawnRails: new Map(), folded: new Set(), marked: new Set(), openChips: new Set(),
+      tab: "card", selected: null, followsBest: true, zoom: 0, fit: false, hidePruned: false, against: "", mounts: [], tickets: 0,
+    });
     this.build(el);
-    model.on("change:view", this.onView = () => this.update());
-    model.on("change:failure", this.onView);
-    model.on("change:busy", this.onView);
-    model.on("msg:custom", this.onMessage = (message) => this.receive(message));
+    this.onView = () => this.update();
+    this.onMessage = (message) => this.receive(message);
+    for (const name of ["view", "failure", "busy"]) model.on(`change:${name}`, this.onView);
+    model.on("msg:custom", this.onMessage);
     this.update();
   }
 
@@ -28,44 +27,35 @@ class Panel {
   build(el) {
     this.head = h("header", { class: "head" });
     this.note = h("div", { class: "note", role: "status", "aria-live": "polite" });
-    this.tree = h("div", { class: "tree", role: "tree", "aria-label": "Branches", onkeydown: (event) => treeKeys(this, this.view, event) });
+    this.tree = h("div", { class: "tree", role: "tree", "aria-label": "Branches", "aria-multiselectable": "false", onkeydown: (event) => treeKeys(this, event) });
     this.card = h("section", { class: "card blank", tabindex: -1, "aria-label": "Selected branch" });
     this.buildCard();
-    this.items = new Map();
-    this.rails = s("svg", { class: "rails", width: 320, height: 0, "aria-hidden": "true" });
+    this.edgeLayer = s("g");
+    this.markLayer = s("g");
+    this.rails = s("svg", { class: "rails", width: 700, height: 0, "aria-hidden": "true" }, this.edgeLayer, this.markLayer);
     this.waiting = h("p", { class: "soft empty" }, "No branch yet: the reasoner is reading the problem.");
     this.list = h("div", { role: "none" });
     this.tree.append(this.rails, this.list, this.waiting);
     // On press, not on click: a row's words may change before the button is released.
-    this.tree.addEventListener("mousedown", (event) => {
-      const id = event.button === 0 && event.target.closest("[role=treeitem]")?.dataset.branch;
-      if (!id) return;
-      event.preventDefault();
-      this.select(id, true);
-      focusRow(this, id);
-    });
+    this.tree.addEventListener("mousedown", (event) => this.press(event));
+    this.compared = h("section", { class: "compared", tabindex: -1, hidden: true, "aria-label": "Comparison" });
+    this.split = h("div", { class: "split" }, h("div", { class: "tree-side" }, buildTools(this), this.tree), this.card);
     // The notebook must not hear keys meant for the panel: x would cut the cell.
     this.root = h("div", { class: "wb wb-panel", "data-lm-suppress-shortcuts": "true", onkeydown: (event) => event.stopPropagation() },
-      this.head, this.gate(), this.note, h("div", { class: "split" }, this.tree, this.card));
+      this.head, this.frozen ? null : buildGate(this), this.note, this.split, this.compared);
     // The saved snapshot beside this panel is for readers without a kernel.
     const key = this.model.get("key");
     this.root.append(h("style", {}, key ? `#${key}-snapshot { display: none; }` : ""));
     el.append(this.root);
   }
 
-  gate() {
-    this.hint = h("input", { type: "text", placeholder: "A hint for the next round, in your words", "aria-label": "Hint for the next round", maxlength: 2000,
-      onkeydown: (event) => event.key === "Enter" && this.sendHint() });
-    this.count = h("input", { type: "number", min: 1, max: 20, value: 3, "aria-label": "Number of rounds", class: "count" });
-    const button = (label, title, act, cls) => h("button", { type: "button", title, class: cls, onclick: act }, label);
-    this.stop = button("Stop", "Finish what is running and plan no more", () => this.send({ type: "stop" }));
-    this.undo = button("Undo", "Take back your last approve or prune", () => this.send({ type: "undo" }));
-    return h("div", { class: "gate", role: "toolbar", "aria-label": "Steer the search" },
-      this.hint, button("Send hint", "Read by the reasoner before the next round", () => this.sendHint()),
-      h("span", { class: "space" }), this.undo,
-      button("Next round", "Run one more round", () => this.send({ type: "rounds", rounds: 1 }), "primary"),
-      h("span", { class: "joined" }, button("Run rounds:", "Run this many more rounds", () => this.send({ type: "rounds", rounds: Number(this.count.value) })), this.count),
-      this.stop);
+  press(event) {
+    const id = event.button === 0 && event.target.closest("[role=treeitem]")?.dataset.branch;
+    if (!id) return;
+    event.preventDefault();
+    if (event.target.dataset.mark || event.ctrlKey || event.metaKey) return toggleMark(this, id);
+    this.select(id, true);
+    focusRow(this, id);
   }
 
   send(message) {
@@ -86,18 +76,26 @@ class Panel {
     this.hint.value = "";
   }
 
-  approve(row) { if (row) this.send({ type: "approve", branch: row.id, undo: row.approved }); }
+  undo() { if (!this.frozen) this.send({ type: "undo" }); }
 
-  prune(row) { if (row) this.send({ type: "prune", branch: row.id, undo: row.pruned }); }
+  approve(row) { if (row && !this.frozen) this.send({ type: "approve", branch: row.id, undo: row.approved }); }
+
+  prune(row) { if (row && !this.frozen) this.send({ type: "prune", branch: row.id, undo: row.pruned }); }
+
+  // ---- editing
 
   startEdit(row) {
     const detail = row && this.details.get(row.id);
+    if (this.frozen) return;
     if (!detail?.lines) return this.say("There is no kernel to edit yet.");
-    this.draft = { branch: row.id, text: detail.lines.map((runs) => runs.map(([, text]) => text).join("")).join("\n") };
+    this.draft = { branch: row.id, text: textOf(detail) };
+    this.checked = null;
     this.tab = "source";
     this.drawCard();
-    this.card.querySelector("textarea")?.focus();
+    (this.live ?? this.card.querySelector("textarea"))?.focus();
   }
+
+  check(source) { this.model.send({ type: "check", ticket: ++this.tickets, source }); }
 
   saveEdit() {
     this.send({ type: "edit", branch: this.draft.branch, source: this.draft.text });
@@ -105,53 +103,110 @@ class Panel {
   }
 
   cancelEdit() {
+    clearTimeout(this.pause);
     this.draft = null;
+    this.drawCheck = null;
     this.drawCard();
   }
 
+  // ---- looking
+
   select(id, chosen = false) {
     if (chosen) this.followsBest = false;
+    if (id !== this.selected) this.against = "";
     this.selected = id;
     if (!this.details.has(id)) this.model.send({ type: "select", branch: id });
-    drawTree(this, this.view);
+    drawTree(this);
     this.drawCard();
+  }
+
+  differ(against) {
+    this.against = against;
+    if (against && against !== this.row().parents[0]) this.model.send({ type: "differ", branch: this.selected, against });
+    this.redraw();
+  }
+
+  showLine(number) {
+    this.open("source");
+    this.live?.goTo?.(number);
+    this.body.querySelectorAll(".line")[number - 1]?.scrollIntoView({ block: "center" });
+  }
+
+  compare() {
+    const known = new Set(this.view.rows.map((row) => row.id));
+    const branches = [...this.marked].filter((id) => known.has(id));
+    if (branches.length < 2 || branches.length > 4) return this.say("Mark two to four branches (m, or the box on the right of a row), then compare.");
+    this.comparing = branches;
+    this.model.send({ type: "compare", branches });
+  }
+
+  endComparison() {
+    this.comparing = this.found = null;
+    this.compared.hidden = true;
+    this.split.hidden = false;
+    focusRow(this, this.selected);
+  }
+
+  drawComparison() {
+    this.split.hidden = true;
+    this.compared.hidden = false;
+    this.compared.replaceChildren(...comparison(this.found, this).flat(Infinity).filter(Boolean));
   }
 
   receive(message) {
     if (message.type === "detail") {
       this.details.set(message.branch, message.detail);
       if (message.branch === this.selected && this.draft?.branch !== this.selected) this.drawCard();
+      if (this.comparing?.includes(message.branch)) this.compare();
     } else if (message.type === "said") this.say(message.text);
+    else if (message.type === "editor") this.gotEditor?.(message.script);
+    else if (message.type === "difference") {
+      this.difference = message.difference;
+      this.redraw();
+    } else if (message.type === "comparison" && this.comparing) {
+      const first = !this.found;
+      this.found = message.comparison;
+      this.drawComparison();
+      if (first) this.compared.focus();
+    } else if (message.type === "checked" && message.ticket === this.tickets && this.draft) {
+      this.checked = message;
+      this.drawCheck?.();
+    }
   }
+
+  // ---- drawing
 
   update() {
     const view = this.view;
     if (!view.rows) return;
     this.drawHead(view);
+    if (!this.frozen) drawGate(this, view);
     const known = view.rows.some((row) => row.id === this.selected);
-    const wanted = view.best?.id ?? view.rows[0]?.id ?? null;
+    const wanted = view.steering.cards[0] ?? view.best?.id ?? view.rows[0]?.id ?? null;
     if (wanted && (!known || (this.followsBest && wanted !== this.selected && !this.draft))) this.select(wanted);
     else {
-      drawTree(this, view);
+      drawTree(this);
       this.drawCard();
     }
   }
 
   drawHead(view) {
-    const { problem, progress, state } = view;
+    const { problem, progress, state, counts } = view;
     const failure = this.model.get("failure");
     const busy = state.kind === "opening" && this.model.get("busy");
+    const key = JSON.stringify([problem, progress, state, counts, view.subtitle, view.spent, view.messages, failure, busy]);
+    if (key === this.drawnHead) return;
+    this.drawnHead = key;
+    const part = (count, tone, words) => count > 0 && h("div", { class: `tone-${tone}`, style: `width:${(100 * count) / Math.max(1, progress.expected)}%`, title: `${count} ${words}` });
     this.head.replaceChildren(
       h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
       h("div", { class: "soft" }, view.subtitle),
       h("div", { class: "progress" },
         h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : busy || state.words),
         h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
-          h("div", { style: `width:${progress.percent}%` })),
-        h("span", { class: "soft" }, progress.words)),
+          part(counts.passed, "good", "correct"), part(counts.failed, "bad", "not correct"), part(counts.abandoned, "quiet", "without a kernel of their own"), part(counts.in_flight, "busy", "in flight")),
+        h("span", { class: "soft" }, progress.words), view.spent && h("span", { class: "soft" }, ` · ${view.spent}`)),
       ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error" }, text)));
-    this.stop.disabled = state.kind !== "running" && state.kind !== "waiting";
-    this.undo.disabled = !view.undoable;
   }
 
   row() { return this.view.rows.find((row) => row.id === this.selected); }
@@ -164,12 +219,13 @@ class Panel {
     this.words = h("div", {});
     this.approveButton = button("Approve", "Make it a parent of the next round (a)", () => this.approve(this.row()));
     this.pruneButton = button("Prune", "No more children from it or from below it (p)", () => this.prune(this.row()));
+    this.editButton = button("Edit", "Change the kernel by hand (e)", () => this.startEdit(this.row()));
     this.cardHead = h("div", { class: "card-head" }, this.mark, h("div", { class: "grow" }, this.name, this.words),
-      h("div", { class: "actions" }, this.approveButton, this.pruneButton, button("Edit", "Change the kernel by hand (e)", () => this.startEdit(this.row()))));
+      this.frozen ? null : h("div", { class: "actions" }, this.approveButton, this.pruneButton, this.editButton));
     this.tabButtons = Object.entries(TABS).map(([key, label]) => h("button",
-      { type: "button", role: "tab", "aria-controls": `${this.uid}-body`, "data-tab": key, onclick: () => this.open(key) }, label));
-    this.body = h("div", { class: "body", role: "tabpanel", id: `${this.uid}-body` });
-    this.card.append(this.cardHead, h("div", { class: "tabs", role: "tablist", onkeydown: (event) => this.tabKeys(event) }, this.tabButtons), this.body);
+      { type: "button", role: "tab", id: `${this.uid}-tab-${key}`, "aria-controls": `${this.uid}-body`, "data-tab": key, onclick: () => this.open(key) }, label));
+    this.body = h("div", { class: "body", role: "tabpanel", id: `${this.uid}-body`, tabindex: 0 });
+    this.card.append(this.cardHead, h("div", { class: "tabs", role: "tablist", "aria-label": "About this branch", onkeydown: (event) => this.tabKeys(event) }, this.tabButtons), this.body);
   }
 
   drawCard() {
@@ -180,9 +236,10 @@ class Panel {
     this.cardHead.className = `card-head tone-${row.tone}`;
     this.mark.replaceChildren(glyph(this.shapes, row));
     this.name.replaceChildren(h("span", { class: "id" }, row.id), row.title);
-    this.words.replaceChildren(h("span", { class: "verdict" }, row.words), row.label && ` · ${row.label}`, h("span", { class: "soft" }, detail ? ` · ${detail.origin}` : ""));
+    this.words.replaceChildren(...[h("span", { class: "verdict" }, row.words), row.label && ` · ${row.label}`, h("span", { class: "soft" }, detail ? ` · ${detail.origin}` : "")].filter(Boolean));
     for (const [control, label, on] of [[this.approveButton, "Approve", row.approved], [this.pruneButton, "Prune", row.pruned]]) {
-      control.textContent = on ? `${label}d ✓` : label;
+      const text = on ? `${label}d ✓` : label;
+      if (control.textContent !== text) control.textContent = text;
       control.setAttribute("aria-pressed", String(on));
     }
     for (const control of this.tabButtons) {
@@ -193,12 +250,27 @@ class Panel {
     this.drawBody(detail);
   }
 
+  // An editor is made once its place is on the page, and is let go of when the tab is drawn anew.
+  mount(make, after) { this.mounts.push([make, after]); }
+
+  redraw() {
+    this.drawn = null;
+    this.drawCard();
+  }
+
   drawBody(detail) {
-    const key = detail && JSON.stringify([this.selected, this.tab, this.showDiff, this.draft?.branch, { ...detail, row: detail.row.tone }]);
+    const key = detail && JSON.stringify([this.selected, this.tab, this.against, this.draft?.branch, { ...detail, row: [detail.row.tone, detail.row.stage, detail.row.pruned] }]);
     if (key && key === this.drawn) return;
     this.drawn = key;
-    this.body.setAttribute("aria-label", TABS[this.tab]);
+    this.live?.destroy();
+    this.live = null;
+    this.body.setAttribute("aria-labelledby", `${this.uid}-tab-${this.tab}`);
+    this.body.classList.toggle("full", this.tab === "source");
     this.body.replaceChildren(...(detail ? DRAW[this.tab](detail, this).flat(Infinity).filter(Boolean) : [h("p", { class: "soft" }, "Asking the kernel for this branch…")]));
+    for (const [make, after] of this.mounts.splice(0)) {
+      if (make) this.live = make();
+      after?.();
+    }
   }
 
   open(tab) {
@@ -215,9 +287,9 @@ class Panel {
 
   close() {
     clearTimeout(this.silence);
-    this.model.off("change:view", this.onView);
-    this.model.off("change:failure", this.onView);
-    this.model.off("change:busy", this.onView);
+    clearTimeout(this.pause);
+    this.live?.destroy();
+    for (const name of ["view", "failure", "busy"]) this.model.off(`change:${name}`, this.onView);
     this.model.off("msg:custom", this.onMessage);
   }
 }

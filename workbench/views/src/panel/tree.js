@@ -1,117 +1,212 @@
-// The tree: one line a branch, edges and shapes in one SVG behind the rows. Holds fold and focus only.
+// The tree: one line a branch, edges and shapes in one SVG beside the rows. Holds folds, zoom, marks and focus only.
+// Rows and shapes are kept and changed in place: a row drawn anew would lose the focus, and a key would reach
+// the notebook; and five hundred of them would take too long.
 
 import { h, s } from "./dom.js";
 
-const ROW = 40;
-const STEP = 20;
-const LEFT = 18;
+const ZOOM = [40, 28, 18, 10, 6, 4];
+const TOP = 6;
 
-const at = (row, lane) => [LEFT + row.depth * STEP, lane * ROW + ROW / 2];
-
-function visibleRows(rows, folded) {
+export function visibleRows(rows, folded, hidePruned) {
   const hidden = new Set();
+  const pruned = new Set(rows.filter((row) => row.pruned).map((row) => row.id));
   return rows.filter((row) => {
     const parent = row.parents[0];
-    if (parent && (folded.has(parent) || hidden.has(parent))) hidden.add(row.id);
+    if (parent && (hidden.has(parent) || folded.has(parent) || (hidePruned && pruned.has(parent)))) hidden.add(row.id);
     return !hidden.has(row.id);
   });
 }
 
-function edges(rows, lanes) {
-  const paths = [];
-  for (const row of rows) {
-    row.parents.forEach((parent, index) => {
-      if (!lanes.has(parent)) return;
-      const [px, py] = at(lanes.get(parent).row, lanes.get(parent).lane);
-      const [x, y] = at(row, lanes.get(row.id).lane);
-      const down = y > py ? 1 : -1;
-      const d = index === 0
-        ? `M${px} ${py}V${y - 8}Q${px} ${y} ${px + 8} ${y}H${x}`
-        : `M${px} ${py}C${px + 12} ${py + 18 * down} ${x - 4} ${y - 22 * down} ${x} ${y}`;
-      paths.push(s("path", { d, class: index === 0 ? "edge" : "edge second" }));
-    });
-  }
-  return paths;
+export function isFolded(panel, row) {
+  return panel.folded.has(row.id) || (panel.hidePruned && row.pruned);
 }
 
-function marks(rows, panel) {
-  return rows.map((row, lane) => {
-    const [x, y] = at(row, lane);
-    return s("g", { transform: `translate(${x} ${y})`, class: `tone-${row.tone} ${row.pruned ? "pruned" : ""}` },
+// Rows as they are on screen. `height` is a row's, `step` what a level is set in by.
+function layout(panel) {
+  const rows = visibleRows(panel.view.rows, panel.folded, panel.hidePruned);
+  const height = panel.fit ? Math.max(3, Math.min(40, Math.floor((panel.tree.clientHeight - 2 * TOP) / Math.max(1, rows.length)))) : ZOOM[panel.zoom];
+  return { rows, height, step: height >= 18 ? 20 : Math.max(6, height), left: 22 };
+}
+
+const place = ({ height, step, left }, row, lane) => [left + Math.min(row.depth, 30) * step, lane * height + height / 2];
+
+function edgePath(shape, from, to, index, height) {
+  const [px, py] = from;
+  const [x, y] = to;
+  const bend = Math.min(8, height / 2);
+  if (index === 0) return `M${px} ${py}V${y - bend}Q${px} ${y} ${px + bend} ${y}H${x}`;
+  // Along the left margin, where it crosses no words.
+  const margin = 3 + 3 * (Math.round(py + y) % 3);
+  return `M${px} ${py + 3}H${margin}V${y - 3}H${x}`;
+}
+
+function drawRails(panel, shape, lanes) {
+  const size = Math.min(6.5, Math.max(1.6, shape.height / 5));
+  const seen = new Set();
+  const keep = (key, make, attributes) => {
+    seen.add(key);
+    let node = panel.drawnRails.get(key);
+    if (!node) {
+      node = make();
+      panel.drawnRails.set(key, node);
+      panel[key[0] === "e" ? "edgeLayer" : "markLayer"].append(node);
+    }
+    for (const [name, value] of Object.entries(attributes)) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+    return node;
+  };
+  shape.rows.forEach((row, lane) => {
+    const [x, y] = place(shape, row, lane);
+    row.parents.forEach((parent, index) => {
+      const above = lanes.get(parent);
+      if (above === undefined) return;
+      const d = edgePath(shape, place(shape, shape.rows[above], above), [x, y], index, shape.height);
+      keep(`e ${parent} ${row.id} ${index}`, () => s("path"), { d, class: index === 0 ? "edge" : "edge second" });
+    });
+    const look = `${row.shape} ${row.tone} ${row.approved} ${row.best} ${row.id === panel.selected}`;
+    const node = keep(`m ${row.id}`, () => s("g"), { transform: `translate(${x} ${y}) scale(${size / 6.5})`, class: `tone-${row.tone} ${row.pruned ? "pruned" : ""}` });
+    if (node.look === look) return;
+    node.look = look;
+    node.replaceChildren(...[
       row.id !== panel.selected && s("circle", { r: 10, class: "halo" }),
       row.tone === "busy" && s("circle", { r: 9.5, class: "pulse" }),
-      s("path", { d: panel.shapes[row.shape], transform: "scale(6.5)", class: "glyph" }));
+      row.approved && s("circle", { r: 10.5, class: "chosen-ring" }),
+      s("path", { d: panel.shapes[row.shape], transform: "scale(6.5)", class: "glyph" })].filter(Boolean));
   });
+  for (const [key, node] of panel.drawnRails) {
+    if (seen.has(key)) continue;
+    node.remove();
+    panel.drawnRails.delete(key);
+  }
+  panel.rails.setAttribute("height", shape.rows.length * shape.height);
 }
 
-// Rows are kept and changed in place: a row drawn anew would lose the focus, and a key would reach the notebook.
 function treeItem(panel, id) {
-  if (!panel.items.has(id)) {
-    panel.items.set(id, h("div", { role: "treeitem", id: `${panel.uid}-${id}`, "data-branch": id, style: `height:${ROW}px` }));
-  }
+  if (!panel.items.has(id)) panel.items.set(id, h("div", { role: "treeitem", id: `${panel.uid}-${id}`, "data-branch": id }));
   return panel.items.get(id);
 }
 
-function fillItem(item, row, panel, best) {
-  const chosen = row.id === panel.selected;
-  const closed = panel.folded.has(row.id);
-  const key = JSON.stringify([row, chosen, closed, best]);
+const inWords = (row) => `${row.id}, ${row.title}, ${row.words} ${row.label}${row.best ? ", best so far" : ""}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}`;
+
+function fillItem(panel, item, row, shape, best) {
+  const [chosen, closed, marked] = [row.id === panel.selected, isFolded(panel, row), panel.marked.has(row.id)];
+  const size = shape.height >= 36 ? "two" : shape.height >= 18 ? "one" : "none";
+  const key = JSON.stringify([row, chosen, closed, marked, best, size, shape.step]);
   if (item.key === key) return;
   item.key = key;
-  item.className = `row tone-${row.tone} ${chosen ? "chosen" : ""} ${row.pruned ? "pruned" : ""}`;
-  item.style.paddingLeft = `${LEFT + row.depth * STEP + 16}px`;
-  item.title = row.title;
+  item.className = `row tone-${row.tone} ${chosen ? "chosen" : ""} ${row.pruned ? "pruned" : ""} ${marked ? "marked" : ""}`;
+  item.style.paddingLeft = `${place(shape, row, 0)[0] + 16}px`;
+  item.title = inWords(row);
   item.setAttribute("aria-level", row.depth + 1);
   item.setAttribute("aria-selected", String(chosen));
+  item.setAttribute("aria-checked", String(marked));
   if (row.children) item.setAttribute("aria-expanded", String(!closed));
-  item.setAttribute("aria-label", `${row.id}, ${row.title}, ${row.words} ${row.label}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}`);
+  else item.removeAttribute("aria-expanded");
+  item.setAttribute("aria-label", inWords(row));
   const share = row.score && best ? Math.min(1, row.score / best) : 0;
-  const flag = (text) => h("span", { class: "flag" }, text);
+  const meter = share ? h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` })) : null;
+  if (size === "none") return item.replaceChildren(h("div", { class: "what" }), meter ? h("div", { class: "score" }, meter) : "");
+  const flag = (text, cls = "") => h("span", { class: `flag ${cls}` }, text);
+  const flags = [row.best && flag("★ best", "best"), row.approved && flag("✓ approved", "yes"), row.pruned && flag("pruned"), closed && row.children ? flag(`+${row.children} folded`) : null];
   item.replaceChildren(
     h("div", { class: "what" },
-      h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title),
-      h("div", { class: "sub" }, h("span", { class: "verdict" }, row.words), ` · ${row.operator}`,
-        row.approved && flag("approved"), row.pruned && flag("pruned"), closed && row.children ? flag(`${row.children} folded`) : null)),
-    row.label ? h("div", { class: "score" }, h("div", {}, row.label),
-      h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` }))) : "");
+      h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title, size === "one" && [" ", flags]),
+      size === "two" && h("div", { class: "sub" }, h("span", { class: "verdict" }, row.words), ` · ${row.operator}`, flags)),
+    row.label ? h("div", { class: "score" }, h("div", {}, row.label), size === "two" && meter) : "",
+    h("span", { class: "tick", "data-mark": row.id, title: "Mark it, to compare, approve or prune several (m)", "aria-hidden": "true" }, marked ? "☑" : "☐"));
 }
 
-export function drawTree(panel, view) {
-  const rows = visibleRows(view.rows, panel.folded);
-  const lanes = new Map(rows.map((row, lane) => [row.id, { row, lane }]));
-  const best = Math.max(0, ...view.rows.map((row) => row.score ?? 0));
-  panel.rails.setAttribute("height", rows.length * ROW);
-  panel.rails.replaceChildren(...edges(rows, lanes), ...marks(rows, panel));
+export function drawTree(panel) {
+  const shape = layout(panel);
+  const { rows } = shape;
+  const lanes = new Map(rows.map((row, lane) => [row.id, lane]));
+  const best = Math.max(0, ...panel.view.rows.map((row) => row.score ?? 0));
+  panel.tree.style.setProperty("--row", `${shape.height}px`);
+  panel.tree.classList.toggle("small", shape.height < 18);
+  drawRails(panel, shape, lanes);
   panel.waiting.hidden = rows.length > 0;
   const tabbed = lanes.has(panel.selected) ? panel.selected : rows[0]?.id;
-  rows.forEach((row, lane) => {
+  let next = panel.list.firstChild;
+  for (const row of rows) {
     const item = treeItem(panel, row.id);
-    fillItem(item, row, panel, best);
-    item.tabIndex = row.id === tabbed ? 0 : -1;
-    if (panel.list.children[lane] !== item) panel.list.insertBefore(item, panel.list.children[lane] ?? null);
-  });
-  while (panel.list.children.length > rows.length) panel.list.lastChild.remove();
+    fillItem(panel, item, row, shape, best);
+    const index = row.id === tabbed ? 0 : -1;
+    if (item.tabIndex !== index || !item.hasAttribute("tabindex")) item.tabIndex = index;
+    if (item === next) next = next.nextSibling;
+    else panel.list.insertBefore(item, next);
+  }
+  while (next) {
+    const gone = next;
+    next = next.nextSibling;
+    gone.remove();
+  }
+  drawTools(panel);
 }
 
-export function focusRow(panel, id) {
+function drawTools(panel) {
+  const marked = [...panel.marked].filter((id) => panel.view.rows.some((row) => row.id === id));
+  panel.fitButton.setAttribute("aria-pressed", String(panel.fit));
+  panel.foldButton.setAttribute("aria-pressed", String(panel.hidePruned));
+  panel.markedBar.hidden = !marked.length;
+  panel.markedWords.textContent = `${marked.length} marked`;
+  panel.compareButton.disabled = marked.length < 2 || marked.length > 4;
+}
+
+export function buildTools(panel) {
+  const button = (label, title, act) => h("button", { type: "button", class: "small", title, "aria-label": title, onclick: act }, label);
+  const zoom = (step) => () => zoomBy(panel, step);
+  panel.fitButton = button("Fit", "Fit the whole tree (0)", () => fitAll(panel));
+  panel.foldButton = button("Fold pruned", "Hide what lies below pruned branches", () => { panel.hidePruned = !panel.hidePruned; drawTree(panel); });
+  panel.compareButton = button("Compare", "Two to four branches side by side (c)", () => panel.compare());
+  panel.markedWords = h("span", { class: "soft", role: "status" });
+  const each = (act) => () => { for (const id of panel.marked) act(panel.view.rows.find((row) => row.id === id)); clear(); };
+  const clear = () => { panel.marked.clear(); drawTree(panel); };
+  panel.markedBar = h("span", { class: "marked-bar", hidden: true }, panel.markedWords, panel.compareButton,
+    panel.frozen ? null : [button("Approve all", "Approve every marked branch", each((row) => row && !row.approved && panel.approve(row))),
+      button("Prune all", "Prune every marked branch", each((row) => row && !row.pruned && panel.prune(row)))],
+    button("Clear", "Clear the marks", clear));
+  return h("div", { class: "tree-tools", role: "toolbar", "aria-label": "Tree" },
+    button("−", "Smaller rows (-)", zoom(1)), button("+", "Larger rows (+)", zoom(-1)), panel.fitButton, panel.foldButton, panel.markedBar);
+}
+
+function zoomBy(panel, step) {
+  panel.fit = false;
+  panel.zoom = Math.min(ZOOM.length - 1, Math.max(0, panel.zoom + step));
+  drawTree(panel);
+  focusRow(panel, panel.selected, false);
+}
+
+function fitAll(panel) {
+  panel.fit = !panel.fit;
+  drawTree(panel);
+}
+
+export function toggleMark(panel, id) {
+  if (!panel.marked.delete(id)) panel.marked.add(id);
+  drawTree(panel);
+}
+
+export function focusRow(panel, id, focus = true) {
   const item = panel.items.get(id);
-  item?.focus({ preventScroll: true });
+  if (focus) item?.focus({ preventScroll: true });
   item?.scrollIntoView({ block: "nearest" });
 }
 
-export function treeKeys(panel, view, event) {
-  const rows = visibleRows(view.rows, panel.folded);
+export function treeKeys(panel, event) {
+  const rows = visibleRows(panel.view.rows, panel.folded, panel.hidePruned);
   const index = rows.findIndex((row) => row.id === panel.selected);
   const row = rows[index];
   const go = (target) => target && (panel.select(target.id, true), focusRow(panel, target.id));
-  const fold = (closed) => { panel.folded[closed ? "add" : "delete"](row.id); drawTree(panel, view); focusRow(panel, row.id); };
+  const fold = (closed) => { panel.folded[closed ? "add" : "delete"](row.id); drawTree(panel); focusRow(panel, row.id); };
   const moves = {
     ArrowDown: () => go(rows[index + 1]), ArrowUp: () => go(rows[index - 1]),
+    PageDown: () => go(rows[Math.min(rows.length - 1, index + 10)]), PageUp: () => go(rows[Math.max(0, index - 10)]),
     Home: () => go(rows[0]), End: () => go(rows.at(-1)),
     ArrowLeft: () => (row?.children && !panel.folded.has(row.id) ? fold(true) : go(rows.find((r) => r.id === row?.parents[0]))),
     ArrowRight: () => (row && panel.folded.has(row.id) ? fold(false) : go(rows.find((r) => r.parents[0] === row?.id))),
     Enter: () => panel.card.focus(), " ": () => panel.card.focus(),
-    a: () => panel.approve(row), p: () => panel.prune(row), e: () => panel.startEdit(row),
+    a: () => panel.approve(row), p: () => panel.prune(row), e: () => panel.startEdit(row), u: () => panel.undo(),
+    m: () => row && toggleMark(panel, row.id), c: () => panel.compare(),
+    "+": () => zoomBy(panel, -1), "=": () => zoomBy(panel, -1), "-": () => zoomBy(panel, 1), 0: () => fitAll(panel),
   };
   if (event.ctrlKey || event.metaKey || event.altKey || !moves[event.key]) return;
   event.preventDefault();

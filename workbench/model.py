@@ -702,6 +702,8 @@ class Evaluation(Value):
     """One a declared case, most important first; empty unless the outcome is Passed."""
     seconds: tuple[tuple[str, float], ...] = ()
     """Wall seconds a stage of judging took: ``compile``, ``run``, ..."""
+    card_bytes: tuple[tuple[str, int, int], ...] = ()
+    """By declared case, on a GPU: most memory held at once while checking, and that of inputs and outputs."""
     profile: Profile | None = None
     """Of the most important declared case; only of a kernel that passed on a GPU."""
 

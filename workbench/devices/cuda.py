@@ -75,6 +75,11 @@ class CudaDevice:
         """Processes that kernels have broken so far."""
         return self._pair.losses
 
+    @property
+    def takeovers_s(self) -> tuple[float, ...]:
+        """Seconds each loss took until a warm process was in place."""
+        return tuple(self._pair.takeovers_s)
+
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
         """Judge one kernel; stages are reported on the caller's own event loop.
 

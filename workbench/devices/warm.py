@@ -84,6 +84,8 @@ class WarmPair:
         self._spare: _Worker | None = None
         self.losses = 0
         """Processes given up so far."""
+        self.takeovers_s: list[float] = []
+        """Seconds from each loss until another warm process was in its place."""
 
     def warmed(self) -> bytes:
         """What the process in use answered when it was warmed up; waits for it. Raises ``DeviceError``."""
@@ -134,6 +136,7 @@ class WarmPair:
 
     def _replace(self, wait: bool) -> None:
         """The spare takes over at once; the old process ends beside it, unless it still occupies the GPU."""
+        started = time.perf_counter()
         old, self.losses = self._current, self.losses + 1
         if wait:
             old.give_up(wait=True)
@@ -142,6 +145,7 @@ class WarmPair:
         spare = self._spare or _Worker(self._open, self._warm)
         spare.wait()
         self._current, self._spare = spare, None
+        self.takeovers_s.append(time.perf_counter() - started)
         if not self._closed:
             self._spare = _Worker(self._open, self._warm)
 

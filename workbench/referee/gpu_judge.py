@@ -112,7 +112,6 @@ class GpuJudgement(Judgement):
     gpu_options: GpuOptions = field(default_factory=GpuOptions)
     images: dict[tuple[tuple[str, str], ...], CubinImage] = field(default_factory=dict)
     measured: list[CaseTime] = field(default_factory=list)
-    peaks: tuple[tuple[str, int, int], ...] = ()
 
     # -------------------------------------------------------------------------------- compile
 
@@ -186,7 +185,7 @@ class GpuJudgement(Judgement):
         if report.machine:
             raise DeviceError(f"{report.machine}; the kernel was not judged")
         self.seconds |= dict(report.seconds)
-        self.peaks = report.peak_bytes
+        self.card_bytes = report.peak_bytes
         if isinstance(report.outcome, Passed):
             labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
             return report.outcome.model_copy(update={"not_covered": labels})

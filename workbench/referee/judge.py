@@ -99,6 +99,7 @@ class Judgement:
     started: CheckStarted | None = None
     done: list[CheckDone] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    card_bytes: tuple[tuple[str, int, int], ...] = ()
 
     def evaluation(self) -> Evaluation:
         """Go through the stages; the first that fails decides."""
@@ -114,6 +115,7 @@ class Judgement:
             checks=(*(done.check for done in self.done), *self._uncovered_checks()),
             counts=self._counts(),
             times=self._times() if passed else (),
+            card_bytes=self.card_bytes,
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
 

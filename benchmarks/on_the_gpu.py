@@ -1,0 +1,385 @@
+"""All that is worth running on a machine with an NVIDIA GPU, in one go: verdicts, recovery, times, figures.
+
+Each part runs in a process of its own under its own time limit and writes its own receipt, so that a part
+that fails or hangs costs the others nothing. Receipts go to the folder ``$WORKBENCH_RECEIPTS`` names, as
+``gpu_PART.json``, written as the part goes on; what it printed goes to ``gpu_PART.txt``.
+
+Usage: ``python benchmarks/on_the_gpu.py [--parts probe,recovery] [--seconds 275] [--ops softmax,layer_norm]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+
+LIMITS_S = {
+    "probe": 40.0,
+    "recovery": 60.0,
+    "verdicts": 50.0,
+    "judged": 110.0,
+    "memory": 40.0,
+    "launch": 40.0,
+    "clock": 60.0,
+    "tests": 90.0,
+    "inline": 100.0,
+}
+OPS = ("softmax", "layer_norm", "linear_rowsum", "rms_norm", "instance_norm")
+FIGURES = {"launch": "launch_figures", "clock": "clock_figures"}
+"""Modules with a ``figures() -> dict`` that belong to other parts of the workbench."""
+LARGEST_BYTES = 7 * 10**9
+
+
+class Receipt:
+    """A dict on disk: rewritten at every change, whole."""
+
+    def __init__(self, part: str) -> None:
+        folder = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"gpu_{part}.json"
+        self.values: dict[str, Any] = {
+            "part": part,
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+
+    def put(self, name: str, value: Any) -> None:
+        """Add or replace an entry."""
+        self.values[name] = value
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(json.dumps(self.values, indent=1, default=str))
+        fresh.replace(self.path)
+
+    def add(self, name: str, row: Any) -> None:
+        """Append to a list."""
+        self.put(name, [*self.values.get(name, []), row])
+
+    @contextmanager
+    def guarded(self, what: str) -> Iterator[None]:
+        """Record a failure and go on."""
+        try:
+            yield
+        except Exception as error:
+            print(f"FAILED {what}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+            self.add("failures", {"what": what, "traceback": traceback.format_exc(limit=-6)})
+
+
+# ------------------------------------------------------------------------------------ parts
+
+
+def probe(receipt: Receipt, _: argparse.Namespace) -> None:
+    """What the driver says, what was picked, how long a process takes to warm up."""
+    from workbench.compile.toolchain import toolchain_facts
+    from workbench.devices.cards import probed, usable
+    from workbench.devices.select import told
+
+    receipt.put("probe", probed().model_dump())
+    receipt.put("usable", usable(probed())[1] or "yes")
+    receipt.put("told", told())
+    print(told(), flush=True)
+    with receipt.guarded("doctor"):
+        receipt.put("doctor", [fact.model_dump() for fact in toolchain_facts()])
+    with receipt.guarded("card"):
+        device = _device(timing=False)
+        started = time.perf_counter()
+        receipt.put("card", device.card.model_dump())
+        receipt.put("first_warm_s", time.perf_counter() - started)
+        receipt.put("notebook_process_has_cuda", "libcuda" in Path("/proc/self/maps").read_text())
+        print(device.card.model_dump_json(indent=1), flush=True)
+        asyncio.run(device.close())
+
+
+def recovery(receipt: Receipt, _: argparse.Namespace) -> None:
+    """Every way to break a process: the outcome, and how soon the next kernel is judged."""
+    from breaking import KERNELS, SOFTMAX
+    from softmax_problem import RIGHT
+
+    from workbench.model import Kernel
+
+    device = _device(timing=False, kernel_s=2.0)
+    right = Kernel(source=RIGHT)
+    receipt.put("right_first", _judged(device, SOFTMAX, right))
+    receipt.put("right_again", _judged(device, SOFTMAX, right))
+    print(receipt.values["right_again"], flush=True)
+    for name, breaking in KERNELS.items():
+        with receipt.guarded(name):
+            before = len(device.takeovers_s)
+            bad = _judged(device, SOFTMAX, breaking.kernel)
+            after = _judged(device, SOFTMAX, right)
+            row = {
+                "kernel": name,
+                "as_wanted": bad["kind"] in breaking.outcomes and breaking.word in json.dumps(bad["outcome"]),
+                "bad": bad,
+                "takeover_s": list(device.takeovers_s[before:]),
+                "next": after,
+            }
+            receipt.add("rows", row)
+            taken = f"{bad['s']:.2f} s, next {after['kind']} in {after['s']:.2f} s, {row['takeover_s']}"
+            print(f"{name:<30}{bad['kind']:<16}{taken} {json.dumps(bad['outcome'])[:220]}", flush=True)
+            time.sleep(2.5)  # the next spare warms up; a person's next broken kernel is not sooner
+    asyncio.run(device.close())
+
+
+def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
+    """Compile to verdict, no timing: fresh sources on a warm process, the compiler's cache cold for each."""
+    from breaking import SOFTMAX
+    from softmax_problem import RIGHT, case
+
+    from workbench.model import Kernel
+
+    shapes = tuple(case(*size, declared=True) for size in ((4096, 1024), (64, 4096), (512, 512), (33, 1000)))
+    problem = SOFTMAX.model_copy(update={"cases": shapes})
+    device = _device(timing=False)
+    for turn in range(12):
+        with receipt.guarded(f"turn {turn}"):
+            kernel = Kernel(source=RIGHT + f"\n// {time.time_ns()} {turn}\n")
+            row = _judged(device, problem, kernel)
+            receipt.add("rows", row)
+            print(turn, row, flush=True)
+    rows = receipt.values.get("rows", [])[2:]
+    if rows:
+        receipt.put("median_s", statistics.median(row["s"] for row in rows))
+        print("median compile to verdict", receipt.values["median_s"], flush=True)
+    timed = _device(timing=True, baselines=("eager",))
+    for turn in range(6):
+        with receipt.guarded(f"timed turn {turn}"):
+            kernel = Kernel(source=RIGHT + f"\n// timed {time.time_ns()} {turn}\n")
+            row = _judged(timed, problem, kernel)
+            receipt.add("timed_rows", row)
+            print("timed", turn, row["s"], row["times"], flush=True)
+    rows = receipt.values.get("timed_rows", [])[1:]
+    if rows:
+        receipt.put("timed_median_s", statistics.median(row["s"] for row in rows))
+    for one in (device, timed):
+        asyncio.run(one.close())
+
+
+def judged(receipt: Receipt, given: argparse.Namespace) -> None:
+    """Sample ops: the seeds, checked and timed against eager and torch.compile, at their declared shapes."""
+    from workbench.playbook.generate import generate
+    from workbench.playbook.moves import seed_vectors
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+
+    device = _device(timing=True)
+    target = device.target
+    for op in given.ops.split(","):
+        with receipt.guarded(op):
+            started = time.perf_counter()
+            problem = open_problem(read_file(ROOT / "sample_ops" / f"{op}.py"))
+            small = [
+                c for c in problem.cases if sum(m.nbytes for m in problem.metas(c).values()) < LARGEST_BYTES
+            ]
+            problem = problem.model_copy(update={"cases": tuple(small)})
+            seeds = sorted(seed_vectors(problem, target, count=5), key=lambda s: -s.predicted_factor)
+            for seed in seeds[: given.seeds]:
+                draft = generate(problem, seed.vector)
+                row = _judged(device, problem, draft.kernel, full=True)
+                receipt.add("rows", {"op": op, "title": seed.title, "vector": dict(seed.vector), **row})
+                print(f"{op:<16}{seed.title[:40]:<42}{row['kind']:<10}{row['s']:.1f} s", flush=True)
+                for line in row["times"]:
+                    print("    ", line, flush=True)
+                if row["kind"] != "passed":
+                    print("    ", json.dumps(row["outcome"])[:400], flush=True)
+            receipt.add("ops", {"op": op, "s": time.perf_counter() - started})
+    asyncio.run(device.close())
+
+
+def memory(receipt: Receipt, _: argparse.Namespace) -> None:
+    """A problem with an output of 6 GB: judged, and how much memory that took beyond inputs and outputs."""
+    from breaking import SOFTMAX
+    from softmax_problem import RIGHT, case
+
+    from workbench.model import Kernel
+
+    problem = SOFTMAX.model_copy(update={"cases": (case(4096, 393216, declared=True),)})
+    device = _device(timing=True, baselines=("eager",))
+    row = _judged(device, problem, Kernel(source=RIGHT), full=True)
+    receipt.put("row", row)
+    print({k: row[k] for k in ("kind", "s", "seconds", "times")}, flush=True)
+    for label, peak, io in row["peaks"]:
+        receipt.put("beyond_share", (peak - io) / io)
+        print(f"{label}: peak {peak / 1e9:.2f} GB, inputs and outputs {io / 1e9:.2f} GB", flush=True)
+    asyncio.run(device.close())
+
+
+def figures(receipt: Receipt, given: argparse.Namespace) -> None:
+    """The figures of another module, in this process."""
+    module = importlib.import_module(FIGURES[given.part])
+    found = module.figures()
+    receipt.put("figures", found)
+    print(json.dumps(found, indent=1, default=str)[:6000], flush=True)
+
+
+def tests(receipt: Receipt, _: argparse.Namespace) -> None:
+    """The tests that need a GPU."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/gpu",
+        "tests/referee",
+        "tests/live",
+        "-m",
+        "gpu",
+        "-q",
+        "-rs",
+    ]
+    command += ["-p", "no:cacheprovider", "-W", "ignore::pytest.PytestConfigWarning"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    receipt.put("rc", done.returncode)
+    receipt.put("output", (done.stdout + done.stderr)[-12000:])
+    print((done.stdout + done.stderr)[-6000:], flush=True)
+
+
+def inline(receipt: Receipt, _: argparse.Namespace) -> None:
+    """The same kernel as a torch extension: what compile to verdict is held against."""
+    from softmax_problem import RIGHT
+    from torch.utils.cpp_extension import load_inline
+
+    kernel = RIGHT.partition("*/")[2]
+    host = """
+    #include <torch/extension.h>
+    torch::Tensor softmax(torch::Tensor x) {
+        auto y = torch::empty_like(x);
+        softmax_rows<128><<<x.size(0), 128>>>(x.data_ptr<float>(), y.data_ptr<float>(), (int)x.size(1));
+        return y;
+    }
+    """
+    started = time.perf_counter()
+    load_inline(
+        name=f"softmax_{os.getpid()}",
+        cpp_sources="torch::Tensor softmax(torch::Tensor x);",
+        cuda_sources=kernel + host,
+        functions=["softmax"],
+    )
+    receipt.put("load_inline_s", time.perf_counter() - started)
+    print("load_inline", receipt.values["load_inline_s"], flush=True)
+
+
+PARTS: dict[str, Callable[[Receipt, argparse.Namespace], None]] = {
+    "probe": probe,
+    "recovery": recovery,
+    "verdicts": verdicts,
+    "judged": judged,
+    "memory": memory,
+    "launch": figures,
+    "clock": figures,
+    "tests": tests,
+    "inline": inline,
+}
+
+# ------------------------------------------------------------------------------------ judging
+
+
+def _device(**options: Any) -> Any:
+    from workbench.devices.cards import probed, usable
+    from workbench.devices.cuda import CudaDevice
+    from workbench.referee.gpu_judge import GpuOptions
+
+    gpu, why = usable(probed())
+    if gpu is None:
+        raise SystemExit(f"no usable GPU: {why}")
+    return CudaDevice(gpu.index, gpu.uuid, GpuOptions(**options))
+
+
+def _judged(device: Any, problem: Any, kernel: Any, full: bool = False) -> dict[str, Any]:
+    started = time.perf_counter()
+    evaluation = asyncio.run(device.evaluate(problem, kernel, lambda stage: None))
+    row = {
+        "kind": evaluation.outcome.kind,
+        "s": round(time.perf_counter() - started, 4),
+        "outcome": json.loads(evaluation.outcome.model_dump_json()),
+        "seconds": dict(evaluation.seconds),
+        "checks": len(evaluation.checks),
+        "worst_ratio": evaluation.worst_ratio,
+        "peaks": [list(one) for one in evaluation.card_bytes],
+        "times": [_time_line(time_) for time_ in evaluation.times],
+    }
+    if full:
+        row["evaluation"] = json.loads(
+            evaluation.model_dump_json(include={"times", "compiled", "facts", "target", "kernel"})
+        )
+    return row
+
+
+def _time_line(one: Any) -> str:
+    rivals = ", ".join(
+        f"{r.name} {r.time_us:.1f} us {r.ratio:.3f} [{r.low:.3f}, {r.high:.3f}] {r.verdict}"
+        for r in one.measured.rivals
+    )
+    measured = one.measured
+    return (
+        f"{one.case}: {one.time_us:.2f} us [{measured.low_us:.2f}, {measured.high_us:.2f}], "
+        f"{measured.clock}, {one.roofline_share:.0%} of roofline; {rivals}; "
+        f"missing {dict(measured.missing)}; cross-checks {dict(measured.crosschecks)} {measured.suspicion}"
+    )
+
+
+# ------------------------------------------------------------------------------------ running parts
+
+
+def run_part(part: str, given: argparse.Namespace) -> int:
+    """In the part's own process."""
+    receipt = Receipt(part)
+    receipt.put("finished", False)
+    started = time.perf_counter()
+    with receipt.guarded(part):
+        PARTS[part](receipt, given)
+    receipt.put("seconds", time.perf_counter() - started)
+    receipt.put("finished", True)
+    return 0
+
+
+def run_all(given: argparse.Namespace) -> None:
+    """Parts one after the other, each under its limit, all under ``--seconds``."""
+    give_up = time.monotonic() + given.seconds
+    for part in given.parts.split(","):
+        limit = min(LIMITS_S[part], give_up - time.monotonic())
+        if limit < 5:
+            print(f"==== {part}: no time left", flush=True)
+            continue
+        print(f"==== {part} (at most {limit:.0f} s)", flush=True)
+        command = [sys.executable, __file__, "--part", part, "--ops", given.ops, "--seeds", str(given.seeds)]
+        started = time.monotonic()
+        with subprocess.Popen(command, start_new_session=True) as process:
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
+                print(f"==== {part} ran past its limit", flush=True)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        print(f"==== {part}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--parts", default="probe,recovery,verdicts,judged,memory,launch,clock")
+    parser.add_argument("--part", default="")
+    parser.add_argument("--seconds", type=float, default=275.0)
+    parser.add_argument("--ops", default=",".join(OPS))
+    parser.add_argument("--seeds", type=int, default=2)
+    given = parser.parse_args()
+    if given.part:
+        raise SystemExit(run_part(given.part, given))
+    run_all(given)
+
+
+if __name__ == "__main__":
+    main()

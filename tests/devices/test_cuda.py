@@ -1,0 +1,112 @@
+"""The cuda device from plan to verdict, with a pretended GPU behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from breaking import SOFTMAX
+from pretended_gpu import CARD
+from softmax_problem import RIGHT, changed
+
+from workbench.devices.cuda import CudaDevice
+from workbench.errors import DeviceError
+from workbench.model import H100, CompileFailed, Crashed, Evaluation, Kernel, Passed, Resources
+from workbench.plan.steps import Launch
+from workbench.referee.gpu_judge import does_not_fit
+
+SMALL = SOFTMAX.model_copy(
+    update={
+        "cases": tuple(
+            c.model_copy(update={"sizes": (("s0", 8), ("s1", 64)), "label": "8x64"})
+            for c in SOFTMAX.cases[:1]
+        )
+    }
+)
+
+
+def breaking(word: str) -> Kernel:
+    """The right kernel, with a const that tells the pretended GPU how to fail."""
+    return changed("args=[x, y, cols])", f'args=[x, y, cols], const={{"BREAK": {word}}})')
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[CudaDevice]:
+    opened = CudaDevice(serve="pretended_gpu:serve")
+    yield opened
+    asyncio.run(opened.close())
+
+
+def judged(device: CudaDevice, kernel: Kernel) -> Evaluation:
+    return asyncio.run(device.evaluate(SMALL, kernel, lambda stage: None))
+
+
+def test_the_right_kernel_passes_with_a_measured_time(device: CudaDevice) -> None:
+    evaluation = judged(device, Kernel(source=RIGHT))
+    assert evaluation.outcome == Passed()
+    assert (evaluation.device, evaluation.target) == ("cuda", CARD.target.name)
+    (time,) = evaluation.times
+    assert (time.source, time.time_us, time.baselines) == ("measured", 10.0, (("eager", 20.0),))
+    assert evaluation.score == 2.0 and evaluation.counts == ()
+    assert evaluation.compiled is not None and len(evaluation.compiled.kernels) == 1
+    assert {c.case for c in evaluation.checks} >= {"8x64", "3x7", "4x128 unaligned"}
+    assert [case for case, _, _ in evaluation.card_bytes] == ["8x64"]
+
+
+@pytest.mark.parametrize(("word", "told"), [("1", "illegal address"), ("2", "SIGABRT")])
+def test_a_kernel_that_breaks_the_process_costs_one_branch(device: CudaDevice, word: str, told: str) -> None:
+    before = device.losses
+    evaluation = judged(device, breaking(word))
+    assert isinstance(evaluation.outcome, Crashed)
+    assert told in evaluation.outcome.message and "normal inputs" in evaluation.outcome.message
+    assert evaluation.times == () and device.losses == before + 1
+    assert judged(device, Kernel(source=RIGHT)).outcome == Passed()
+
+
+def test_a_kernel_that_does_not_compile_never_reaches_the_gpu(device: CudaDevice) -> None:
+    evaluation = judged(device, changed("float top", "flaot top"))
+    assert isinstance(evaluation.outcome, CompileFailed)
+
+
+def test_a_block_that_does_not_fit_says_why() -> None:
+    launch = Launch(kernel="k", grid=(1, 1, 1), block=(1024, 1, 1), args=(), line=3)
+    used = Resources(
+        kernel="k", registers=96, shared_bytes=0, spill_store_bytes=0, spill_load_bytes=0, stack_bytes=0
+    )
+    assert "98,304 registers" in does_not_fit(launch, used, H100)
+    assert does_not_fit(launch, used.model_copy(update={"registers": 64}), H100) == ""
+    much = used.model_copy(update={"registers": 32, "shared_bytes": 200_000})
+    assert does_not_fit(launch, much, H100) == ""
+    assert "shared memory" in does_not_fit(launch.model_copy(update={"shared_bytes": 40_000}), much, H100)
+
+
+def test_several_at_once_take_turns(device: CudaDevice) -> None:
+    async def work() -> list[Evaluation]:
+        kernels = (Kernel(source=RIGHT), breaking("1"), Kernel(source=RIGHT + "\n"))
+        return await asyncio.gather(*(device.evaluate(SMALL, k, lambda s: None) for k in kernels))
+
+    found = asyncio.run(work())
+    assert [e.passed for e in found] == [True, False, True]
+
+
+def test_closed_says_so() -> None:
+    own = CudaDevice(serve="pretended_gpu:serve")
+    asyncio.run(own.close())
+    asyncio.run(own.close())
+    with pytest.raises(DeviceError, match="closed"):
+        judged(own, Kernel(source=RIGHT))
+
+
+def test_the_process_of_the_device_has_neither_torch_nor_cuda() -> None:
+    code = (
+        "import asyncio, sys; from workbench.devices.cuda import CudaDevice;"
+        "d = CudaDevice(serve='pretended_gpu:serve'); print(d.target.name); asyncio.run(d.close());"
+        "assert not {'torch', 'cuda'} & set(sys.modules)"
+    )
+    path = Path(__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=path)
+    assert done.stdout.strip() == CARD.target.name

@@ -1,0 +1,80 @@
+"""A worker function for the cuda device on a machine without a GPU.
+
+It answers as the process with the GPU does; the CPU stands in for the card, torch's softmax for the kernel.
+A const BREAK of a launch tells how to fail.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from workbench.gpu.program import poisoned
+from workbench.model import H100, Measured, Rival
+from workbench.plan.steps import Plan
+from workbench.referee.gpu_protocol import (
+    REQUEST,
+    Card,
+    CheckReport,
+    CubinImage,
+    TimeReport,
+    TimeRequest,
+    WarmRequest,
+)
+from workbench.referee.gpu_trial import Run, checked
+
+CARD = Card(
+    target=H100.model_copy(update={"name": "NVIDIA Pretended 80GB"}),
+    uuid="0123",
+    driver="13.0",
+    torch="2",
+    dram_peak_bytes_per_s=3.35e12,
+    free_bytes=80_000_000_000,
+)
+RIVAL = Rival(name="eager", time_us=20.0, ratio=2.0, low=1.9, high=2.1, verdict="FASTER", blocks=10)
+
+
+class Cpu:
+    """The CPU as the card; a kernel instance with the const BREAK breaks the context."""
+
+    device = "cpu"
+
+    def runner(self, images: tuple[CubinImage, ...], plan: Plan) -> Run:
+        assert all(image.cubin[:4] == b"\x7fELF" for image in images)
+
+        def run(tensors: Mapping[str, Tensor], poison: bool = False) -> tuple[Tensor, ...]:
+            word = dict(plan.launches[0].consts).get("BREAK", "")
+            if word == "1":
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+            if word == "2":
+                os.abort()
+            return (poisoned(torch.empty_like(tensors["x"])).copy_(torch.softmax(tensors["x"], dim=1)),)
+
+        return run
+
+    def wait(self, limit_s: float) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+    def peak_bytes(self) -> int:
+        return 0
+
+
+def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
+    request = REQUEST.validate_json(payload)
+    if isinstance(request, WarmRequest):
+        return CARD.model_dump_json().encode()
+    answer: CheckReport | TimeReport
+    if isinstance(request, TimeRequest):
+        measured = Measured(
+            clock="events", low_us=9.0, high_us=11.0, samples=30, relative_stdev=0.01, rivals=(RIVAL,)
+        )
+        answer = TimeReport(time_us=10.0, measured=measured)
+    else:
+        answer = checked(request, send, Cpu())
+    return answer.model_dump_json().encode()

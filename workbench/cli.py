@@ -38,6 +38,9 @@ Brain = Annotated[
     typer.Option(help="Who fills the roles: playbook, llm, replay, or reasoner=llm,synthesizer=playbook."),
 ]
 Model = Annotated[str, typer.Option(help="Language model of all roles; WORKBENCH_MODEL by default.")]
+From = Annotated[
+    str, typer.Option("--from", help="With --brain replay: a session's folder, or a journal's file.")
+]
 MaxTokens = Annotated[int, typer.Option(min=0, help="Most tokens for language models; 0: no limit.")]
 MaxMoney = Annotated[float, typer.Option(min=0, help="Most US dollars for language models; 0: no limit.")]
 MaxSeconds = Annotated[float, typer.Option(min=0, help="Most seconds of search; 0: no limit.")]
@@ -76,11 +79,14 @@ def demo(
 
 @app.command()
 def optimize(
-    problem: ProblemFile,
+    problem: Annotated[
+        Path | None, typer.Argument(help="Python file with a reference; a replay has its own.")
+    ] = None,
     name: Name = None,
     device: Device = "auto",
     brain: Brain = "playbook",
     model: Model = "",
+    recorded: From = "",
     rounds: Rounds = 3,
     branches: Branches = 24,
     max_tokens: MaxTokens = 0,
@@ -94,10 +100,11 @@ def optimize(
     """Search for fast kernels for the reference in PROBLEM."""
     from workbench.live import optimize as start
 
-    team = _team(brain, model)
+    team = _brain(brain, model, recorded)
     caps = {"tokens": max_tokens, "money_usd": max_money, "seconds": max_seconds}
     policy = Policy.model_validate({"rounds": rounds, "branches": branches, **caps})
-    with start(_open(problem, name), policy, device, team, folder) as session:
+    opened = _open(problem, name) if problem is not None else None
+    with start(opened, policy, device, team, folder) as session:
         _finish(session, json_file, html, export)
 
 
@@ -218,12 +225,19 @@ def _open(path: Path, name: str | None) -> Problem:
     return problem
 
 
-def _team(brain: str, model: str) -> Team:
+def _brain(brain: str, model: str, recorded: str) -> Team | str:
     """The team of a brain, before the problem is read: what is not set is told at once."""
     from workbench.agents.llm.settings import Choice
+    from workbench.live.recordings import PREFIX, is_replay
     from workbench.live.start import open_team
 
-    return open_team(brain, Choice(model=model))
+    if recorded and brain not in ("replay", "playbook"):
+        raise UsageError("--from belongs to --brain replay")
+    if recorded:
+        return f"{PREFIX}{recorded}"
+    if brain == "replay":
+        raise UsageError("what is to be replayed? Add --from with a session's folder")
+    return brain if is_replay(brain) else open_team(brain, Choice(model=model))
 
 
 def _follow(session: LiveSession) -> None:
@@ -255,8 +269,17 @@ def _tell_failures(session: LiveSession) -> None:
         typer.echo(spent_words(session.tree))
 
 
+def _tell_replay(session: LiveSession) -> None:
+    """Whether a replay grew the recorded tree, or where it left it."""
+    from workbench.live.recordings import replay_words
+
+    for line in replay_words(session.tree):
+        typer.echo(line)
+
+
 def _finish(session: LiveSession, json_file: Path | None, html: Path | None, export: Path | None) -> None:
     _follow(session)
+    _tell_replay(session)
     _write_results(session, json_file, html, export)
     typer.echo(f"\nsession  {session.folder}  (workbench resume {session.folder} goes on)")
     if session.best is None:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.errors import SessionError, UsageError, nearest
+from workbench.events import SessionOpened
 from workbench.live.live_session import LiveSession
 from workbench.live.parts import Beginning, Tell
+from workbench.live.recordings import PREFIX, check_same, is_replay, read_recording, replay_parts
 from workbench.model import Problem
 from workbench.orchestrator import reopen
 from workbench.policy import Policy
@@ -43,7 +45,7 @@ def capture(reference: Callable[..., Any], *inputs: Any) -> Capture:
 
 
 def optimize(
-    subject: Problem | Capture,
+    subject: Problem | Capture | None,
     policy: Policy | None = None,
     device: str | Device = "auto",
     brain: str | Team = "playbook",
@@ -54,7 +56,12 @@ def optimize(
     ``subject`` is a problem, or the capture of a cell, a file or a callable. A capture is opened in the
     background, which takes seconds: ``session.opened()`` waits for it and raises ``ProblemError`` when it
     cannot be worked with. Raises ``UsageError`` for an unknown brain or device and ``SessionError``.
+    With the brain ``replay:FOLDER`` the recording's problem and policy count; ``subject`` may be None.
     """
+    if isinstance(brain, str) and is_replay(brain):
+        return replay(subject, brain.removeprefix(PREFIX), device, folder)
+    if subject is None:
+        raise UsageError("what is to be made fast? Give a problem, or replay a recording")
     team = brain if isinstance(brain, Team) else open_team(brain)
     chosen = open_device_named(device) if isinstance(device, str) else device
     where = Path(folder) if folder is not None else fresh_folder(subject.name)
@@ -72,6 +79,42 @@ def optimize(
     return LiveSession(Beginning(subject.name, where, begin), team, chosen)
 
 
+def replay(
+    subject: Problem | Capture | None,
+    source: str,
+    device: str | Device = "auto",
+    folder: Path | str | None = None,
+) -> LiveSession:
+    """Grow the tree of a recorded session again: no network, no GPU. ``subject`` must be its problem.
+
+    ``device`` judges kernels that are not in the recording, such as your own edits; ``auto`` is the
+    emulator. Raises ``UsageError`` when there is no recording, or it is of another problem.
+    """
+    recording = read_recording(source)
+    recorded = recording.opened
+    team, chosen = replay_parts(recording, source, lambda: _other_device(device))
+    name = subject.name if subject is not None else recorded.problem.name
+    where = Path(folder) if folder is not None else fresh_folder(name)
+
+    def create(problem: Problem) -> Session:
+        check_same(recording, problem)
+        return Session.create(where, opening(problem, recorded.policy, chosen, team.name))
+
+    if subject is None or isinstance(subject, Problem):
+        return _live(create(subject or recorded.problem), team, chosen)
+
+    def begin(tell: Tell) -> Session:
+        return create(open_problem(subject, tell))
+
+    return LiveSession(Beginning(name, where, begin), team, chosen)
+
+
+def _other_device(device: str | Device) -> Device:
+    if not isinstance(device, str):
+        return device
+    return open_device_named("emulator" if device == "auto" else device)
+
+
 def _live(session: Session, team: Team, device: Device) -> LiveSession:
     live = LiveSession(Beginning(session.problem.name, session.folder, lambda _: session), team, device)
     live.opened()
@@ -82,13 +125,20 @@ def resume(folder: Path | str) -> LiveSession:
     """Go on with a session where its journal ends. Raises ``SessionError`` or ``UsageError``."""
     session = Session.resume(Path(folder))
     try:
-        team = open_team(session.opened.brain)
-        device = open_device_named(session.opened.device)
+        team, device = _parts(session.opened)
         reopen(session)
     except BaseException:
         session.close()
         raise
     return _live(session, team, device)
+
+
+def _parts(opened: SessionOpened) -> tuple[Team, Device]:
+    """Team and device that a session was begun with."""
+    if is_replay(opened.brain):
+        source = opened.brain.removeprefix(PREFIX)
+        return replay_parts(read_recording(source), source, lambda: _other_device("auto"))
+    return open_team(opened.brain), open_device_named(opened.device)
 
 
 def open_team(brain: str, choice: Choice | None = None) -> Team:

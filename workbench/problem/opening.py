@@ -26,6 +26,7 @@ from workbench.problem.capture import Capture
 from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
 from workbench.problem.looking import Seen, look, watched
+from workbench.problem.patience import Patience, TookTooLong
 from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
@@ -45,8 +46,9 @@ def open_in_child(payload: bytes, send: Callable[[bytes], None]) -> bytes:
     # The tensors are small: a second thread costs more than it brings, above all on a busy machine.
     torch.set_num_threads(1)
     try:
-        problem = open_capture(capture, lambda note: send(note.encode()))
-    except ProblemError as error:
+        with Patience(lambda note: send(note.encode())) as patience:
+            problem = open_capture(capture, patience.tell)
+    except (ProblemError, TookTooLong) as error:
         return json.dumps({"error": str(error)}).encode()
     return json.dumps({"problem": problem.model_dump(mode="json")}).encode()
 

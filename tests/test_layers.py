@@ -24,6 +24,7 @@ LAYERS = (
     "problem",
     "playbook",
     "referee",
+    "profile",
     "foreign",
     "devices",
     "agents",

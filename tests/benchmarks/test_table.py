@@ -4,12 +4,19 @@ import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+LOOK = {
+    "gpu": "G",
+    "torch": "2",
+    "samples": 20,
+    "rows": [{"op": "a", "case": "8", "vector": {}, "us": 4.0, "eager_us": 8.0}],
+}
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("table", ROOT / "benchmarks" / "table.py")
+def load(name: str = "table") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -18,7 +25,7 @@ def load() -> ModuleType:
 
 def test_the_page_is_what_the_receipts_say() -> None:
     table = load()
-    assert table.PAGE.read_text() == table.page(json.loads(table.RECEIPT.read_text()))
+    assert table.PAGE.read_text() == table.whole_page()
 
 
 def test_a_failed_kernel_is_counted_and_never_best() -> None:
@@ -28,6 +35,56 @@ def test_a_failed_kernel_is_counted_and_never_best() -> None:
         {"op": "a", "case": "8", "vector": {"width": "4", "split": "off"}, "us": 4.0, "eager_us": 8.0},
         {"op": "a", "case": "8", "vector": {}, "us": 5.0, "eager_us": 8.0},
     ]
-    page = table.page({"gpu": "G", "torch": "2", "samples": 20, "rows": rows})
+    page = table.page(LOOK | {"rows": rows})
     assert "| a | 8 | 8.0 | 4.0 | 2.00 | width 4 |" in page
     assert "run: 1 of 3" in page
+
+
+def rival(name: str, time_us: float, ratio: float, verdict: str = "FASTER") -> dict[str, Any]:
+    low, high = ratio * 0.99, ratio * 1.01
+    return {
+        "name": name, "time_us": time_us, "ratio": ratio, "low": low, "high": high, "verdict": verdict,
+        "host_us": 7.0, "graph_us": None,
+    }  # fmt: skip
+
+
+def receipt(
+    problem: str, shape: str, time_us: float, *rivals: dict[str, Any], **measured: Any
+) -> dict[str, Any]:
+    found = {
+        "clock": "cupti", "low_us": time_us - 0.1, "high_us": time_us + 0.1, "suspicion": "", "host_us": None,
+        "graph_us": None, "rivals": list(rivals), **measured,
+    }  # fmt: skip
+    return {
+        "problem": {"name": problem},
+        "machine": {"card": "NVIDIA H100", "versions": [["torch", "2.11"]]},
+        "cases": [{"case": shape, "time_us": time_us, "floor_us": time_us / 2, "measured": found}],
+    }
+
+
+def test_measured_rows_show_the_best_kernel_against_the_fastest_baseline() -> None:
+    table = load()
+    receipts = {
+        "aaa.json": receipt("softmax", "8x8", 10.0, rival("eager", 40.0, 4.0), rival("compile", 20.0, 2.0)),
+        "bbb.json": receipt("softmax", "8x8", 16.0, rival("eager", 40.0, 2.5), rival("compile", 20.0, 1.25)),
+        "ccc.json": receipt("norm", "4", 10.0, rival("eager", 5.0, 0.5, "SLOWER"), host_us=6.5, graph_us=4.5),
+        "ddd.json": receipt("norm", "9", 1.0, rival("eager", 5.0, 5.0), suspicion="clocks disagree"),
+    }
+    page = table.page(LOOK, receipts, [{"problem": "conv", "shape": "1", "why": "mismatch"}])
+    assert "| softmax | 8x8 | 10.0 (9.9 to 10.1) | 40.0 | 20.0 | 2.00 | 1.98 to 2.02 |" in page
+    assert "| FASTER than compile | 50% | cupti | `aaa.json` |" in page
+    assert "| norm | 4 | 10.0 (9.9 to 10.1) | 5.0 | – | 0.50 | 0.49 to 0.51 | SLOWER than eager |" in page
+    assert "| norm | 9 |" not in page, "a suspect time is no row"
+    assert "Rows: 2. Against the fastest baseline: geometric mean 1.00 (lower bounds 0.99)" in page
+    assert "1 of 2 FASTER, 1 SLOWER. Against eager alone: geometric mean 1.41." in page
+    assert "Shapes without a correct kernel: 1; counted as 1x, the geometric mean is 1.00." in page
+    assert "| norm | 4 | 6.5 | 4.5 | 7.0 / – | – |" in page
+    assert "`bbb.json`" not in page
+
+
+def test_without_measured_receipts_there_is_no_such_section(tmp_path: Path) -> None:
+    table = load()
+    assert table.read_measured(tmp_path / "none") == ({}, [])
+    assert "Measured by the referee" not in table.page(LOOK, {}, [])
+    (tmp_path / "failures.json").write_text(json.dumps([{"problem": "a"}]))
+    assert table.read_measured(tmp_path) == ({}, [{"problem": "a"}])

@@ -57,6 +57,8 @@ class CaseReceipt(Value):
     cubins: tuple[Cubin, ...]
     input_seed: int
     time_us: float
+    floor_us: float = 0.0
+    """Speed of light: the roofline share is this over the time."""
     measured: Measured
     physics: Physics = Physics()
     raw: RawTimes

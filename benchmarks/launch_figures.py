@@ -196,7 +196,7 @@ def _quartiles(values: list[float]) -> list[float]:
 
 
 def graph_capture() -> dict[str, Any]:
-    """An applied call inside ``torch.cuda.graph``, replayed with new numbers; what is not loaded falls back."""
+    """An applied call inside ``torch.cuda.graph``, replayed; what is not loaded falls back."""
     call, x = applied(), torch.randn(SHAPE, device="cuda")
     odd = torch.randn(8, 40, device="cuda")
     call(x)

@@ -226,18 +226,10 @@ def _open(path: Path, name: str | None) -> Problem:
 
 
 def _brain(brain: str, model: str, recorded: str) -> Team | str:
-    """The team of a brain, before the problem is read: what is not set is told at once."""
     from workbench.agents.llm.settings import Choice
-    from workbench.live.recordings import PREFIX, is_replay
-    from workbench.live.start import open_team
+    from workbench.live.start import choose_brain
 
-    if recorded and brain not in ("replay", "playbook"):
-        raise UsageError("--from belongs to --brain replay")
-    if recorded:
-        return f"{PREFIX}{recorded}"
-    if brain == "replay":
-        raise UsageError("what is to be replayed? Add --from with a session's folder")
-    return brain if is_replay(brain) else open_team(brain, Choice(model=model))
+    return choose_brain(brain, Choice(model=model), recorded)
 
 
 def _follow(session: LiveSession) -> None:

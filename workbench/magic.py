@@ -21,7 +21,7 @@ from IPython.core.completer import (
 from IPython.core.error import UsageError as ShellUsageError
 from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
-from traitlets import Enum, Int
+from traitlets import Enum, Float, Int, Unicode
 from traitlets.config import Configurable
 
 from workbench.errors import UsageError, WorkbenchError, nearest
@@ -35,12 +35,18 @@ if TYPE_CHECKING:
     from workbench.problem.capture import Capture
 
 DEVICES = ("auto", "emulator", "cuda", "null")
-BRAINS = ("playbook",)
+BRAINS = ("playbook", "llm", "replay")
 REVIEWS = ("auto", "manual")
 GRACE_S = 1.5
 """A mistake that shows while the cell is read this long ends the cell; a later one shows in the panel."""
 CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
 """Values that completion offers and that misspelt ones are compared with."""
+FREE = ("--brain",)
+"""Options that take more than these values: ``reasoner=llm,synthesizer=playbook``."""
+SET_BY_CONFIG = (
+    "rounds", "branches", "device", "brain", "review", "model", "max_tokens", "max_money", "max_seconds",
+)  # fmt: skip
+"""Options of a line that have a ``%config`` trait of the same name."""
 
 
 @magics_class
@@ -50,7 +56,18 @@ class CudaMagics(Magics, Configurable):
     rounds = Int(3, help="rounds of search before you are asked for more").tag(config=True)
     branches = Int(24, help="most branches in the tree").tag(config=True)
     device = Enum(DEVICES, "auto", help="where kernels are judged").tag(config=True)
-    brain = Enum(BRAINS, "playbook", help="who thinks of kernels").tag(config=True)
+    brain = Unicode("playbook", help="who thinks of kernels: playbook, llm, replay, or role by role").tag(
+        config=True
+    )
+    model = Unicode("", help="language model of all roles (WORKBENCH_MODEL)").tag(config=True)
+    base_url = Unicode("", help="server of the language model (OPENAI_BASE_URL)").tag(config=True)
+    key_variable = Unicode(
+        "OPENAI_API_KEY", help="environment variable that holds the key; the key itself is never typed here"
+    ).tag(config=True)
+    prices = Unicode("", help="US dollars a million tokens, IN/OUT (WORKBENCH_PRICES)").tag(config=True)
+    max_tokens = Int(0, help="most tokens for language models; 0: no limit").tag(config=True)
+    max_money = Float(0.0, help="most US dollars for language models; 0: no limit").tag(config=True)
+    max_seconds = Float(0.0, help="most seconds of search; 0: no limit").tag(config=True)
     review = Enum(REVIEWS, "auto", help="manual: wait for you after every round").tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -63,7 +80,14 @@ class CudaMagics(Magics, Configurable):
     @argument("--rounds", type=int, help="rounds of search before you are asked for more (3)")
     @argument("--branches", type=int, help="most branches in the tree (24)")
     @argument("--device", help="auto, emulator or cuda: where kernels are judged (auto)")
-    @argument("--brain", help="who thinks of kernels: playbook")
+    @argument("--brain", help="who thinks of kernels: playbook, llm, replay, or role by role (playbook)")
+    @argument("--model", help="language model of all roles (WORKBENCH_MODEL)")
+    @argument(
+        "--from", dest="recorded", default="", help="with --brain replay: a session's folder or journal"
+    )
+    @argument("--max-tokens", type=int, help="most tokens for language models (no limit)")
+    @argument("--max-money", type=float, help="most US dollars for language models (no limit)")
+    @argument("--max-seconds", type=float, help="most seconds of search (no limit)")
     @argument("--review", help="auto, or manual: wait for you after every round (auto)")
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
     @argument("--name", help="which definition of the cell is meant, when there are several")
@@ -125,10 +149,12 @@ class CudaMagics(Magics, Configurable):
 
     def _options(self, line: str) -> Namespace:
         options = _parse(self.cuda_optimize, line)
-        for name in ("rounds", "branches", "device", "brain", "review"):
+        for name in SET_BY_CONFIG:
             if getattr(options, name) is None:
                 setattr(options, name, getattr(self, name))
         for flag, known in CHOICES.items():
+            if flag in FREE:
+                continue
             value = getattr(options, flag.removeprefix("--"))
             if value not in known:
                 raise UsageError(
@@ -153,11 +179,22 @@ class CudaMagics(Magics, Configurable):
         return read_cell("\n" + cell, options.name or options.target, self._names)
 
     def _start(self, options: Namespace, capture: Capture) -> LiveSession:
+        from workbench.agents.llm.settings import Choice
         from workbench.live import optimize
+        from workbench.live.start import choose_brain
         from workbench.policy import Policy
 
-        policy = Policy(rounds=options.rounds, branches=options.branches, review=options.review)
-        return optimize(capture, policy, options.device, options.brain, options.folder)
+        choice = Choice(options.model, self.base_url, self.key_variable, self.prices)
+        brain = choose_brain(options.brain, choice, options.recorded)
+        policy = Policy(
+            rounds=options.rounds,
+            branches=options.branches,
+            review=options.review,
+            tokens=options.max_tokens,
+            money_usd=options.max_money,
+            seconds=options.max_seconds,
+        )
+        return optimize(capture, policy, options.device, brain, options.folder)
 
     def _show(self, live: LiveSession, wait: bool) -> None:
         from workbench.views.notebook import in_notebook

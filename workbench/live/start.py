@@ -141,6 +141,20 @@ def _parts(opened: SessionOpened) -> tuple[Team, Device]:
     return open_team(opened.brain), open_device_named(opened.device)
 
 
+def choose_brain(brain: str, choice: Choice | None = None, recorded: str = "") -> Team | str:
+    """What ``optimize`` takes as a brain, before the problem is read: what is not set is told at once.
+
+    ``recorded`` is the session a replay is from. Raises ``UsageError``.
+    """
+    if recorded and brain not in ("replay", "playbook"):
+        raise UsageError("--from belongs to --brain replay")
+    if recorded:
+        return f"{PREFIX}{recorded}"
+    if brain == "replay":
+        raise UsageError("what is to be replayed? Add --from with a session's folder")
+    return brain if is_replay(brain) else open_team(brain, choice)
+
+
 def open_team(brain: str, choice: Choice | None = None) -> Team:
     """The five agents of a brain: ``playbook``, ``llm``, ``reasoner=llm,synthesizer=playbook``, ...
 

@@ -25,7 +25,7 @@ PARALLEL = 4
 LIMITS = Limits(
     wall_s=600.0,
     cpu_s=7 * 24 * 3600,  # the process lasts for a session
-    memory_bytes=64 * 2**30,  # pinned memory and the driver's own count as private
+    memory_bytes=2**40,  # what the driver maps counts as private memory, used or not
     file_bytes=8 * 2**30,
 )
 

@@ -19,7 +19,7 @@ from workbench.referee.clock.rotation import rotated
 from workbench.referee.gpu_expectation import Expectations, Prepared
 from workbench.referee.gpu_faults import fault_of, outcome_of
 from workbench.referee.gpu_protocol import TimeReport, TimeRequest
-from workbench.referee.gpu_trial import Endless, Hardware
+from workbench.referee.gpu_trial import LOST, Endless, Hardware
 from workbench.referee.matrix import PlannedCheck
 from workbench.referee.mismatch import mismatch
 from workbench.referee.protocol import Trial
@@ -38,7 +38,8 @@ def timed(request: TimeRequest, expectations: Expectations, hardware: Hardware) 
     try:
         with torch.no_grad(), precision(request.problem.contract):
             report = _timed(request, expectations, hardware)
-    except Endless:
+    except Endless as error:
+        LOST.append(error)  # with its frames, which hold the kernel that still runs
         endless = TimedOut(case=request.case.label, limit_s=FIRST_CALL_S, message="while it was timed")
         return TimeReport(outcome=endless, lost=True, running=True)
     except DeviceError as error:

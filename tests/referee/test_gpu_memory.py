@@ -1,0 +1,122 @@
+"""Guarded inputs and fingerprints, and the bounds of a large case slice by slice; on the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from softmax_problem import PROBLEM, case
+from torch import Tensor
+
+from workbench.model import DType, TensorMeta
+from workbench.numerics.kinds import InputKind
+from workbench.plan.steps import Plan
+from workbench.referee import gpu_expectation
+from workbench.referee.gpu_expectation import Expectations
+from workbench.referee.gpu_memory import fingerprint, guarded
+from workbench.referee.matrix import PlannedCheck
+from workbench.referee.protocol import Trial
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "i64", "bool"])
+@pytest.mark.parametrize("alignment", [256, 16, 8])
+def test_an_address_has_its_alignment_and_no_larger_one(dtype: DType, alignment: int) -> None:
+    meta = TensorMeta(dtype=dtype, shape=(3, 5), strides=(5, 1), alignment=alignment)
+    one = guarded("x", meta, "cpu")
+    assert one.tensor.data_ptr() % alignment == 0
+    assert alignment == 256 or one.tensor.data_ptr() % (2 * alignment) != 0
+    assert one.tensor.shape == (3, 5) and not one.broken_guard()
+
+
+@pytest.mark.parametrize("offset", [-1, 15, 300])
+def test_a_write_beside_the_tensor_is_seen(offset: int) -> None:
+    one = guarded("x", TensorMeta(dtype="f32", shape=(3, 5), strides=(5, 1)), "cpu")
+    one.tensor.zero_()
+    before = int(one.fingerprint())
+    one.raw.view(torch.float32)[one.start // 4 + offset] = 1.0
+    assert one.broken_guard() and int(one.fingerprint()) != before
+
+
+def test_a_read_beside_the_tensor_gives_nan() -> None:
+    one = guarded("x", TensorMeta(dtype="f32", shape=(4,), strides=(1,)), "cpu")
+    assert one.raw.view(torch.float32)[one.start // 4 + 4].isnan()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t.__setitem__(3, 7.0),
+        lambda t: t.copy_(t.flip(0)),
+        lambda t: t.__setitem__(0, -0.0),
+        lambda t: t.zero_(),
+    ],
+)
+def test_a_fingerprint_sees_every_bit_and_place(change: object) -> None:
+    values = torch.arange(0.0, 1000.0)
+    before = int(fingerprint(values))
+    assert int(fingerprint(values.clone())) == before
+    change(values)  # type: ignore[operator]
+    assert int(fingerprint(values)) != before
+
+
+def test_fingerprints_go_on_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(1000)
+    whole = int(fingerprint(values))
+    monkeypatch.setattr("workbench.referee.gpu_memory.PIECE", 64)
+    assert int(fingerprint(values)) == whole
+
+
+# ------------------------------------------------------------------------------------ slices
+
+
+def check(rows: int, columns: int, kind: InputKind = "normal") -> PlannedCheck:
+    wide = case(rows, columns, declared=True)
+    plan = Plan(arguments=tuple(PROBLEM.metas(wide).items()), steps=(), outputs=())
+    return PlannedCheck(Trial(case=wide, plan=plan), kind, 5, "plain")
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_expectation, "SLICE_ELEMENTS", 500)
+    monkeypatch.setattr(gpu_expectation, "DRAWN_ON_CPU", 100)
+
+
+def softmax(x: Tensor) -> Tensor:
+    return torch.softmax(x, dim=1)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_slices_together_judge_as_the_whole_does() -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    prepared = expectations.prepare(check(50, 64))
+    assert prepared is not None and prepared.bounds == ()
+    (right,) = expectations.differences(prepared, (softmax(prepared.tensors["x"]),))
+    assert 0 < right.max_ratio < 1 and right.wrong_fraction == 0
+    spoilt = softmax(prepared.tensors["x"])
+    spoilt[37, 3] += 0.1
+    (wrong,) = expectations.differences(prepared, (spoilt,))
+    assert wrong.max_ratio > 1 and wrong.worst[0].index == (37, 3)
+    assert wrong.wrong_fraction == pytest.approx(1 / (50 * 64))
+    assert "rows 35 to 41" in wrong.pattern
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize("kind", ["normal", "offset", "heavy-tailed"])
+def test_drawing_on_a_device_is_repeatable(kind: InputKind) -> None:
+    first = Expectations(PROBLEM, "cpu").prepare(check(50, 64, kind))
+    again = Expectations(PROBLEM, "cpu").prepare(check(50, 64, kind))
+    assert first is not None and again is not None
+    assert first.marks == again.marks
+    assert first.tensors["x"].std() > 0.5
+
+
+def test_too_large_for_float64_is_held_to_the_reference_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_expectation, "SLICE_ELEMENTS", 10)
+    monkeypatch.setattr(gpu_expectation, "WHOLE_ELEMENTS", 20)
+    problem = PROBLEM.model_copy(update={"source": PROBLEM.source.replace("dim=1", "dim=0")})
+    expectations = Expectations(problem, "cpu")
+    prepared = expectations.prepare(check(50, 64))
+    assert prepared is not None and "own" in prepared.note
+    x = prepared.tensors["x"]
+    (right,) = expectations.differences(prepared, (torch.softmax(x, dim=0),))
+    (wrong,) = expectations.differences(prepared, (torch.softmax(x.half(), dim=0).float(),))
+    assert right.max_ratio <= 1 < wrong.max_ratio

@@ -16,8 +16,9 @@ TORCH_MODULES = (
     "workbench.problem.opening",
     "workbench.referee.trial",
     "workbench.referee.gpu_trial",
-    "workbench.foreign.trial",
 )
+# Not workbench.foreign.trial: torch's extension builder asks for the GPU when it is imported, and
+# that starts a thread of the driver, after which no process may be forked.
 
 
 @cache

@@ -104,7 +104,7 @@ def _gain(tree: Tree, node: Node) -> str:
         return ""
     found = _found(tree, node)
     predicted = f"predicted {factor_text(node.branch.hypothesis.predicted_factor)}"
-    return f"{predicted}, found {found}" if found else predicted
+    return f"{predicted}, found {found} ({source_of_times(node.evaluation)})" if found else predicted
 
 
 def _found(tree: Tree, node: Node) -> str:
@@ -112,6 +112,8 @@ def _found(tree: Tree, node: Node) -> str:
     if node.lesson and node.lesson.actual_factor is not None:
         return factor_text(node.lesson.actual_factor)
     parent = tree.nodes[node.branch.parents[0]] if node.branch.parents else None
+    if parent and source_of_times(parent.evaluation) != source_of_times(node.evaluation):
+        return ""
     return factor_text(node.score / parent.score) if parent and parent.score and node.score else ""
 
 

@@ -28,7 +28,15 @@ from workbench.model import (
 )
 from workbench.plan.steps import Launch
 from workbench.views.launches import occupancy
-from workbench.views.phrases import bound_text, bytes_text, error_text, factor_text, number, time_text
+from workbench.views.phrases import (
+    bound_text,
+    bytes_text,
+    error_text,
+    factor_text,
+    number,
+    plural,
+    time_text,
+)
 
 Json = dict[str, Any]
 Launched = tuple[tuple[Launch, ...], Target]
@@ -109,6 +117,16 @@ def complaints(found: CompileReport | Outcome | None) -> list[Json]:
     return [
         entry.model_dump() for entry in listed or ((Diagnostic(line=1, message=message),) if message else ())
     ]
+
+
+def compiled_words(found: CompileReport | Outcome | None) -> str:
+    """``compiles: 3 kernels, up to 32 registers, nothing spilled``; empty for what does not."""
+    if not isinstance(found, CompileReport):
+        return ""
+    most = max((entry.registers for entry in found.kernels), default=0)
+    spilled = sum(entry.spill_store_bytes + entry.spill_load_bytes for entry in found.kernels)
+    spills = f"{bytes_text(spilled)} spilled" if spilled else "nothing spilled"
+    return f"compiles: {plural(len(found.kernels), 'kernel')}, up to {most} registers, {spills}"
 
 
 def check_json(check: Check) -> Json:

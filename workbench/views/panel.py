@@ -30,7 +30,7 @@ from workbench.views.messages import (
     carry_out,
     read_message,
 )
-from workbench.views.numbers import complaints
+from workbench.views.numbers import compiled_words, complaints
 from workbench.views.project import project
 from workbench.views.report import summary_text, to_fragment
 from workbench.views.throttle import Throttle
@@ -143,11 +143,11 @@ class Panel(anywidget.AnyWidget):
                 self._steering.check(source, lambda found: self._send_check(ticket, found))
 
     def _send_check(self, ticket: int, found: CompileReport | Outcome | None) -> None:
-        kernels = [
-            f"{entry.kernel}: {entry.registers} registers, {entry.shared_bytes} B shared"
-            for entry in (found.kernels if isinstance(found, CompileReport) else ())
-        ]
-        content = {"diagnostics": complaints(found), "kernels": kernels, "known": found is not None}
+        content = {
+            "diagnostics": complaints(found),
+            "words": compiled_words(found),
+            "known": found is not None,
+        }
         self.send({"type": "checked", "ticket": ticket, **content})
 
     def note(self, text: str) -> None:

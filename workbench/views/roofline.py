@@ -35,14 +35,14 @@ def roofline_json(tree: Tree, node: Node) -> Json | None:
     target = opened.target
     last = points[-1]
     least = next(facts.bytes_min for facts in evaluation.facts if facts.case == case.label)
-    ideal = operations / max(least, 1)
+    ideal, floor = operations / max(least, 1), max(evaluation.times[0].floor_us, 1e-3)
     return {
         "case": case.label,
         "source": evaluation.times[0].source,
         "bandwidth": math.log10(target.dram_bytes_per_s),
         "peak": math.log10(target.fp32_flops_per_s),
         "ridge": math.log10(target.fp32_flops_per_s / target.dram_bytes_per_s),
-        "ideal": {"x": round(math.log10(ideal), 4), "y": round(_roof(tree, ideal), 4)},
+        "ideal": {"x": round(math.log10(ideal), 4), "y": round(math.log10(operations / (floor * 1e-6)), 4)},
         "points": points,
         "words": f"{last['id']} at {last['share']}% of the roofline"
         + (f", {points[0]['id']} was at {points[0]['share']}%" if len(points) > 1 else ""),
@@ -62,12 +62,6 @@ def _operations(problem: Problem, case: Case) -> float:
     """Operations of the reference: multiply-adds of products, instructions of the rest; at least one each."""
     work = sum(max(one.flops, one.instructions) for one in sized(problem, case))
     return work or float(sum(meta.numel for meta in problem.metas(case).values())) or 1.0
-
-
-def _roof(tree: Tree, intensity: float) -> float:
-    assert tree.opened is not None  # asked for with an open tree only
-    target = tree.opened.target
-    return math.log10(min(target.fp32_flops_per_s, intensity * target.dram_bytes_per_s))
 
 
 def _point(node: Node, case: str, work: tuple[float, float]) -> Json | None:

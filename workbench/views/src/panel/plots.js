@@ -58,6 +58,6 @@ export function roofline(found) {
         s("title", {}, `${p.id}, round ${p.round}: ${p.label}, ${p.share}% of the roofline`),
         (i === 0 || i === points.length - 1) && s("text", { class: "bar-text", x: X(p.x) - 9, y: Y(p.y) + (i ? -6 : 14), "text-anchor": "end" }, `${p.id} ${p.share}%`))),
       s("text", { class: "tick-text", x: left + width / 2, y: top + height + 30, "text-anchor": "middle" }, "operations per byte moved"),
-      s("text", { class: "tick-text", x: 4, y: top + 2, transform: `rotate(-90 10 ${top + 96})` , "text-anchor": "middle" }, "operations per second")),
-    h("figcaption", { class: "soft" }, `${found.case} (${found.source}): ${found.words}. Right: fewer bytes for the same work; up: less waiting. The diamond is the speed of light.`));
+      s("text", { class: "tick-text", x: left + 6, y: top + 10 }, "↑ operations per second")),
+    h("figcaption", { class: "soft" }, `${found.case} (${found.source}): ${found.words}. Right: fewer bytes for the same work; up: less waiting. The diamond is the speed of light, launch included.`));
 }

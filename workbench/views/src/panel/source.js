@@ -113,7 +113,7 @@ function editing(detail, panel) {
     const found = panel.checked;
     const bad = found?.diagnostics.filter((entry) => entry.severity === "error").length ?? 0;
     state.className = `check-state ${found?.known ? (bad ? "tone-bad verdict" : "tone-good verdict") : "soft"}`;
-    state.textContent = !found ? "checking…" : !found.known ? "cannot be checked here" : bad ? `■ ${bad} error${bad > 1 ? "s" : ""}` : `● compiles: ${found.kernels.join("; ")}`;
+    state.textContent = !found ? "checking…" : !found.known ? "cannot be checked here" : bad ? `■ ${bad} error${bad > 1 ? "s" : ""}` : `● ${found.words}`;
     panel.live?.mark?.(found?.diagnostics ?? []);
     errors.replaceChildren(...(panel.live?.mark ? [] : (found?.diagnostics ?? []).map((entry) => h("div", { class: `diagnostic ${entry.severity}` }, `line ${entry.line}: ${entry.message}`))));
   };

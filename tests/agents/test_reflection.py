@@ -53,3 +53,19 @@ def test_a_lesson_sets_prediction_and_finding_side_by_side(id: str, factor: floa
     assert lesson.actual_factor == (None if factor is None else pytest.approx(factor))
     assert words in lesson.lesson
     assert lesson.lesson.startswith("card: ")
+
+
+def test_a_measured_time_over_a_modelled_one_is_no_factor() -> None:
+    before = tree()
+    event = judged("b3", "// us 40")
+    times = tuple(t.model_copy(update={"source": "measured"}) for t in event.evaluation.times)
+    measured = event.model_copy(update={"evaluation": event.evaluation.model_copy(update={"times": times})})
+    events = [
+        opened(),
+        *node("b1", source="// us 50"),
+        proposed("b3", "b1"),
+        written("b3", "// us 40"),
+        measured,
+    ]
+    assert reflect(before, BranchId("b3")).actual_factor == pytest.approx(1.25)
+    assert reflect(fold(events), BranchId("b3")).actual_factor is None

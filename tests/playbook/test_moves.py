@@ -6,7 +6,17 @@ import torch.nn.functional as F
 
 from tests.playbook.problems import problem_of
 from workbench.errors import UsageError
-from workbench.model import H100, AccessSite, CaseTime, Counts, Digest, Evaluation, Passed, Problem
+from workbench.model import (
+    H100,
+    AccessSite,
+    CaseTime,
+    Counts,
+    Digest,
+    Evaluation,
+    Passed,
+    Problem,
+    Profile,
+)
 from workbench.playbook.moves import cross, moves, parse_vector, seed_vectors
 from workbench.playbook.techniques import TECHNIQUES, settled
 
@@ -93,6 +103,26 @@ def test_evidence_has_numbers_and_sources() -> None:
     assert card.bottleneck == "memory"
     assert "a: 100 us, 40% of the roofline, bound by memory (model)" in card.evidence
     assert any("line 12: 32 sectors a request where 4 would do (emulator)" in fact for fact in card.evidence)
+
+
+def test_a_profile_is_evidence_and_names_the_bottleneck() -> None:
+    problem = softmax(4096, 4096)
+    told = ("68% of DRAM peak.", "Occupancy is 40%.")
+    profile = Profile(case="a", source="counters", sentences=told, bound="latency")
+    evaluation = measured("memory")
+    time = evaluation.times[0].model_copy(update={"source": "measured"})
+    evaluation = evaluation.model_copy(update={"profile": profile, "times": (time,)})
+    card = moves(problem, settled(problem, ()), evaluation, H100)[0]
+    assert card.bottleneck == "latency"
+    assert card.evidence[:3] == (
+        "a: 100 us, 40% of the roofline, bound by memory (measured)",
+        "68% of DRAM peak (Nsight Compute)",
+        "Occupancy is 40% (Nsight Compute)",
+    )
+    guess = profile.model_copy(update={"source": "estimate", "bound": None})
+    card = moves(problem, settled(problem, ()), evaluation.model_copy(update={"profile": guess}), H100)[0]
+    assert card.bottleneck == "memory"
+    assert card.evidence[1] == "68% of DRAM peak"
 
 
 def test_values_for_teaching_are_never_proposed_as_gains() -> None:

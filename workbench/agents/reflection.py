@@ -38,8 +38,14 @@ def _factor(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -
     if not parents:
         return evaluation.score, "the fastest baseline"
     best = max(parents, key=lambda parent: tree.nodes[parent].score)
-    score = tree.nodes[best].score
-    return (evaluation.score / score, best) if score > 0 else (None, "")
+    node = tree.nodes[best]
+    if node.score <= 0 or _source(node.evaluation) != _source(evaluation):
+        return None, ""  # a measured time over a modelled one is no factor
+    return evaluation.score / node.score, best
+
+
+def _source(evaluation: Evaluation | None) -> str:
+    return evaluation.times[0].source if evaluation and evaluation.times else ""
 
 
 def _compare(expected: float, actual: float) -> str:

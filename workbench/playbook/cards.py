@@ -6,9 +6,15 @@ Owns prose and the reading of an evaluation. Never ranks anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from workbench.model import AccessSite, Evaluation, Problem, Target, Vector
 from workbench.playbook.estimate import estimate
+
+COUNTERS = "Nsight Compute"
+TOLD = 6
+"""Sentences of a profile that a card repeats."""
+Bottleneck = Literal["memory", "latency", "compute", "launch", "library"]
 
 TITLES: Mapping[tuple[str, str], str] = {
     ("linear_rowsum", "on"): "Sum the weights instead of the product",
@@ -73,6 +79,7 @@ def evidence(
     found: list[str] = []
     if evaluation is not None:
         found += _times(evaluation)
+        found += _profile(evaluation)
         found += _traffic(evaluation)
         found += _resources(evaluation)
     if not found and problem.cases:
@@ -93,6 +100,24 @@ def _times(evaluation: Evaluation) -> list[str]:
         f"bound by {time.bound} ({time.source})"
         for time in evaluation.times[:1]
     ]
+
+
+def _profile(evaluation: Evaluation) -> list[str]:
+    """What a profile says first; an estimate's sentences name their sources themselves."""
+    profile = evaluation.profile
+    if profile is None:
+        return []
+    ending = f" ({COUNTERS})" if profile.source == "counters" else ""
+    return [sentence.removesuffix(".") + ending for sentence in profile.sentences[:TOLD]]
+
+
+def bound_of(evaluation: Evaluation | None) -> Bottleneck | None:
+    """What limits a kernel: what the profile found, else what the clock or the model says."""
+    if evaluation is None:
+        return None
+    if evaluation.profile is not None and evaluation.profile.bound is not None:
+        return evaluation.profile.bound
+    return evaluation.times[0].bound if evaluation.times else None
 
 
 def _traffic(evaluation: Evaluation) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
-from workbench.playbook.cards import RISKS, TITLES, evidence
+from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.traits import traits_of
@@ -170,8 +170,7 @@ def _with(vector: Vector, name: str, value: str) -> Vector:
 
 def _rank(name: str, factor: float, evaluation: Evaluation | None) -> float:
     """Predicted factor, with a small lead for what answers the bottleneck that was found."""
-    bound = evaluation.times[0].bound if evaluation is not None and evaluation.times else None
-    return factor * (1.02 if TECHNIQUES[name].bottleneck == bound else 1.0)
+    return factor * (1.02 if TECHNIQUES[name].bottleneck == bound_of(evaluation) else 1.0)
 
 
 def _card(
@@ -183,9 +182,7 @@ def _card(
 ) -> Hypothesis:
     name = choice[0]
     technique = TECHNIQUES[name]
-    bound = technique.bottleneck
-    if evaluation is not None and evaluation.times:
-        bound = evaluation.times[0].bound
+    bound = bound_of(evaluation) or technique.bottleneck
     return Hypothesis(
         title=TITLES[choice],
         bottleneck=cast("Bottleneck", bound),

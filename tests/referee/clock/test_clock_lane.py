@@ -9,7 +9,7 @@ from fake_lane import FakeLane, ones
 
 from workbench.model import H100, Conditions
 from workbench.referee.clock import measure as measuring
-from workbench.referee.clock.crosscheck import slope_us, usable
+from workbench.referee.clock.crosscheck import looked_again, slope_us, usable
 from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords, Record, spans_of
 from workbench.referee.clock.measure import Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
@@ -102,6 +102,14 @@ def test_the_slope_sees_work_that_the_device_clocks_miss() -> None:
     seen = slope_us(lane, sneaky, 100.0, 3, lane.now)
     assert seen == pytest.approx(161.0, abs=2.0)
     assert "disagree: 100.0 us on the device, 161" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+
+
+def test_one_interrupted_look_is_looked_at_again_and_persistent_ones_are_not_excused() -> None:
+    looks = iter([135.0, 101.0, 500.0])
+    assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 101.0
+    assert looked_again(lambda: 160.0, 100.0, OPTIONS) == 160.0
+    looks = iter([-70.0, 190.0, 130.0])
+    assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 130.0
 
 
 def test_a_row_of_calls_that_the_host_paces_says_nothing() -> None:

@@ -102,7 +102,13 @@ def test_spread_is_a_standard_deviation_for_normal_noise() -> None:
     ],
 )
 def test_words_of_intervals(low: float, high: float, verdict: str) -> None:
-    assert comparison(Interval((low + high) / 2, low, high), ClockOptions()) == verdict
+    assert comparison(Interval((low + high) / 2, low, high), 100.0, ClockOptions()) == verdict
+
+
+def test_nothing_is_claimed_below_the_timers_tick() -> None:
+    ratio = Interval(1.015, 1.012, 1.018)
+    assert comparison(ratio, 100.0, OPTIONS) == "FASTER"
+    assert comparison(ratio, 1.5, OPTIONS) == "SAME", "1.5% of 1.5 us is less than a tick of 32 ns"
 
 
 @given(st.floats(0.5, 2.0), st.floats(0.0, 0.2))
@@ -112,7 +118,7 @@ def test_swapping_the_sides_swaps_the_word(middle: float, width: float) -> None:
     opposite = {"FASTER": "SLOWER", "SLOWER": "FASTER", "SAME": "SAME", "AMBIGUOUS": "AMBIGUOUS"}
     edges = (1 + OPTIONS.margin, 1 / (1 + OPTIONS.margin), 1 + OPTIONS.same, 1 / (1 + OPTIONS.same))
     if not any(abs(end - edge) < 1e-9 for end in (interval.low, interval.high) for edge in edges):
-        assert comparison(mirrored, OPTIONS) == opposite[comparison(interval, OPTIONS)]
+        assert comparison(mirrored, 100.0, OPTIONS) == opposite[comparison(interval, 100.0, OPTIONS)]
 
 
 def test_every_baseline_gets_its_own_verdict() -> None:

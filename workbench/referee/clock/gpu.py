@@ -21,7 +21,7 @@ OPEN, CLOSE = 0x5EED0001, 0x5EED0002
 """Values of the memory sets that mark samples."""
 MARK_BYTES = 4096
 CALIBRATIONS = 20
-HOST_CALLS = 20
+HOST_CALLS = 50
 HOST_S = 0.02
 """Host latency is taken from fewer calls where so many would keep the device busy for longer than this."""
 
@@ -117,12 +117,11 @@ def host_us(act: Callable[[int], Any]) -> float:
     act(0)
     torch.cuda.synchronize()
     calls = max(3, min(HOST_CALLS, int(HOST_S / (time.perf_counter() - started))))
-    for turn in range(calls):
+    for _ in range(calls):
         started = time.perf_counter()
         act(0)
         times.append(time.perf_counter() - started)
-        if turn % 5 == 4:
-            torch.cuda.synchronize()
+    torch.cuda.synchronize()
     return 1e6 * statistics.median(times)
 
 

@@ -51,6 +51,8 @@ def replaying(act: Act) -> Iterator[Act | None]:
     """The act as replays of one graph, None where it cannot be captured; its memory is given back after."""
     try:
         replay = graphed(act, 1)
+        for _ in range(WARM_UP):
+            replay(0)  # the first replay uploads the graph
     except Exception:  # a synchronising call, a random generator, a graph already: no graph then
         torch.cuda.synchronize()
         yield None

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -171,13 +172,13 @@ class _Run:
 
     def _crosschecks(self, sampler: Sampler, time_us: float) -> tuple[tuple[str, float], ...]:
         found = []
-        samples = self.options.checks_at(time_us)
+        samples, act = self.options.checks_at(time_us), self.acts[KERNEL]
         if sampler.clock == "cupti":
-            found.append((EVENTS, crosscheck.events_us(self._events(), KERNEL, samples)))
+            look = partial(crosscheck.events_us, self._events(), KERNEL, samples)
+            found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options)))
         if crosscheck.usable(self.host[KERNEL], time_us, self.lane.flush_us):
-            act = self.acts[KERNEL]
-            slope = crosscheck.slope_us(self.lane, act, time_us, samples, time.perf_counter)
-            found.append((SLOPE, slope))
+            look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
+            found.append((SLOPE, crosscheck.looked_again(look, time_us, self.options)))
         return crosscheck.believed(found)
 
     def _outputs_again(self) -> tuple[str, tuple[tuple[str, str], ...]]:

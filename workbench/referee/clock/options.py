@@ -30,6 +30,9 @@ class ClockOptions(Value):
     """FASTER and SLOWER begin this far from 1: the place of a buffer alone can cost a few thousandths."""
     same: float = 0.0125
     """SAME is an interval that stays within this distance of 1."""
+    tick_us: float = 0.032
+    """Resolution of the device's timer, as seen on an H100: ``margin`` is never below one tick of a kernel's
+    time, nor ``same`` below one and a half."""
     resamples: int = 1000
     """Bootstrap resamples."""
     seed: int = 0
@@ -49,6 +52,18 @@ class ClockOptions(Value):
     """Clocks may differ by this part of the time ..."""
     disagreement_us: float = 3.0
     """... or by this many microseconds, whichever is more."""
+
+    def margin_at(self, time_us: float) -> float:
+        """Where FASTER and SLOWER begin for a kernel of this length."""
+        return max(self.margin, self.tick_us / time_us)
+
+    def same_at(self, time_us: float) -> float:
+        """How far SAME reaches for a kernel of this length."""
+        return max(self.same, 1.5 * self.tick_us / time_us)
+
+    def half_width_at(self, time_us: float) -> float:
+        """What is narrow enough for a kernel of this length."""
+        return max(self.half_width, 0.25 * self.tick_us / time_us)
 
     def checks_at(self, time_us: float) -> int:
         """Cross-checking samples of a kernel of this length."""

@@ -41,15 +41,15 @@ class Stopping:
         if seconds < self.options.min_s or not self._quiet():
             return False
         ratios = [quick_ratio(kernel.medians, track.medians) for track in raw.rivals]
-        return all(self._settled(ratio) for ratio in ratios)
+        return all(self._settled(ratio, kernel.samples[0]) for ratio in ratios)
 
     def _quiet(self) -> bool:
         return self.noise[-1] < self.options.relative or stable(self.noise)
 
-    def _settled(self, ratio: Interval) -> bool:
-        if ratio.half_width <= self.options.half_width:
+    def _settled(self, ratio: Interval, time_us: float) -> bool:
+        if ratio.half_width <= self.options.half_width_at(time_us):
             return True
-        return comparison(ratio, self.options) in ("FASTER", "SLOWER")
+        return comparison(ratio, time_us, self.options) in ("FASTER", "SLOWER")
 
 
 def stable(noise: Sequence[float]) -> bool:

@@ -23,14 +23,18 @@ def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions
     flushing after a flush, whose dirty lines must be written back, and the difference is the kernel's.
     """
     for name, other_us in crosschecks:
-        allowed = max(options.device_disagreement * max(time_us, other_us), options.disagreement_us)
         off = other_us - time_us if name == SLOPE else abs(other_us - time_us)
-        if off > allowed:
+        if off > tolerance_us(time_us, other_us, options):
             return (
                 f"the clocks disagree: {time_us:.1f} us on the device, {other_us:.1f} us by {name}; "
                 "work may go on after the kernel seems to have ended"
             )
     return ""
+
+
+def tolerance_us(time_us: float, other_us: float, options: ClockOptions) -> float:
+    """How far two clocks may lie apart."""
+    return max(options.device_disagreement * max(time_us, other_us), options.disagreement_us)
 
 
 def beyond_physics(time_us: float, physics: Physics) -> str:

@@ -14,18 +14,19 @@ from workbench.referee.clock.samples import KERNEL, RawTimes, Track
 from workbench.referee.clock.statistics import Interval, chained_ratio, paired_ratio
 
 
-def comparison(ratio: Interval, options: ClockOptions) -> Comparison:
-    """The word for an interval of rival over kernel.
+def comparison(ratio: Interval, time_us: float, options: ClockOptions) -> Comparison:
+    """The word for an interval of rival over kernel; ``time_us`` is the kernel's.
 
     FASTER and SLOWER need the whole interval beyond ``margin``; SAME needs it whole within ``same``; what
     crosses a border is AMBIGUOUS. Simulated with the noise of a GPU (simulated.py), a kernel against itself
-    is SAME in over 99 of 100 runs and 2% at 100 us are found in over 99.
+    is SAME in over 99 of 100 runs and 2% at 100 us are found in over 99; so they were on an H100.
     """
-    if ratio.low > 1.0 + options.margin:
+    margin, same = options.margin_at(time_us), options.same_at(time_us)
+    if ratio.low > 1.0 + margin:
         return "FASTER"
-    if ratio.high < 1.0 / (1.0 + options.margin):
+    if ratio.high < 1.0 / (1.0 + margin):
         return "SLOWER"
-    if ratio.low >= 1.0 / (1.0 + options.same) and ratio.high <= 1.0 + options.same:
+    if ratio.low >= 1.0 / (1.0 + same) and ratio.high <= 1.0 + same:
         return "SAME"
     return "AMBIGUOUS"
 
@@ -33,12 +34,11 @@ def comparison(ratio: Interval, options: ClockOptions) -> Comparison:
 def rivals_of(raw: RawTimes, options: ClockOptions) -> tuple[Rival, ...]:
     """Every baseline of a case, in the order measured."""
     kernel = raw.track(KERNEL).medians
-    return tuple(_rival(track, ratio_to(kernel, track, options), options) for track in raw.rivals)
-
-
-def ratio_to(kernel: tuple[float, ...], track: Track, options: ClockOptions) -> Interval:
-    """A baseline's paired ratio to the kernel."""
-    return paired_ratio(kernel, track.medians, options.resamples, options.seed)
+    found = []
+    for track in raw.rivals:
+        ratio = paired_ratio(kernel, track.medians, options.resamples, options.seed)
+        found.append(_rival(track, ratio, statistics.median(kernel), options))
+    return tuple(found)
 
 
 def chained_rivals(raw: RawTimes, baselines: RawTimes, options: ClockOptions) -> tuple[Rival, ...]:
@@ -55,7 +55,7 @@ def chained_rivals(raw: RawTimes, baselines: RawTimes, options: ClockOptions) ->
     for track in _others(baselines.tracks, own):
         second = baselines.track(pivot).medians, track.medians
         ratio = chained_ratio(kernel, second, options.resamples, options.seed)
-        found.append(_rival(track, ratio, options))
+        found.append(_rival(track, ratio, statistics.median(kernel[0]), options))
     return tuple(found)
 
 
@@ -63,13 +63,13 @@ def _others(tracks: Iterable[Track], own: set[str]) -> list[Track]:
     return [track for track in tracks if track.name not in own and track.name != KERNEL]
 
 
-def _rival(track: Track, ratio: Interval, options: ClockOptions) -> Rival:
+def _rival(track: Track, ratio: Interval, kernel_us: float, options: ClockOptions) -> Rival:
     return Rival(
         name=track.name,
         time_us=statistics.median(track.medians),
         ratio=ratio.middle,
         low=ratio.low,
         high=ratio.high,
-        verdict=comparison(ratio, options),
+        verdict=comparison(ratio, kernel_us, options),
         blocks=len(track.blocks),
     )

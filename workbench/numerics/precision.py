@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from workbench.model import Contract
+from workbench.numerics.flags import flags_of
 
 
 @contextmanager
@@ -21,8 +22,7 @@ def precision(contract: Contract) -> Iterator[None]:
     TF32 is on under ``tf32`` and off otherwise; float16 and bfloat16 products accumulate in float32 in
     every contract.
     """
-    allowed = contract == "tf32"
-    wanted = dict.fromkeys(TF32, allowed) | dict.fromkeys(REDUCED, False)
+    wanted = flags_of(contract)
     before = {name: _get(name) for name in wanted}
     try:
         for name, value in wanted.items():
@@ -33,16 +33,9 @@ def precision(contract: Contract) -> Iterator[None]:
             _set(name, value)
 
 
-TF32 = ("cuda.matmul.allow_tf32", "cudnn.allow_tf32")
-REDUCED = (
-    "cuda.matmul.allow_fp16_reduced_precision_reduction",
-    "cuda.matmul.allow_bf16_reduced_precision_reduction",
-)
-
-
 def flags() -> dict[str, bool]:
     """The flags as they are, for a receipt."""
-    return {name: _get(name) for name in (*TF32, *REDUCED)}
+    return {name: _get(name) for name in flags_of("tf32")}
 
 
 def _get(name: str) -> bool:

@@ -1,8 +1,9 @@
 """All that is worth running on a machine with an NVIDIA GPU, in one go: verdicts, recovery, times, figures.
 
 Each part runs in a process of its own under its own time limit and writes its own receipt, so that a part
-that fails or hangs costs the others nothing. Receipts go to the folder ``$WORKBENCH_RECEIPTS`` names, as
-``gpu_PART.json``, written as the part goes on; what it printed goes to ``gpu_PART.txt``.
+that fails or hangs costs the others nothing. Receipts (``gpu_PART.json``, written as the part goes on, and
+one for every kernel that was timed) are packed after each part into ``on_the_gpu.tgz`` in the folder that
+``$WORKBENCH_RECEIPTS`` names.
 
 Usage: ``python benchmarks/on_the_gpu.py [--parts probe,recovery] [--seconds 275] [--ops softmax,layer_norm]``
 """
@@ -18,6 +19,8 @@ import signal
 import statistics
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -49,9 +52,7 @@ class Receipt:
     """A dict on disk: rewritten at every change, whole."""
 
     def __init__(self, part: str) -> None:
-        folder = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"gpu_{part}.json"
+        self.path = _workplace() / f"gpu_{part}.json"
         self.values: dict[str, Any] = {
             "part": part,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -76,6 +77,20 @@ class Receipt:
         except Exception as error:
             print(f"FAILED {what}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             self.add("failures", {"what": what, "traceback": traceback.format_exc(limit=-6)})
+
+
+def _workplace() -> Path:
+    """Where parts write; the same for all parts of one run."""
+    made = os.environ.setdefault("WORKBENCH_PARTS", tempfile.mkdtemp(prefix="on-the-gpu-"))
+    return Path(made)
+
+
+def _pack() -> None:
+    """All receipts so far as one file."""
+    folder = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / "on_the_gpu.tgz", "w:gz") as tar:
+        tar.add(_workplace(), "on_the_gpu")
 
 
 # ------------------------------------------------------------------------------------ parts
@@ -176,6 +191,7 @@ def judged(receipt: Receipt, given: argparse.Namespace) -> None:
     from workbench.problem.intake import open_problem
 
     device = _device(timing=True)
+    device.keep_receipts(_workplace() / "receipts")
     target = device.target
     for op in given.ops.split(","):
         with receipt.guarded(op):
@@ -348,6 +364,7 @@ def run_part(part: str, given: argparse.Namespace) -> int:
 def run_all(given: argparse.Namespace) -> None:
     """Parts one after the other, each under its limit, all under ``--seconds``."""
     give_up = time.monotonic() + given.seconds
+    _workplace()
     for part in given.parts.split(","):
         limit = min(LIMITS_S[part], give_up - time.monotonic())
         if limit < 5:
@@ -365,6 +382,7 @@ def run_all(given: argparse.Namespace) -> None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         print(f"==== {part}: {time.monotonic() - started:.1f} s", flush=True)
+        _pack()
 
 
 def main() -> None:

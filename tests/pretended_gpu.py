@@ -15,6 +15,7 @@ from torch import Tensor
 from workbench.gpu.program import poisoned
 from workbench.model import H100, Measured, Rival
 from workbench.plan.steps import Plan
+from workbench.referee.clock.samples import RawTimes, Track
 from workbench.referee.gpu_protocol import (
     REQUEST,
     Card,
@@ -74,7 +75,8 @@ def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
         measured = Measured(
             clock="events", low_us=9.0, high_us=11.0, samples=30, relative_stdev=0.01, rivals=(RIVAL,)
         )
-        answer = TimeReport(time_us=10.0, measured=measured)
+        raw = RawTimes(case=request.case.label, tracks=(Track(name="kernel", blocks=((10.0, 10.0),)),))
+        answer = TimeReport(time_us=10.0, measured=measured, raw=raw, flags=(("cudnn.allow_tf32", False),))
     else:
         answer = checked(request, send, Cpu())
     return answer.model_dump_json().encode()

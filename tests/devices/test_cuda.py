@@ -18,6 +18,8 @@ from workbench.errors import DeviceError
 from workbench.model import H100, CompileFailed, Crashed, Evaluation, Kernel, Passed, Resources
 from workbench.plan.steps import Launch
 from workbench.referee.gpu_judge import does_not_fit
+from workbench.referee.receipts import read_receipt
+from workbench.referee.replay import hashes, plans
 
 SMALL = SOFTMAX.model_copy(
     update={
@@ -55,6 +57,19 @@ def test_the_right_kernel_passes_with_a_measured_time(device: CudaDevice) -> Non
     assert evaluation.compiled is not None and len(evaluation.compiled.kernels) == 1
     assert {c.case for c in evaluation.checks} >= {"8x64", "3x7", "4x128 unaligned"}
     assert [case for case, _, _ in evaluation.card_bytes] == ["8x64"]
+
+
+def test_a_receipt_holds_what_the_times_rest_on(tmp_path: Path) -> None:
+    own = CudaDevice(serve="pretended_gpu:serve")
+    own.keep_receipts(tmp_path / "receipts")
+    evaluation = judged(own, Kernel(source=RIGHT))
+    asyncio.run(own.close())
+    (time,) = evaluation.times
+    assert time.measured is not None
+    receipt = read_receipt(tmp_path / time.measured.receipt)
+    assert receipt.kernel == Kernel(source=RIGHT) and receipt.machine.card == CARD.target.name
+    assert receipt.machine.flags == (("cudnn.allow_tf32", False),)
+    assert {finding.state for finding in (*hashes(receipt), *plans(receipt))} == {"agrees"}
 
 
 @pytest.mark.parametrize(("word", "told"), [("1", "illegal address"), ("2", "SIGABRT")])

@@ -7,7 +7,9 @@ asks. What a verdict means is the referee's business.
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from workbench.devices.base import OnStage
 from workbench.devices.cards import keep_card, kept_card
@@ -80,6 +82,10 @@ class CudaDevice:
         """Seconds each loss took until a warm process was in place."""
         return tuple(self._pair.takeovers_s)
 
+    def keep_receipts(self, folder: Path) -> None:
+        """From now on write a receipt of every measured kernel into ``folder``."""
+        self._options = replace(self._options, receipts=folder)
+
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
         """Judge one kernel; stages are reported on the caller's own event loop.
 
@@ -89,7 +95,7 @@ class CudaDevice:
             raise DeviceError("the cuda device is closed; open another session")
 
         def work(tell: OnStage) -> Evaluation:
-            return judge_on_gpu(problem, kernel, (self.target, self._pair), self._options, tell)
+            return judge_on_gpu(problem, kernel, (self.card, self._pair), self._options, tell)
 
         return await judged_in_thread(self.name, work, on_stage)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
+from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
@@ -39,10 +40,18 @@ from workbench.plan.steps import Launch, Plan
 from workbench.referee import roofline
 from workbench.referee.clock.options import INTERACTIVE, ClockOptions
 from workbench.referee.clock.physics import physics_of
-from workbench.referee.gpu_protocol import CheckReport, CheckRequest, CubinImage, TimeReport, TimeRequest
+from workbench.referee.gpu_protocol import (
+    Card,
+    CheckReport,
+    CheckRequest,
+    CubinImage,
+    TimeReport,
+    TimeRequest,
+)
 from workbench.referee.judge import Judgement, joined
 from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
+from workbench.referee.receipts import CaseReceipt, Machine, cubin_of, receipt_of, versions, write_receipt
 from workbench.referee.work import least_flops
 from workbench.workers import Died, Expired, Raised, Result, Returned
 
@@ -84,12 +93,14 @@ class GpuOptions:
     """Seconds until a kernel that has not ended counts as endless."""
     wall_s: float = 120.0
     """Seconds for all checks of a kernel."""
+    receipts: Path | None = None
+    """Folder for receipts of measured times; None to keep none."""
 
 
 def judge_on_gpu(
     problem: Problem,
     kernel: Kernel,
-    gpu: tuple[Target, Asking],
+    gpu: tuple[Card, Asking],
     options: GpuOptions,
     on_stage: Callable[[Stage], None],
 ) -> Evaluation:
@@ -97,9 +108,9 @@ def judge_on_gpu(
 
     Raises ``DeviceError`` when the machine fails.
     """
-    target, lane = gpu
-    judgement = GpuJudgement(problem, kernel, target, options.judge, on_stage)
-    judgement.lane, judgement.gpu_options = lane, options
+    card, lane = gpu
+    judgement = GpuJudgement(problem, kernel, card.target, options.judge, on_stage)
+    judgement.card, judgement.lane, judgement.gpu_options = card, lane, options
     return judgement.evaluation()
 
 
@@ -108,10 +119,14 @@ class GpuJudgement(Judgement):
     """One kernel on its way through the GPU's lane."""
 
     device: ClassVar[Literal["emulator", "cuda"]] = "cuda"
+    card: Card = field(init=False)
     lane: Asking = field(init=False)
     gpu_options: GpuOptions = field(default_factory=GpuOptions)
     images: dict[tuple[tuple[str, str], ...], CubinImage] = field(default_factory=dict)
     measured: list[CaseTime] = field(default_factory=list)
+    proofs: list[CaseReceipt] = field(default_factory=list)
+    """What each time rests on."""
+    flags: tuple[tuple[str, bool], ...] = ()
 
     # -------------------------------------------------------------------------------- compile
 
@@ -156,6 +171,7 @@ class GpuJudgement(Judgement):
         for case in self.problem.cases:
             if case in self.plans and (failed := self._timed(case)):
                 return failed
+        self._receipt()
         if told := [(t.case, t.measured.suspicion) for t in self.measured if t.measured]:
             odd = next(((case, why) for case, why in told if why), None)
             if odd:
@@ -230,8 +246,58 @@ class GpuJudgement(Judgement):
             raise DeviceError(report.machine)
         if report.outcome is not None:
             return report.outcome
-        self.measured.append(self._case_time(case, plan, report))
+        time = self._case_time(case, plan, report)
+        self.measured.append(time)
+        self.proofs.append(self._proof(request, time, report))
+        self.flags = report.flags
         return None
+
+    def _proof(self, request: TimeRequest, time: CaseTime, report: TimeReport) -> CaseReceipt:
+        assert report.measured is not None and report.raw is not None
+        return CaseReceipt(
+            case=request.case.label,
+            sizes=request.case.sizes,
+            plan=request.plan.digest,
+            cubins=tuple(
+                cubin_of(i.consts, tuple(name for name, _ in i.names), i.cubin) for i in request.images
+            ),
+            input_seed=request.seed,
+            time_us=time.time_us,
+            floor_us=time.floor_us,
+            measured=report.measured,
+            physics=request.physics,
+            raw=report.raw,
+            baselines=request.earlier,
+        )
+
+    def _receipt(self) -> None:
+        """Write what the times rest on, and name the file in each of them."""
+        folder = self.gpu_options.receipts
+        if folder is None or not self.proofs:
+            return
+        machine = Machine(
+            card=self.card.target.name,
+            uuid=self.card.uuid,
+            driver=self.card.driver,
+            versions=versions(),
+            flags=self.flags,
+        )
+        receipt = receipt_of(
+            self.problem,
+            self.kernel,
+            self.target,
+            machine,
+            self.proofs,
+            self.gpu_options.clock,
+            self.options.seed,
+        )
+        path = write_receipt(receipt, folder)
+        named = f"{folder.name}/{path.name}"
+        self.measured = [
+            t.model_copy(update={"measured": t.measured.model_copy(update={"receipt": named})})
+            for t in self.measured
+            if t.measured is not None
+        ]
 
     def _case_time(self, case: Case, plan: Plan, report: TimeReport) -> CaseTime:
         assert report.measured is not None and self.compiled is not None

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from workbench.model import Case, Measured, Outcome, Problem, Target, Value
 from workbench.plan.steps import Plan
 from workbench.referee.clock.options import ClockOptions, Physics
+from workbench.referee.clock.samples import RawTimes
 from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
 
@@ -91,6 +92,11 @@ class TimeRequest(Value):
     clock: ClockOptions
     physics: Physics = Physics()
     baselines: tuple[str, ...] = ("eager",)
+    """Timed in turns with the kernel."""
+    earlier: RawTimes | None = None
+    """Baselines timed before, in turns with each other, chained to the kernel through one of those above."""
+    missing: tuple[tuple[str, str], ...] = ()
+    """Baselines that could not be had then, and why."""
     seed: int = 0
 
 
@@ -99,8 +105,10 @@ class TimeReport(Value):
 
     time_us: float = 0.0
     measured: Measured | None = None
-    raw: str = ""
-    """JSON of the raw samples, for the receipt."""
+    raw: RawTimes | None = None
+    """All samples, for the receipt."""
+    flags: tuple[tuple[str, bool], ...] = ()
+    """Torch's precision flags while it was timed."""
     outcome: Outcome | None = None
     """Set where timing showed that the kernel has not passed."""
     lost: bool = False

@@ -12,7 +12,7 @@ import torch
 
 from workbench.errors import DeviceError
 from workbench.model import Mismatch, Outcome, TimedOut
-from workbench.numerics.precision import precision
+from workbench.numerics.precision import flags, precision
 from workbench.referee.clock.contestants import Baselines
 from workbench.referee.clock.measure import Setting, Timing, measure
 from workbench.referee.clock.rotation import rotated
@@ -76,7 +76,8 @@ def _timed(request: TimeRequest, expectations: Expectations, hardware: Hardware)
         contract=request.problem.contract,
         physics=request.physics,
         check=lambda outputs: check(tuple(outputs)),
-        missing=missing,
+        baselines=request.earlier,
+        missing=(*missing, *request.missing),
     )
     try:
         timing = measure(
@@ -84,10 +85,12 @@ def _timed(request: TimeRequest, expectations: Expectations, hardware: Hardware)
         )
     finally:
         baselines.close()
-    return _report(request, timing, prepared)
+    return _report(request, timing, prepared, tuple(flags().items()))
 
 
-def _report(request: TimeRequest, timing: Timing, prepared: Prepared) -> TimeReport:
+def _report(
+    request: TimeRequest, timing: Timing, prepared: Prepared, held: tuple[tuple[str, bool], ...]
+) -> TimeReport:
     outcome: Outcome | None = None
     if timing.wrong:
         outcome = Mismatch(case=request.case.label, message=f"after timing, {timing.wrong}")
@@ -97,7 +100,8 @@ def _report(request: TimeRequest, timing: Timing, prepared: Prepared) -> TimeRep
     return TimeReport(
         time_us=timing.time_us,
         measured=timing.measured,
-        raw=timing.raw.model_dump_json(),
+        raw=timing.raw,
+        flags=held,
         outcome=outcome,
     )
 

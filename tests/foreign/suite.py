@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from workbench.foreign.judge import judge_solution
 from workbench.foreign.values import Allowance, ForeignEvaluation, ForeignOptions
@@ -36,6 +37,8 @@ class Entry:
     number: str = ""
     """In the list of known cheats, or a word."""
     call_s: float = 60.0
+    cpu_only: bool = False
+    """True for a file that reads its tensors through host pointers."""
 
     @property
     def name(self) -> str:
@@ -77,6 +80,7 @@ def _entry(path: Path) -> Entry:
         verdicts=tuple(found["verdict"].split(", ")),
         number=found.get("number", ""),
         call_s=float(found.get("call_s", 60.0)),
+        cpu_only="cpu_only" in found,
     )
 
 
@@ -88,11 +92,13 @@ def problems(wanted: Iterable[Entry]) -> dict[str, Problem]:
         return dict(zip(names, opened, strict=True))
 
 
-def judged(wanted: list[Entry], opened: dict[str, Problem]) -> Iterator[Judged]:
+def judged(
+    wanted: list[Entry], opened: dict[str, Problem], device: Literal["cpu", "cuda"] = "cpu"
+) -> Iterator[Judged]:
     """Judge entries a few at a time, in order."""
 
     def one(entry: Entry) -> Judged:
-        options = ForeignOptions(calls=CALLS, allowance=Allowance(call_s=entry.call_s))
+        options = ForeignOptions(device=device, calls=CALLS, allowance=Allowance(call_s=entry.call_s))
         return Judged(entry, judge_solution(opened[entry.problem], entry.path.read_text(), options))
 
     with ThreadPoolExecutor(AT_ONCE) as threads:

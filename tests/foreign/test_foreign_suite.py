@@ -5,13 +5,23 @@ from __future__ import annotations
 import pytest
 import suite
 
+from workbench.foreign.judge import judge_solution
+from workbench.foreign.values import ForeignOptions
+from workbench.model import Problem
+
 ENTRIES = suite.entries()
 
 
 @pytest.fixture(scope="module")
-def judged() -> dict[str, suite.Judged]:
+def problems() -> dict[str, Problem]:
+    """Opened once."""
+    return suite.problems(ENTRIES)
+
+
+@pytest.fixture(scope="module")
+def judged(problems: dict[str, Problem]) -> dict[str, suite.Judged]:
     """All verdicts, a few solutions at a time from one warm server."""
-    return {found.entry.name: found for found in suite.judged(ENTRIES, suite.problems(ENTRIES))}
+    return {found.entry.name: found for found in suite.judged(ENTRIES, problems)}
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in ENTRIES])
@@ -36,3 +46,17 @@ def test_what_is_told_of_an_honest_one(judged: dict[str, suite.Judged]) -> None:
     only = judged["honest/declared_sizes_only"].evaluation.report.outcome
     assert "5x127" in only.not_covered and "32x96" not in only.not_covered
     assert "an output is not contiguous" in judged["honest/padded_output"].evaluation.report.notes
+
+
+def test_an_extension_takes_the_quickest_rung(judged: dict[str, suite.Judged]) -> None:
+    report = judged["honest/load_inline_cpp"].evaluation.report
+    assert report.build == "thin header" and report.provenance is not None
+    assert report.provenance.own_calls == ("row_softmax.row_softmax",)
+
+
+def test_a_verdict_can_be_repeated(judged: dict[str, suite.Judged], problems: dict[str, Problem]) -> None:
+    zeros = judged["cheats/zeros"]
+    first = zeros.evaluation.report
+    options = ForeignOptions(replay=first.replay)
+    again = judge_solution(problems[zeros.entry.problem], zeros.entry.path.read_text(), options).report
+    assert (again.outcome, again.checks) == (first.outcome, first.checks)

@@ -84,7 +84,6 @@ class Resident:
         self.fresh: list[Tensor] = []
         self.pool: list[dict[str, Tensor]] = []
         self.last: list[Tensor] = []
-        self.modules_before = set(sys.modules)
         self.flags = tripwires.flags()
         self.others = tripwires.other_flags()
         self.source = ""
@@ -99,7 +98,6 @@ class Resident:
         claimed = claims(solution)
         ladder.install()
         self.flags, self.others = tripwires.flags(), tripwires.other_flags()
-        self.modules_before = set(sys.modules)
         specification = importlib.util.spec_from_file_location(MODULE, Path(FILE).absolute())
         assert specification is not None and specification.loader is not None
         module = importlib.util.module_from_spec(specification)
@@ -189,7 +187,7 @@ class Resident:
         """Where the time of one call goes."""
         given = [self._argument(note, False) for note in arguments]
         with torch.no_grad():
-            return profiled(lambda: self.model(*given), self._built)
+            return profiled(lambda: self.model(*given))
 
     def facts(self) -> Answer:
         """The tripwires, now."""
@@ -244,14 +242,6 @@ class Resident:
         """Wait for the whole device, side streams included."""
         if self.device == "cuda":
             SYNCHRONIZE()
-
-    def _built(self) -> set[str]:
-        """Compiled modules that came with the solution."""
-        new = set(sys.modules) - self.modules_before
-        here = str(Path.cwd())
-        return {
-            n.partition(".")[0] for n in new if str(getattr(sys.modules[n], "__file__", "")).startswith(here)
-        }
 
 
 def fits(found: Answer, slot: dict[str, Any]) -> bool:

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch._C._autograd import DeviceType
 
+from workbench.foreign import ladder
+
 CLAIMS = ("load_inline", "load", "jit", "RawKernel", "RawModule", "_compile_kernel", "TORCH_LIBRARY", "nvrtc")
 LIBRARY = re.compile(
     r"cublas|cudnn|cutlass|gemm|sm\d\d_xmma|at::|at_cuda|cub::|Memcpy|Memset|nccl|cufft|thrust"
@@ -39,9 +41,10 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def profiled(call: Callable[[], Any], extensions: Callable[[], set[str]]) -> dict[str, Any]:
-    """Run ``call`` under the profiler. ``extensions`` names the modules the solution built."""
+def profiled(call: Callable[[], Any]) -> dict[str, Any]:
+    """Run ``call`` under the profiler, then once more to see which functions of its modules it calls."""
     own: set[str] = set()
+    ladder.called.clear()
     activities = [torch.profiler.ProfilerActivity.CPU]
     gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
     if gpu:
@@ -52,7 +55,7 @@ def profiled(call: Callable[[], Any], extensions: Callable[[], set[str]]) -> dic
         if gpu:
             torch.cuda.synchronize()
     shares = _gpu_shares(profile, own) if gpu else _cpu_shares(profile, own)
-    own |= _called(call, extensions())
+    own |= ladder.called | _called(call, ladder.built)
     return {"shares": shares, "own": sorted(own)[:20]}
 
 

@@ -1,6 +1,7 @@
 """Compiles C++ of its own at import and calls it through ctypes.
 
 problem: row_softmax
+cpu_only: yes
 verdict: passed
 """
 

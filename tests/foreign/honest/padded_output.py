@@ -1,6 +1,7 @@
 """Returns rows that lie further apart than they are long.
 
 problem: row_softmax
+cpu_only: yes
 verdict: passed
 """
 

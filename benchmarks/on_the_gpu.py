@@ -125,7 +125,7 @@ def recovery(receipt: Receipt, _: argparse.Namespace) -> None:
 
     from workbench.model import Kernel
 
-    device = _device(timing=False, kernel_s=2.0)
+    device = _device(timing=False, hazards=False, kernel_s=2.0)
     right = Kernel(source=RIGHT)
     receipt.put("right_first", _judged(device, SOFTMAX, right))
     receipt.put("right_again", _judged(device, SOFTMAX, right))
@@ -158,7 +158,7 @@ def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
 
     shapes = tuple(case(*size, declared=True) for size in ((4096, 1024), (64, 4096), (512, 512), (33, 1000)))
     problem = SOFTMAX.model_copy(update={"cases": shapes})
-    device = _device(timing=False)
+    device = _device(timing=False, hazards=False)
     for turn in range(12):
         with receipt.guarded(f"turn {turn}"):
             kernel = Kernel(source=RIGHT + f"\n// {time.time_ns()} {turn}\n")
@@ -169,7 +169,7 @@ def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
     if rows:
         receipt.put("median_s", statistics.median(row["s"] for row in rows))
         print("median compile to verdict", receipt.values["median_s"], flush=True)
-    timed = _device(timing=True, baselines=("eager",))
+    timed = _device(timing=True, hazards=False, baselines=("eager",))
     for turn in range(6):
         with receipt.guarded(f"timed turn {turn}"):
             kernel = Kernel(source=RIGHT + f"\n// timed {time.time_ns()} {turn}\n")
@@ -179,7 +179,14 @@ def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
     rows = receipt.values.get("timed_rows", [])[1:]
     if rows:
         receipt.put("timed_median_s", statistics.median(row["s"] for row in rows))
-    for one in (device, timed):
+    looked = _device(timing=False)
+    for turn in range(3):
+        with receipt.guarded(f"turn with the emulator {turn}"):
+            kernel = Kernel(source=RIGHT + f"\n// looked {time.time_ns()} {turn}\n")
+            row = _judged(looked, problem, kernel)
+            receipt.add("emulator_beside_rows", row)
+            print("emulator beside", turn, row["kind"], row["s"], row["seconds"], flush=True)
+    for one in (device, timed, looked):
         asyncio.run(one.close())
 
 
@@ -223,7 +230,7 @@ def memory(receipt: Receipt, _: argparse.Namespace) -> None:
     from workbench.model import Kernel
 
     problem = SOFTMAX.model_copy(update={"cases": (case(4096, 393216, declared=True),)})
-    device = _device(timing=True, baselines=("eager",))
+    device = _device(timing=True, hazards=False, baselines=("eager",))
     row = _judged(device, problem, Kernel(source=RIGHT), full=True)
     receipt.put("row", row)
     print({k: row[k] for k in ("kind", "s", "seconds", "times")}, flush=True)

@@ -15,9 +15,9 @@ from softmax_problem import RIGHT, changed
 
 from workbench.devices.cuda import CudaDevice
 from workbench.errors import DeviceError
-from workbench.model import H100, CompileFailed, Crashed, Evaluation, Kernel, Passed, Resources
+from workbench.model import H100, CompileFailed, Crashed, Evaluation, Hazard, Kernel, Passed, Resources
 from workbench.plan.steps import Launch
-from workbench.referee.gpu_judge import does_not_fit
+from workbench.referee.gpu_judge import GpuOptions, does_not_fit
 from workbench.referee.receipts import read_receipt
 from workbench.referee.replay import hashes, plans
 
@@ -30,6 +30,8 @@ SMALL = SOFTMAX.model_copy(
     }
 )
 
+PLAIN = GpuOptions(hazards=False)
+
 
 def breaking(word: str) -> Kernel:
     """The right kernel, with a const that tells the pretended GPU how to fail."""
@@ -38,7 +40,7 @@ def breaking(word: str) -> Kernel:
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[CudaDevice]:
-    opened = CudaDevice(serve="pretended_gpu:serve")
+    opened = CudaDevice(options=PLAIN, serve="pretended_gpu:serve")
     yield opened
     asyncio.run(opened.close())
 
@@ -60,7 +62,7 @@ def test_the_right_kernel_passes_with_a_measured_time(device: CudaDevice) -> Non
 
 
 def test_a_receipt_holds_what_the_times_rest_on(tmp_path: Path) -> None:
-    own = CudaDevice(serve="pretended_gpu:serve")
+    own = CudaDevice(options=PLAIN, serve="pretended_gpu:serve")
     own.keep_receipts(tmp_path / "receipts")
     evaluation = judged(own, Kernel(source=RIGHT))
     asyncio.run(own.close())
@@ -99,6 +101,21 @@ def test_a_block_that_does_not_fit_says_why() -> None:
     assert "shared memory" in does_not_fit(launch.model_copy(update={"shared_bytes": 40_000}), much, H100)
 
 
+def test_the_emulator_beside_sees_what_a_gpu_does_not() -> None:
+    own = CudaDevice(serve="pretended_gpu:serve")
+    racy = changed(
+        """        if (threadIdx.x < half) scratch[threadIdx.x] += scratch[threadIdx.x + half];
+        __syncthreads();""",
+        "        if (threadIdx.x < half) scratch[threadIdx.x] += scratch[threadIdx.x + half];",
+    )
+    found = judged(own, racy).outcome
+    right = judged(own, Kernel(source=RIGHT))
+    asyncio.run(own.close())
+    assert isinstance(found, Hazard) and found.hazard == "race" and found.line
+    assert "right by luck" in found.message
+    assert right.outcome == Passed() and right.counts and right.times[0].source == "measured"
+
+
 def test_several_at_once_take_turns(device: CudaDevice) -> None:
     async def work() -> list[Evaluation]:
         kernels = (Kernel(source=RIGHT), breaking("1"), Kernel(source=RIGHT + "\n"))
@@ -109,7 +126,7 @@ def test_several_at_once_take_turns(device: CudaDevice) -> None:
 
 
 def test_closed_says_so() -> None:
-    own = CudaDevice(serve="pretended_gpu:serve")
+    own = CudaDevice(options=PLAIN, serve="pretended_gpu:serve")
     asyncio.run(own.close())
     asyncio.run(own.close())
     with pytest.raises(DeviceError, match="closed"):

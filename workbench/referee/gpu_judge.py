@@ -38,6 +38,7 @@ from workbench.model import (
 from workbench.plan.facts import facts
 from workbench.plan.steps import Launch, Plan
 from workbench.referee import roofline
+from workbench.referee.beside import Beside, available, with_cause
 from workbench.referee.clock.options import INTERACTIVE, ClockOptions
 from workbench.referee.clock.physics import physics_of
 from workbench.referee.gpu_protocol import (
@@ -93,6 +94,8 @@ class GpuOptions:
     """Seconds until a kernel that has not ended counts as endless."""
     wall_s: float = 120.0
     """Seconds for all checks of a kernel."""
+    hazards: bool = True
+    """Have the emulator look for races and stray accesses beside the GPU, where there is g++."""
     receipts: Path | None = None
     """Folder for receipts of measured times; None to keep none."""
 
@@ -127,6 +130,7 @@ class GpuJudgement(Judgement):
     proofs: list[CaseReceipt] = field(default_factory=list)
     """What each time rests on."""
     flags: tuple[tuple[str, bool], ...] = ()
+    beside: Beside | None = None
 
     # -------------------------------------------------------------------------------- compile
 
@@ -165,6 +169,17 @@ class GpuJudgement(Judgement):
 
     def _ran(self) -> Outcome:
         self.on_stage("running")
+        if self.gpu_options.hazards and available():
+            self.beside = Beside(self)
+        outcome = self._checked_and_timed()
+        if self.beside is not None and not isinstance(outcome, TimedOut):
+            with self._clock("emulate beside"):
+                hazard = self.beside.hazard()
+            if hazard is not None:
+                return with_cause(hazard, outcome)
+        return outcome
+
+    def _checked_and_timed(self) -> Outcome:
         outcome = self._checked()
         if not isinstance(outcome, Passed) or not self.gpu_options.timing:
             return outcome
@@ -319,7 +334,7 @@ class GpuJudgement(Judgement):
         return tuple(self.measured)
 
     def _counts(self) -> tuple[Counts, ...]:
-        return ()
+        return self.beside.counts if self.beside is not None else ()
 
 
 def does_not_fit(launch: Launch, used: Resources, target: Target) -> str:

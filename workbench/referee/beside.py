@@ -1,0 +1,74 @@
+"""The emulator beside a GPU: races, stray accesses and unwritten memory, which a GPU does not tell of.
+
+Owns the second look at a kernel that is judged on a card: small sizes, every access looked at, with the
+source line. Only what a GPU cannot show is taken from it; numbers and times are the card's. Imports no torch.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+
+from workbench.errors import DeviceError
+from workbench.model import Counts, Hazard, Outcome, Passed
+from workbench.referee.judge import Judgement
+
+WAIT_S = 30.0
+"""Longest wait for the emulator once the card has said all it can."""
+_TURNS = threading.Semaphore(max(1, (os.cpu_count() or 1) // 4))
+"""A trial on the emulator uses several cores."""
+
+
+def available() -> bool:
+    """The emulator compiles with g++."""
+    return shutil.which("g++") is not None
+
+
+class Beside:
+    """One kernel on the emulator, in the background; starts at once, ``found`` waits for it."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        """Takes the plans of a judgement that is under way."""
+        self._own = Judgement(
+            judgement.problem, judgement.kernel, judgement.target, judgement.options, lambda stage: None
+        )
+        self._own.plans = dict(judgement.plans)
+        self._own.compiled = judgement.compiled
+        self._outcome: Outcome | None = None
+        self._thread = threading.Thread(target=self._run, name="emulator beside", daemon=True)
+        self._thread.start()
+
+    def hazard(self, wait_s: float = WAIT_S) -> Hazard | None:
+        """Undefined behaviour it saw; None when it saw none, could not run the kernel or takes too long."""
+        self._thread.join(wait_s)
+        return self._outcome if isinstance(self._outcome, Hazard) else None
+
+    @property
+    def told(self) -> str:
+        """One clause on what came of it, for the person."""
+        if self._outcome is None:
+            return "the emulator did not finish"
+        return f"on the emulator: {self._outcome.kind}"
+
+    @property
+    def counts(self) -> tuple[Counts, ...]:
+        """Memory requests by source line, of a run that found nothing wrong."""
+        return self._own._counts() if isinstance(self._outcome, Passed) else ()
+
+    def _run(self) -> None:
+        with _TURNS:
+            try:
+                self._outcome = self._own._ran()
+            except DeviceError:
+                self._outcome = None
+
+
+def with_cause(hazard: Hazard, seen: Outcome) -> Hazard:
+    """Undefined behaviour with its line, and what the card made of it."""
+    if isinstance(seen, Passed):
+        return hazard.model_copy(
+            update={"message": f"{hazard.message}; the GPU's numbers were right by luck"}
+        )
+    message = getattr(seen, "message", "") or seen.kind
+    return hazard.model_copy(update={"message": f"{hazard.message}; on the GPU: {message}"})

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from model_server import Json, Turn, asked_for
 
 Answers = dict[str, Callable[[Json], object]]
 
 
-def card(title: str, technique: str = "", value: str = "on", **fields: object) -> Json:
+def card(title: str, technique: str = "", value: str = "on", **fields: Any) -> Json:
     """A hypothesis as a model writes it."""
     changes = [{"technique": technique or title.replace(" ", "_"), "value": value}]
     return {

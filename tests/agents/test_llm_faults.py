@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from model_server import Json, ModelServer, Turn, asked_for
 from test_llm_team import QUICK, search
 
 from workbench.agents.llm.reading import SOURCE_LIMIT
+from workbench.agents.llm.settings import Patience
 from workbench.tree import Tree
 
 GOOD = "// null: passed 50"
@@ -23,6 +25,11 @@ def broken(turn: Turn, what: str = "KernelAnswer", times: int = 10**6) -> Callab
         return turn if asked_for(body) == what and next(left, None) is not None else fine(body)
 
     return answer
+
+
+def patience_for(turn: Turn) -> Patience:
+    """Little of it only where a silence is what is tested: a busy machine is silent at times."""
+    return replace(QUICK, stall_s=0.2) if turn.fault == "stall" else QUICK
 
 
 def seen(tree: Tree) -> set[str]:
@@ -70,7 +77,7 @@ LASTING: dict[str, tuple[Turn, str]] = {
         Turn(status=400, error="maximum context length is 4096 tokens", code="context_length_exceeded"),
         "the prompt is too long for 'm': maximum context length is 4096 tokens",
     ),
-    "stall in mid-stream": (Turn("x" * 900, fault="stall"), "HOST went silent for 0.15 s, 4 times"),
+    "stall in mid-stream": (Turn("x" * 900, fault="stall"), "HOST went silent for 0.2 s, 4 times"),
     "dropped connection": (
         Turn("x" * 900, fault="drop"),
         "the connection to HOST broke off in mid-answer, 4 times",
@@ -120,7 +127,7 @@ LASTING: dict[str, tuple[Turn, str]] = {
 def test_a_lasting_fault_costs_branches_and_is_told(tmp_path: Path, name: str) -> None:
     turn, message = LASTING[name]
     with ModelServer(broken(turn)) as server:
-        tree = search(tmp_path, server, rounds=1, seeds=2, parallel=2)
+        tree = search(tmp_path, server, patience=patience_for(turn), rounds=1, seeds=2, parallel=2)
         host = server.url.removeprefix("http://").removesuffix("/v1")
     assert seen(tree) == {f"synthesizer: {message.replace('HOST', host)}"}
     assert [n.verdict for n in tree.nodes.values()] == ["abandoned", "abandoned"]
@@ -136,7 +143,7 @@ PASSING: dict[str, tuple[Turn, str]] = {
         "HOST asks to slow down (429); waited 0.1 s",
     ),
     "500": (Turn(status=500), "HOST is out of order (500); waited 0.0 s"),
-    "stall": (Turn("x" * 900, fault="stall"), "HOST went silent for 0.15 s; waited 0.0 s"),
+    "stall": (Turn("x" * 900, fault="stall"), "HOST went silent for 0.2 s; waited 0.0 s"),
     "dropped at once": (Turn(fault="drop at once"), ""),
     "dropped in mid-answer": (Turn("x" * 900, fault="drop"), ""),
     "damaged stream": (Turn("x" * 900, fault="cut json"), "HOST sent a damaged stream; waited 0.0 s"),
@@ -147,7 +154,7 @@ PASSING: dict[str, tuple[Turn, str]] = {
 def test_a_passing_fault_is_tried_again_and_shows_in_the_conversation(tmp_path: Path, name: str) -> None:
     turn, line = PASSING[name]
     with ModelServer(broken(turn, times=1)) as server:
-        tree = search(tmp_path, server, rounds=1)
+        tree = search(tmp_path, server, patience=patience_for(turn), rounds=1)
         host = server.url.removeprefix("http://").removesuffix("/v1")
     assert tree.failures == () and all(n.passed for n in tree.nodes.values())
     tries = [told for e in tree.exchanges.values() for told in e.tries]
@@ -155,7 +162,7 @@ def test_a_passing_fault_is_tried_again_and_shows_in_the_conversation(tmp_path: 
 
 
 def test_a_server_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
-    patience = QUICK.__class__(**{**vars(QUICK), "longest_wait_s": 1.0})
+    patience = replace(QUICK, longest_wait_s=1.0)
     turn = Turn(status=429, headers=(("Retry-After", "0.15"),))
     with ModelServer(broken(turn, what="Cards", times=1)) as server:
         search(tmp_path, server, patience=patience, rounds=1)
@@ -211,7 +218,7 @@ def test_code_alone_in_a_fence_is_a_kernel(tmp_path: Path) -> None:
 def test_a_reasoner_that_fails_ends_the_search_with_a_reason(tmp_path: Path, name: str) -> None:
     turn, _ = LASTING[name]
     with ModelServer(broken(turn, what="Cards")) as server:
-        tree = search(tmp_path, server)
+        tree = search(tmp_path, server, patience=patience_for(turn))
     assert tree.nodes == {} and tree.stopped is not None
     assert tree.stopped.reason == "the reasoner failed"
     assert len(seen(tree)) == 1

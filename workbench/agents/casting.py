@@ -109,6 +109,7 @@ def _mixed(parts: Mapping[str, Part], models: Mapping[str, str], choice: Choice 
         calls.connect(recorder)
 
     def estimated(problem: Problem, target: Target, policy: Policy) -> str:
+        check_caps(settings, policy)
         return str(estimate(problem, target, policy, settings))
 
     named = {r: Part(p.brain, settings.models.get(r, "")) for r, p in parts.items()}

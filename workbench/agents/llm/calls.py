@@ -245,7 +245,7 @@ class _Exchange:
         into, out = reply.tokens_in, reply.tokens_out
         if into is None or out is None:
             came = len(reply.text) + reply.thought
-            into, out = (tokens_in, estimated_tokens(came)) if came or reply.finish else (0, 0)
+            into, out = (tokens_in, estimated_tokens(came)) if reply.accepted else (0, 0)
             self._estimated |= bool(into)
         used = self._calls._used(self._model, into, out)
         self._held = Used(self._held.tokens + used.tokens, self._held.money_usd + used.money_usd)

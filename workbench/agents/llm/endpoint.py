@@ -57,6 +57,8 @@ class Reply:
     tokens_in: int | None = None
     tokens_out: int | None = None
     seconds: float = 0.0
+    accepted: bool = False
+    """True when the server has, or may have, begun to work on the request: then the prompt is paid for."""
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Endpoint:
         from workbench.agents.llm.failures import CallFailed, explain
 
         patience, loop = self.settings.patience, asyncio.get_running_loop()
-        began = loop.time()
+        began, reply.accepted = loop.time(), True
         try:
             async with asyncio.timeout_at(began + min(patience.stall_s, patience.call_s)) as limit:
 
@@ -119,6 +121,7 @@ class Endpoint:
             raise self._too_slow(loop.time() - began) from None
         except Exception as error:
             # The boundary to a stranger's server: whatever its bytes made the client raise.
+            reply.accepted = bool(reply.text or reply.thought) or not _turned_away(error)
             raise explain(error, self.settings.host, call.model, bool(reply.text)) from error
         finally:
             reply.seconds += loop.time() - began
@@ -189,6 +192,14 @@ class Endpoint:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _turned_away(error: Exception) -> bool:
+    """True when the server cannot have begun: it refused, or was not reached."""
+    from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+    refused = isinstance(error, APIStatusError | APIConnectionError)
+    return refused and not isinstance(error, APITimeoutError)
 
 
 def _take(chunk: Any, reply: Reply) -> None:

@@ -88,6 +88,7 @@ def changed_vector(
     before = rules_part(problem, tuple(given.items()))
     after = rules_part(problem, tuple({**given, **listed}.items()))
     if only_listed:
-        return None if parents and after == before else after
+        nothing = bool(changes) and not listed
+        return None if nothing or (parents and after == before) else after
     # Nothing is claimed of a model's kernel but what it was asked for.
     return tuple(sorted({**given, **wanted}.items()))

@@ -80,7 +80,18 @@ def _known(kind: type[Value], found: dict[str, Any]) -> dict[str, Any]:
     fields = kind.model_fields
     if "cards" in fields and "cards" not in found and "title" in found:
         found = {"cards": [found]}
-    return {name: value for name, value in found.items() if name in fields}
+    return {name: _sound_all(value) for name, value in found.items() if name in fields}
+
+
+def _sound_all(value: Any) -> Any:
+    """A JSON value with sound text throughout: escapes in JSON can spell what its own bytes could not."""
+    if isinstance(value, str):
+        return sound(value)
+    if isinstance(value, list):
+        return [_sound_all(item) for item in value]
+    if isinstance(value, dict):
+        return {sound(name): _sound_all(item) for name, item in value.items()}
+    return value
 
 
 def _filled(kind: type[Value], found: dict[str, Any], text: str) -> dict[str, Any]:

@@ -32,7 +32,7 @@ TITLES = (
 )  # fmt: skip
 WRONG = Mismatch(case="7x129", message="element [3, 127] is NaN where 0.00781 is right")
 OUTSIDE = Hazard(
-    hazard="out_of_bounds", case="1x1", line=15, message="thread 255 of block 0 reads past the end of x"
+    hazard="out_of_bounds", case="1x1", line=25, message="thread 255 of block 0 reads past the end of x"
 )
 UNDEFINED = CompileFailed(stage="nvrtc", diagnostics=(story.UNKNOWN_NAME,))
 

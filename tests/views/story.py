@@ -68,6 +68,16 @@ def plan(x):
 */
 // Technique: one block a row, {width} floats a load.
 template <int BLOCK>
+__device__ float block_sum(float value, float* partial) {{
+    for (int step = 16; step; step /= 2) value += __shfl_xor_sync(0xffffffff, value, step);
+    if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+    __syncthreads();
+    float sum = 0.0f;
+    for (int warp = 0; warp < BLOCK / 32; ++warp) sum += partial[warp];
+    return sum;
+}}
+
+template <int BLOCK>
 __global__ void softmax_rows(const float* __restrict__ x, float* __restrict__ y, int cols) {{
     __shared__ float partial[BLOCK / 32];
     const float* row = x + (size_t)blockIdx.x * cols;
@@ -187,7 +197,7 @@ def evaluation(source: Kernel, outcome: Outcome, factor: float = 1.0, ratio: flo
         workspace_bytes=0,
     )
     site = AccessSite(
-        line=15, space="global", kind="load", width_bytes=4, requests=64, transactions=512,
+        line=25, space="global", kind="load", width_bytes=4, requests=64, transactions=512,
         ideal_transactions=256,
     )  # fmt: skip
     counts = Counts(
@@ -239,7 +249,7 @@ FLOAT4: Vector = (("vector_width", "4"), ("threads_per_row", "block"))
 CACHED: Vector = (("vector_width", "4"), ("row_cache", "registers"), ("threads_per_row", "block"))
 
 UNKNOWN_NAME = Diagnostic(
-    line=18, column=11, message='identifier "block_sun" is undefined',
+    line=28, column=11, message='identifier "block_sun" is undefined',
     caret="    sum = block_sun<BLOCK>(sum, partial);\n          ^",
 )  # fmt: skip
 
@@ -270,7 +280,7 @@ def _second_round() -> tuple[Event, ...]:
     outside = Hazard(
         hazard="out_of_bounds",
         case="1x1",
-        line=15,
+        line=25,
         message="thread 255 of block 0 reads 4 bytes past the end of x",
     )
     return (

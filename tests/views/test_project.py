@@ -155,7 +155,7 @@ def test_wasteful_lines_are_pointed_out() -> None:
     counted = detail(story.tree(), "b4")["line_counts"]
     assert counted == [
         {
-            "line": 15,
+            "line": 25,
             "label": "8 sectors a request",
             "words": "64 requests of a warp moved 512 sectors; 256 would do",
             "wasteful": True,

@@ -37,17 +37,19 @@ class Throttle(Generic[T]):
         self._later = later
         self._clock = clock
         self._guard = threading.Lock()
-        self._showing = threading.Lock()
+        self._showing = threading.RLock()
         self._newest: list[T] = []
         self._due = False
         self._cancelled = False
         self._last = -interval_s
 
     def cancel(self) -> None:
-        """Forget what is waiting and take no more."""
+        """Forget what is waiting and take no more; nothing is shown once this has returned."""
         with self._guard:
             self._cancelled = True
             self._newest = []
+        with self._showing:
+            pass
 
     def offer(self, value: T) -> None:
         """Take note of a value; it is shown unless a newer one comes first."""

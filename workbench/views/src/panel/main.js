@@ -12,7 +12,7 @@ class Panel {
     Object.assign(this, {
       model, uid: `wb-${Math.random().toString(36).slice(2, 9)}`, shapes: model.get("shapes"), frozen: Boolean(model.get("frozen")),
       details: new Map(Object.entries(model.get("details") ?? {})), items: new Map(), drawnRails: new Map(), folded: new Set(), marked: new Set(), openChips: new Set(),
-      tab: "card", selected: null, followsBest: true, zoom: 0, fit: false, hidePruned: false, against: "", mounts: [], tickets: 0,
+      tab: "card", selected: null, followsBest: true, zoom: 0, fit: false, hidePruned: true, against: "", mounts: [], tickets: 0,
     });
     this.build(el);
     this.onView = () => this.update();

@@ -20,6 +20,7 @@ from workbench.events import (
     CardsReleased,
     Event,
     HintGiven,
+    KernelProfiled,
     LessonLearnt,
     ModelAnswered,
     RoundEnded,
@@ -30,7 +31,7 @@ from workbench.events import (
     SearchStopped,
     StageEntered,
 )
-from workbench.model import BranchId, Digest, Stage
+from workbench.model import BranchId, Digest, Profile, Stage
 from workbench.tree import Tree, fold, natural_order
 
 B1 = BranchId("b1")
@@ -44,6 +45,7 @@ EVERY_KIND: tuple[Event, ...] = (
     BranchAbandoned(branch=B1, reason="none", duplicate_of=BranchId("b2")),
     StageEntered(branch=B1, stage="running"),
     judged("b1", "// us 50"),
+    KernelProfiled(branch=B1, profile=Profile(case="a", source="counters", sentences=("told",))),
     LessonLearnt(branch=B1, expected_factor=1.2, actual_factor=None, lesson="none"),
     RoundEnded(round=1, best=B1, score=2.0),
     BranchApproved(branch=B1, by="person"),
@@ -272,3 +274,14 @@ def test_a_branch_keeps_its_parents_vector_until_it_has_its_own() -> None:
     assert tree.nodes[B1].vector == (("a", "1"),)
     tree = tree.apply(written("b1", "x", vector=(("a", "2"),)))
     assert tree.nodes[B1].vector == (("a", "2"),)
+
+
+def test_a_profile_replaces_what_the_evaluation_had() -> None:
+    profile = Profile(case="a", source="counters", sentences=("68% of DRAM peak.",), bound="memory")
+    before = [opened(), RoundStarted(round=1), proposed("b1"), written("b1", "// us 50")]
+    early = fold([*before, KernelProfiled(branch=B1, profile=profile)])
+    assert early.node(B1).evaluation is None
+    after = fold([*before, judged("b1", "// us 50"), KernelProfiled(branch=B1, profile=profile)]).node(B1)
+    assert after.evaluation is not None
+    assert after.evaluation.profile == profile
+    assert after.passed and after.stage == "done"

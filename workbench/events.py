@@ -18,6 +18,7 @@ from workbench.model import (
     Hypothesis,
     Operator,
     Problem,
+    Profile,
     Stage,
     Target,
     Value,
@@ -99,6 +100,14 @@ class KernelJudged(Value):
     evaluation: Evaluation
     explanation: str = ""
     """The correctness agent's reading of the outcome, for people."""
+
+
+class KernelProfiled(Value):
+    """A device has looked closer at a kernel it judged before; replaces the evaluation's profile."""
+
+    kind: Literal["kernel_profiled"] = "kernel_profiled"
+    branch: BranchId
+    profile: Profile
 
 
 class LessonLearnt(Value):
@@ -271,6 +280,7 @@ Event = Annotated[
     | BranchAbandoned
     | StageEntered
     | KernelJudged
+    | KernelProfiled
     | LessonLearnt
     | RoundEnded
     | BranchApproved

@@ -31,6 +31,7 @@ from workbench.events import (
     Event,
     HintGiven,
     KernelJudged,
+    KernelProfiled,
     KernelWritten,
     LessonLearnt,
     ModelAnswered,
@@ -49,6 +50,7 @@ BranchEvent = (
     | BranchAbandoned
     | StageEntered
     | KernelJudged
+    | KernelProfiled
     | LessonLearnt
     | BranchApproved
     | BranchPruned
@@ -463,6 +465,10 @@ def _change(node: Node, event: BranchEvent) -> Node:
             return node if node.settled else replace(node, stage=stage)
         case KernelJudged(evaluation=evaluation, explanation=explanation):
             return replace(node, evaluation=evaluation, explanation=explanation, stage="done")
+        case KernelProfiled(profile=profile):
+            if node.evaluation is None:
+                return node  # no journal of ours; a torn one may
+            return replace(node, evaluation=node.evaluation.model_copy(update={"profile": profile}))
         case LessonLearnt():
             return replace(node, lesson=event)
         case BranchApproved(undo=undo):

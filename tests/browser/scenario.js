@@ -81,11 +81,21 @@ async function keyboard(page) {
   await until(page, "a again takes it back", ([s]) => !document.querySelector(s)?.innerText.includes("approved"), [row(focused)]);
 }
 
+// Playwright's fill works on CodeMirror's content as on a text area: everything is selected and typed over.
+async function editText(page, change) {
+  await page.waitForSelector(".wb-panel .editor.editing .cm-content");
+  const text = await page.evaluate(() => [...document.querySelectorAll(".wb-panel .editor.editing .cm-line")].map((line) => line.textContent).join("\n"));
+  await page.locator(".wb-panel .editor.editing .cm-content").fill(change(text));
+}
+
 async function edit(page) {
   await page.locator(row("b1")).click();
+  await tab(page, "Source");
+  await until(page, "the editor is loaded when a kernel is opened", () => document.querySelector(".wb-panel .cm-editor .cuda"));
   await button(page, "Edit").click();
-  const area = page.locator(".wb-panel textarea");
-  await area.fill((await area.inputValue()).replace("block_sum<", "block_sun<"));
+  await editText(page, (text) => text.replace("= block_sum<", "= block_sun<"));
+  await until(page, "an error is shown while typing", () => document.querySelector(".wb-panel .editor .diagnostic")?.innerText.includes("block_sun"), null, 60000);
+  await until(page, "and counted", () => document.querySelector(".wb-panel .check-state")?.innerText.includes("1 error"));
   await shot(page, "2-edit");
   await button(page, "Judge this kernel").click();
   await until(page, "the edit becomes a branch of the person's", (s) => document.querySelector(s), row("e1"));
@@ -95,9 +105,69 @@ async function edit(page) {
   await until(page, "the error stands under its line", () => document.querySelector(".wb-panel .diagnostic")?.innerText.includes("block_sun"));
   await shot(page, "3-compile-error");
   await button(page, "Edit").click();
-  await area.fill((await area.inputValue()).replace("block_sun<", "block_sum<").replace("pass 1", "first pass"));
+  await editText(page, (text) => text.replace("block_sun<", "block_sum<").replace("pass 1", "first pass"));
+  await until(page, "the mended text compiles while typing", () => document.querySelector(".wb-panel .check-state")?.innerText.includes("compiles"), null, 60000);
   await button(page, "Judge this kernel").click();
   await until(page, "the mended kernel passes", rowText, [row("e2"), "x (model)"]);
+  check("every branch says who made it", await page.evaluate(() => document.querySelector(".wb-panel .deeds").textContent.includes("person wrote e2")));
+}
+
+async function comparison(page) {
+  for (const id of ["b1", "b2", "e2"]) await page.locator(`.wb-panel [data-mark="${id}"]`).click();
+  await page.locator(row("b1")).press("c");
+  await until(page, "three branches stand side by side", () => document.querySelectorAll(".wb-panel table.compare thead th").length === 4);
+  check("what differs is marked", (await page.locator(".wb-panel table.compare tr.differs").count()) > 0);
+  check("with the source's changes", (await page.locator(".wb-panel .compared .diff-added").count()) > 0);
+  await shot(page, "11-compare");
+  await button(page, "Back to the tree").click();
+  await page.locator(".wb-panel .marked-bar").getByRole("button", { name: "Clear the marks" }).click();
+  await tab(page, "Source");
+  await page.locator(".wb-panel").getByLabel("Compare the source with").selectOption("reference");
+  await until(page, "the reference stands beside the kernel", () => document.querySelector(".wb-panel .beside")?.innerText.includes("torch.softmax"));
+  await page.locator(".wb-panel").getByLabel("Compare the source with").selectOption("b2");
+  await until(page, "the difference from any branch is shown", () => document.querySelectorAll(".wb-panel .word-changed").length > 0);
+  await shot(page, "12-difference");
+}
+
+async function zoom(page) {
+  await page.locator(row("b1")).click();
+  const height = () => page.locator(row("b1")).evaluate((node) => node.offsetHeight);
+  const before = await height();
+  await page.keyboard.press("-");
+  check("- makes rows smaller", (await height()) < before);
+  await page.keyboard.press("0");
+  check("0 fits the tree", await page.locator(".wb-panel .tree").evaluate((node) => node.scrollHeight <= node.clientHeight));
+  await page.keyboard.press("0");
+  await page.keyboard.press("+");
+  check("+ makes them large again", (await height()) === before);
+  check("one row is in the tab order", (await page.locator(".wb-panel [role=treeitem][tabindex='0']").count()) === 1);
+}
+
+async function cards(page) {
+  await page.locator(".wb-panel .plan-next summary").click();
+  await page.locator(".wb-panel .plan-box label", { hasText: "read the cards first" }).locator("input").check();
+  await page.getByLabel("Branches of the next round").fill("3");
+  await page.getByLabel("Branches of the next round").press("Tab");
+  await until(page, "the plan of the next round is noted", () => document.querySelector(".wb-panel .plan-next summary").innerText.includes("3 wide, cards first"));
+  await page.locator(".wb-panel .plan-next summary").click();
+  await button(page, "Next round").click();
+  await until(page, "the cards wait to be read", () => document.querySelector(".wb-panel .head")?.innerText.includes("3 cards to read"));
+  const waiting = await page.evaluate(() => [...document.querySelectorAll(".wb-panel [role=treeitem]")].filter((item) => item.innerText.includes("waiting")).map((item) => item.dataset.branch));
+  check("as many as were asked for", waiting.length === 3, waiting);
+  await page.locator(row(waiting[0])).click();
+  await tab(page, "Hypothesis");
+  await page.getByLabel("Title of the card").fill("In my own words");
+  await shot(page, "13-cards");
+  await button(page, "Rewrite card").click();
+  await until(page, "a card is rewritten", rowText, [row(waiting[0]), "In my own words"]);
+  await button(page, "Undo").click();
+  await until(page, "undo brings the reasoner's words back", ([s]) => !document.querySelector(s).innerText.includes("In my own words"), [row(waiting[0])]);
+  await page.locator(row(waiting[1])).click();
+  await button(page, "Strike card").click();
+  await until(page, "a card is struck", rowText, [row(waiting[1]), "pruned"]);
+  await button(page, "Release cards").click();
+  await until(page, "the round runs without it", () => document.querySelector(".wb-panel .head")?.innerText.includes("round 3 is done"), null, 60000);
+  check("the struck card has no kernel", (await page.locator(row(waiting[1])).innerText()).includes("waiting"));
 }
 
 async function whileBlocked(page) {
@@ -126,9 +196,10 @@ async function pictures(page) {
   const best = await page.evaluate(() => [...document.querySelectorAll(".wb-panel .row.tone-best")][0]?.dataset.branch);
   check("a best branch is marked", Boolean(best));
   await page.locator(row(best)).click();
-  for (const [index, name] of ["Hypothesis", "Source", "Compile", "Numbers", "Speed"].entries()) {
+  for (const [index, name] of ["Hypothesis", "Source", "Compile", "Numbers", "Speed", "Profile", "Conversation", "Receipt"].entries()) {
     await tab(page, name);
-    await shot(page, `${index + 4}-${name.toLowerCase()}`);
+    await page.waitForTimeout(200);
+    await shot(page, `${index + 20}-${name.toLowerCase()}`);
   }
   const wrong = await page.evaluate(() => [...document.querySelectorAll(".wb-panel .row")].find((r) => r.innerText.includes("wrong numbers"))?.dataset.branch);
   check("a wrong kernel is in the tree", Boolean(wrong));
@@ -176,6 +247,9 @@ async function main() {
   await edit(page);
   await whileBlocked(page);
   await nextRound(page);
+  await comparison(page);
+  await zoom(page);
+  await cards(page);
   await pictures(page);
   page = await reload(page, browser);
   await freeze(page, browser);

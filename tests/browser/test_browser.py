@@ -115,4 +115,4 @@ def test_a_person_steers_a_session(lab: str, tmp_path: Path, theme: str, subshel
     print(done.stdout, done.stderr)
     findings = done.stdout.splitlines()
     assert done.returncode == 0, "\n".join(line for line in findings if not line.startswith("ok "))
-    assert sum(line.startswith("ok ") for line in findings) >= 25
+    assert sum(line.startswith("ok ") for line in findings) >= 45

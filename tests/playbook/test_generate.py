@@ -62,7 +62,13 @@ def test_one_kernel_moves_the_least_bytes(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "calls"),
-    [("linear_gelu", ("aten.mm",)), ("cumsum", ("aten.cumsum",)), ("linear_rowsum", ()), ("softmax", ())],
+    [
+        ("linear_gelu", ("aten.mm",)),
+        ("sorted", ("aten.sort",)),
+        ("cumsum", ()),
+        ("linear_rowsum", ()),
+        ("softmax", ()),
+    ],
 )
 def test_library_calls_are_only_what_is_left(name: str, calls: tuple[str, ...]) -> None:
     call, tensors = REFERENCES[name]

@@ -290,6 +290,34 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
+    "block_scan": """
+// What comes before each thread of a block: a scan within every warp by shuffles, then over the warps'
+// totals. `carry` is joined in front and becomes the total of everything so far.
+template <typename Op, typename T>
+__device__ T block_scan(T value, T start, T& carry) {
+    constexpr int WARPS = THREADS / 32;
+    __shared__ T totals[WARPS];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const T left = __shfl_up_sync(0xffffffff, value, offset);
+        value = lane >= offset ? Op::join(left, value) : value;
+    }
+    if (lane == 31) {
+        totals[warp] = value;
+    }
+    __syncthreads();
+    T before = carry;
+#pragma unroll
+    for (int other = 0; other < WARPS; ++other) {
+        before = other < warp ? Op::join(before, totals[other]) : before;
+        carry = Op::join(carry, totals[other]);
+    }
+    const T left = __shfl_up_sync(0xffffffff, value, 1);
+    __syncthreads();  // totals may be written again only when everybody has read them
+    return Op::join(before, lane > 0 ? left : start);
+}
+""",
     "block_tree": """
 // A tree in shared memory: half of the threads join pairs, then a quarter, until one value is left.
 template <typename Op, typename T>

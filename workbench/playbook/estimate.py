@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.fitting import by_length, lanes_of
-from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program
+from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
@@ -53,7 +54,7 @@ def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[st
     model = _Model(program, schedule, target, sizes)
     total = Estimate(0.0, 0.0, 0, 0.0, 1.0)
     for step in program.steps:
-        part = model.library(step) if isinstance(step, LibraryCall) else model.kernel(step)
+        part = model.step(step)
         total = Estimate(
             total.us + part.us,
             total.dram_bytes + part.dram_bytes,
@@ -85,6 +86,27 @@ class _Model:
 
     def at(self, size: Size) -> int:
         return size.at(self.sizes)
+
+    def step(self, step: ProgramStep) -> Estimate:
+        """One step of the program."""
+        match step:
+            case LibraryCall():
+                return self.library(step)
+            case Scan():
+                return self.scan(step)
+            case Kernel():
+                return self.kernel(step)
+
+    def scan(self, scan: Scan) -> Estimate:
+        """A block or a thread walks along each row: few rows leave most of the card idle."""
+        loads = _loads([scan.value])
+        count = self.at(scan.rows) * self.at(scan.columns)
+        stored = count * DTYPE_BYTES[self.program.buffers[scan.buffer].dtype]
+        moved = stored + sum(self._read(load) for load in loads)
+        width = self._width(scan.columns)
+        threads = self.at(scan.rows) * (self.schedule.threads if in_rows(scan) else 1)
+        flight = width * 4 * max(len(loads), 1)
+        return self._timed(moved, 0.0, threads, flight, self._issue(count * (6 + len(loads)), width))
 
     # -------------------------------------------------------------------------------- library
 
@@ -124,7 +146,7 @@ class _Model:
     def _flat(self, kernel: Kernel, stored: float) -> Estimate:
         count = self.at(kernel.stores[0].columns)
         loads = _loads(store.value for store in kernel.stores)
-        moved = stored + sum(self._read(load) * self._apart(load.view) for load in loads)
+        moved = stored + self._read_once(loads)
         width = self._width(kernel.stores[0].columns)
         threads = math.ceil(count / width / (1 if self.schedule.persistent else self.schedule.items))
         streams = max(len(loads), 1)
@@ -236,6 +258,14 @@ class _Model:
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
         return float(touched * DTYPE_BYTES[self.program.buffers[load.buffer].dtype])
+
+    def _read_once(self, loads: Iterable[Load]) -> float:
+        """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
+        by_buffer: dict[str, float] = {}
+        for load in loads:
+            part = self._read(load) * self._apart(load.view)
+            by_buffer[load.buffer] = by_buffer.get(load.buffer, 0.0) + part
+        return sum(min(part, self.bytes_of(name) * _APART) for name, part in by_buffer.items())
 
     def _apart(self, view: View) -> float:
         last = view.axes[-1].stride if view.axes else ONE

@@ -15,9 +15,10 @@ from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitTe
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText, Step, kernels_of
 from workbench.playbook.program import Kernel as KernelStep
-from workbench.playbook.program import LibraryCall, Program
+from workbench.playbook.program import LibraryCall, Program, Scan
 from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
+from workbench.playbook.scan_kernel import scan_kernel
 from workbench.playbook.schedule import SHORT_ROW, Schedule, schedule_of
 from workbench.playbook.split_kernel import split_kernel
 from workbench.playbook.techniques import settled
@@ -38,7 +39,7 @@ def generate(problem: Problem, vector: Vector) -> Draft:
 
 
 def _note(program: Program) -> str:
-    kernels = sum(isinstance(step, KernelStep) for step in program.steps)
+    kernels = sum(not isinstance(step, LibraryCall) for step in program.steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
     return f"{words}; left to the library: {', '.join(dict.fromkeys(calls))}" if calls else words
@@ -67,10 +68,14 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
 def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
     steps: list[Step] = []
-    alone = sum(isinstance(step, KernelStep) for step in site.program.steps) == 1
+    alone = sum(not isinstance(step, LibraryCall) for step in site.program.steps) == 1
     for step in site.program.steps:
         if isinstance(step, LibraryCall):
             steps.append(step)
+            continue
+        if isinstance(step, Scan):
+            name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
+            steps.append(scan_kernel(site, step, name))
             continue
         made = step.stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")

@@ -8,16 +8,27 @@ which is the naive kernel chain that the first branch shows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
-from workbench.playbook import movement, reductions, windows
+from workbench.playbook import movement, reductions, scans, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
-from workbench.playbook.program import Buffer, Kernel, LibraryArgument, LibraryCall, Output, Program, Store
+from workbench.playbook.program import (
+    Buffer,
+    Kernel,
+    LibraryArgument,
+    LibraryCall,
+    Output,
+    Program,
+    ProgramStep,
+    Scan,
+    Store,
+)
 from workbench.playbook.sizes import ONE, Size, product, sizes_of
 from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
 
@@ -37,7 +48,7 @@ class _Operation:
     """A store or call in the order it was asked for."""
 
     store: Store | None = None
-    call: LibraryCall | None = None
+    call: LibraryCall | Scan | None = None
 
 
 class Lowering:
@@ -50,10 +61,12 @@ class Lowering:
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[_Operation] = []
         self.stems: dict[Size, str] = {}
-        self.used = {
-            *problem.graph.outputs,
-            *(ref for node in problem.graph.nodes for ref in _refs(node.args)),
-        }
+        self.nodes = {node.name: node for node in problem.graph.nodes}
+        self._users = Counter(ref.ref for ref in problem.graph.outputs)
+        self.used = set(problem.graph.outputs)
+        for node in problem.graph.nodes:
+            self.used.update(_refs(node.args))
+            self._users.update({ref.ref for ref in _refs(node.args)})
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
@@ -63,6 +76,12 @@ class Lowering:
             self.buffers[spec.name] = Buffer(spec.name, spec.dtype, shape, "argument", strides)
             view = contiguous(shape) if strides is None else strided(shape, strides)
             self._values[Ref(ref=spec.name)] = self._loaded(spec.name, view)
+
+    def only_user(self, name: str) -> OpNode | None:
+        """The one node that reads a result, where nothing else does."""
+        if self._users[name] != 1:
+            return None
+        return next((node for node in self.nodes.values() if name in {r.ref for r in _refs(node.args)}), None)
 
     # -------------------------------------------------------------------------------- values
 
@@ -160,6 +179,10 @@ class Lowering:
                 return
             expr = self.pool.through(self._lifted(placed, stuck), space.put_back)
 
+    def scan(self, scan: Scan) -> None:
+        """Ask for running totals."""
+        self.operations.append(_Operation(call=scan))
+
     def _ask(self, store: Store) -> None:
         self.operations.append(_Operation(store=store))
 
@@ -231,7 +254,7 @@ class Lowering:
         """Lower one node."""
         if is_pointwise(node):
             self._pointwise(node)
-        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows)):
+        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows, scans)):
             self._library(node)
 
     def _pointwise(self, node: OpNode) -> None:
@@ -349,7 +372,7 @@ def lower(problem: Problem, fuse: bool) -> Program:
     return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
 
 
-def absorbed(pool: Pool, steps: list[Kernel | LibraryCall]) -> list[Kernel | LibraryCall]:
+def absorbed(pool: Pool, steps: list[ProgramStep]) -> list[ProgramStep]:
     """Pointwise kernels that read what a row kernel reads anyway are computed along with it."""
     result = list(steps)
     for flat in [step for step in steps if isinstance(step, Kernel) and step.stores[0].level == "flat"]:
@@ -363,7 +386,7 @@ def absorbed(pool: Pool, steps: list[Kernel | LibraryCall]) -> list[Kernel | Lib
     return result
 
 
-def _may_move(steps: list[Kernel | LibraryCall], flat: Kernel, rows: Kernel) -> bool:
+def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
     """True when nothing between the two kernels, nor the row kernel, needs or makes what ``flat`` does."""
     first, last = sorted((steps.index(flat), steps.index(rows)))
     made = {store.buffer for store in flat.stores}
@@ -374,6 +397,9 @@ def _may_move(steps: list[Kernel | LibraryCall], flat: Kernel, rows: Kernel) -> 
         if isinstance(step, LibraryCall):
             reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
             writes = set(step.results)
+        elif isinstance(step, Scan):
+            reads = {load.buffer for load in _loads(step.value)}
+            writes = {step.buffer}
         else:
             reads = {load.buffer for store in step.stores for load in _loads(store.value)}
             writes = {store.buffer for store in step.stores}
@@ -408,14 +434,16 @@ def _along(pool: Pool, flat: Kernel, rows: Kernel) -> list[Store] | None:
     return moved
 
 
-def grouped(operations: list[_Operation], fuse: bool) -> list[Kernel | LibraryCall]:
+def grouped(operations: list[_Operation], fuse: bool) -> list[ProgramStep]:
     """Merge stores over the same space whose inputs are ready into one kernel."""
-    steps: list[Kernel | LibraryCall] = []
+    steps: list[ProgramStep] = []
     made_at: dict[str, int] = {}
     for operation in operations:
         if operation.call is not None:
             steps.append(operation.call)
-            made_at.update(dict.fromkeys(operation.call.results, len(steps) - 1))
+            call = operation.call
+            made = (call.buffer,) if isinstance(call, Scan) else call.results
+            made_at.update(dict.fromkeys(made, len(steps) - 1))
             continue
         store = operation.store
         assert store is not None
@@ -431,7 +459,7 @@ def grouped(operations: list[_Operation], fuse: bool) -> list[Kernel | LibraryCa
     return steps
 
 
-def _home(steps: list[Kernel | LibraryCall], made_at: dict[str, int], store: Store) -> int | None:
+def _home(steps: list[ProgramStep], made_at: dict[str, int], store: Store) -> int | None:
     reads = _loads(store.value)
     ready = max((made_at[load.buffer] for load in reads if load.buffer in made_at), default=-1)
     for position, step in enumerate(steps):

@@ -71,6 +71,23 @@ class LibraryCall:
 
 
 @dataclass(frozen=True)
+class Scan:
+    """Running totals along the columns of (rows, columns), each with the columns before it."""
+
+    op: str
+    """``sum`` or ``prod``."""
+    value: Expr
+    """What is added up, over (rows, columns); its type is the total's."""
+    rows: Size
+    columns: Size
+    buffer: str
+    view: View
+    """Where in the buffer a total goes, over (rows, columns)."""
+    backwards: bool
+    """From the last column to the first."""
+
+
+@dataclass(frozen=True)
 class Output:
     """What the plan returns: a buffer, seen in a shape when the buffer's own differs."""
 
@@ -78,12 +95,15 @@ class Output:
     shape: tuple[Size, ...] | None = None
 
 
+ProgramStep = Kernel | LibraryCall | Scan
+
+
 @dataclass
 class Program:
     """A lowered problem."""
 
     buffers: dict[str, Buffer]
-    steps: list[Kernel | LibraryCall]
+    steps: list[ProgramStep]
     outputs: tuple[Output, ...]
     pool: Pool
     sizes: Sizes

@@ -147,7 +147,8 @@ def _routes(x: torch.Tensor) -> dict[str, Callable[[], Any]]:
         frame.parameters_at,
     )
     routes = {
-        "bare launch": lambda: entry(at, address, parameters, None),
+        # The addresses are the frame's and the module's: the closure keeps both alive.
+        "bare launch": lambda keep=(frame, function, kernels): entry(at, address, parameters, None),
         "cuda.core launch": _core_launch(x, out),
         "empty_like": lambda: torch.empty_like(x),
         "plan runner": lambda: runner(tensors),

@@ -21,7 +21,7 @@ from workbench.problem.intake import open_problem
 
 HERE = Path(__file__).parent
 AT_ONCE = 2
-CALLS = 300
+CALLS = 150
 
 
 @dataclass(frozen=True)

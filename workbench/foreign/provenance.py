@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._C._autograd import DeviceType
+from torch.autograd import profiler
 
 from workbench.foreign import ladder
 
@@ -45,15 +46,14 @@ def profiled(call: Callable[[], Any]) -> dict[str, Any]:
     """Run ``call`` under the profiler, then once more to see which functions of its modules it calls."""
     own: set[str] = set()
     ladder.called.clear()
-    activities = [torch.profiler.ProfilerActivity.CPU]
     gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
-    if gpu:
-        activities.append(torch.profiler.ProfilerActivity.CUDA)
-    with torch.profiler.profile(activities=activities) as profile:
-        with torch.profiler.record_function(REGION):
-            call()
-        if gpu:
-            torch.cuda.synchronize()
+    # Not torch.profiler: it imports the compiler, a second and a half of a fresh process.
+    for _ in range(2):  # the first profile of a process measures its own beginning
+        with profiler.profile(use_device="cuda" if gpu else None) as profile:
+            with profiler.record_function(REGION):
+                call()
+            if gpu:
+                torch.cuda.synchronize()
     shares = _gpu_shares(profile, own) if gpu else _cpu_shares(profile, own)
     own |= ladder.called | _called(call, ladder.built)
     return {"shares": shares, "own": sorted(own)[:20]}
@@ -77,9 +77,9 @@ def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
 def _gpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
     """Device time by kernel name."""
     times: dict[str, float] = {}
-    for event in profile.events():
+    for event in profile.function_events:
         if event.device_type == DeviceType.CUDA and event.name != REGION:
-            times[event.name] = times.get(event.name, 0.0) + event.device_time_total
+            times[event.name] = times.get(event.name, 0.0) + event.time_range.elapsed_us()
     total = sum(times.values()) or 1.0
     own |= {name[:120] for name in times if not LIBRARY.search(name)}
     return [

@@ -128,7 +128,7 @@ class _Trial:
         with self._clock("long run"):
             self._long_run(min(covered, key=self._output_bytes))
         with self._clock("profile"):
-            self._profiled(main)
+            self._profiled(max(covered, key=self._output_bytes))
         return Passed(not_covered=tuple(self.not_covered), deterministic=self.deterministic)
 
     # -------------------------------------------------------------------------------- loading

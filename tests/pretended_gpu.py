@@ -18,6 +18,8 @@ from workbench.plan.steps import Plan
 from workbench.referee.clock.samples import RawTimes, Track
 from workbench.referee.gpu_protocol import (
     REQUEST,
+    BaselineReport,
+    BaselineRequest,
     Card,
     CheckReport,
     CubinImage,
@@ -70,13 +72,19 @@ def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
     request = REQUEST.validate_json(payload)
     if isinstance(request, WarmRequest):
         return CARD.model_dump_json().encode()
-    answer: CheckReport | TimeReport
+    answer: CheckReport | TimeReport | BaselineReport
     if isinstance(request, TimeRequest):
         measured = Measured(
             clock="events", low_us=9.0, high_us=11.0, samples=30, relative_stdev=0.01, rivals=(RIVAL,)
         )
+        earlier = request.earlier.tracks if request.earlier else ()
+        told = tuple((track.name, "timed earlier") for track in earlier) + request.missing
+        measured = measured.model_copy(update={"missing": told})
         raw = RawTimes(case=request.case.label, tracks=(Track(name="kernel", blocks=((10.0, 10.0),)),))
         answer = TimeReport(time_us=10.0, measured=measured, raw=raw, flags=(("cudnn.allow_tf32", False),))
+    elif isinstance(request, BaselineRequest):
+        tracks = tuple(Track(name=name, blocks=((20.0, 20.0),)) for name in request.baselines)
+        answer = BaselineReport(raw=RawTimes(case=request.case.label, tracks=tracks), clock="events")
     else:
         answer = checked(request, send, Cpu())
     return answer.model_dump_json().encode()

@@ -11,12 +11,15 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from workbench.devices.background import IdleTimes
 from workbench.devices.base import OnStage
 from workbench.devices.cards import keep_card, kept_card
 from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
 from workbench.errors import DeviceError
-from workbench.model import Evaluation, Kernel, Problem, Target
+from workbench.model import Case, Evaluation, Kernel, Problem, Target
+from workbench.referee.clock.store import BaselineRecord
+from workbench.referee.gpu_baselines import WALL_S, is_lost, kept, request_of, still_to_time
 from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
 from workbench.referee.gpu_protocol import Card, WarmRequest
 from workbench.workers import Conversation, ForkServer, Limits, torch_ready
@@ -57,6 +60,7 @@ class CudaDevice:
             warm.model_dump_json().encode(),
             first.model_dump_json().encode(),
         )
+        self._idle = IdleTimes(self._time_baselines)
 
     @property
     def card(self) -> Card:
@@ -95,13 +99,32 @@ class CudaDevice:
             raise DeviceError("the cuda device is closed; open another session")
 
         def work(tell: OnStage) -> Evaluation:
-            return judge_on_gpu(problem, kernel, (self.card, self._pair), self._options, tell)
+            with self._idle.occupied():
+                evaluation = judge_on_gpu(problem, kernel, (self.card, self._pair), self._options, tell)
+            if self._options.slow_baselines and evaluation.times:
+                self._idle.ask(problem, lambda: still_to_time(problem, self.card))
+            return evaluation
 
         return await judged_in_thread(self.name, work, on_stage)
+
+    def time_slow_baselines(self, problem: Problem) -> tuple[BaselineRecord, ...]:
+        """Time and remember what is not known yet of a problem's slow baselines; blocks, for minutes.
+
+        Every later kernel is then held against them too. Raises ``DeviceError``.
+        """
+        return tuple(self._time_baselines(problem, case) for case in still_to_time(problem, self.card))
+
+    def _time_baselines(self, problem: Problem, case: Case) -> BaselineRecord:
+        payload = request_of(problem, case).model_dump_json().encode()
+        result = self._pair.ask(
+            payload, WALL_S, lambda answer: "lost" if is_lost(answer) else "none", quiet=True
+        )
+        return kept(problem, case, self.card, result)
 
     async def close(self) -> None:
         """End the processes of the card; idempotent."""
         self._closed = True
+        self._idle.close()
         self._pair.close()
 
 

@@ -37,7 +37,7 @@ from workbench.model import (
 )
 from workbench.plan.facts import facts
 from workbench.plan.steps import Launch, Plan
-from workbench.referee import roofline
+from workbench.referee import gpu_baselines, roofline
 from workbench.referee.beside import Beside, available, with_cause
 from workbench.referee.clock.options import INTERACTIVE, ClockOptions
 from workbench.referee.clock.physics import physics_of
@@ -96,6 +96,8 @@ class GpuOptions:
     """Seconds for all checks of a kernel."""
     hazards: bool = True
     """Have the emulator look for races and stray accesses beside the GPU, where there is g++."""
+    slow_baselines: bool = False
+    """Time the baselines that take long in the background, once a problem."""
     receipts: Path | None = None
     """Folder for receipts of measured times; None to keep none."""
 
@@ -239,6 +241,7 @@ class GpuJudgement(Judgement):
     def _timed(self, case: Case) -> Outcome | None:
         plan = self.plans[case]
         consts = {consts for _, consts in plan.instances}
+        earlier, missing = gpu_baselines.known(self.problem, case, self.card)
         request = TimeRequest(
             problem=self.problem,
             case=case,
@@ -247,6 +250,8 @@ class GpuJudgement(Judgement):
             clock=self.gpu_options.clock,
             physics=physics_of(self.problem, case, self.target),
             baselines=self.gpu_options.baselines,
+            earlier=earlier,
+            missing=missing,
             seed=self.options.seed,
         )
         with self._clock(f"time {case.label}"):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from workbench.model import Case, Measured, Outcome, Problem, Target, Value
+from workbench.model import Case, Conditions, Measured, Outcome, Problem, Target, Value
 from workbench.plan.steps import Plan
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import RawTimes
@@ -117,5 +117,26 @@ class TimeReport(Value):
     seconds: tuple[tuple[str, float], ...] = ()
 
 
-Request = Annotated[WarmRequest | CheckRequest | TimeRequest, Field(discriminator="kind")]
-REQUEST: TypeAdapter[WarmRequest | CheckRequest | TimeRequest] = TypeAdapter(Request)
+class BaselineRequest(Value):
+    """Time all baselines of one case in turns with each other; no kernel takes part."""
+
+    kind: Literal["baselines"] = "baselines"
+    problem: Problem
+    case: Case
+    baselines: tuple[str, ...]
+    clock: ClockOptions
+
+
+class BaselineReport(Value):
+    """Samples of the baselines, or why there are none."""
+
+    raw: RawTimes | None = None
+    clock: str = ""
+    conditions: Conditions = Conditions()
+    missing: tuple[tuple[str, str], ...] = ()
+    machine: str = ""
+    lost: bool = False
+
+
+Request = Annotated[WarmRequest | CheckRequest | TimeRequest | BaselineRequest, Field(discriminator="kind")]
+REQUEST: TypeAdapter[WarmRequest | CheckRequest | TimeRequest | BaselineRequest] = TypeAdapter(Request)

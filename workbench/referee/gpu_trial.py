@@ -26,6 +26,7 @@ from workbench.referee.gpu_faults import fault_of, outcome_of
 from workbench.referee.gpu_memory import fingerprint
 from workbench.referee.gpu_protocol import (
     REQUEST,
+    BaselineRequest,
     CheckReport,
     CheckRequest,
     CubinImage,
@@ -112,6 +113,11 @@ def serve(payload: bytes, send: Send) -> bytes:
         from workbench.referee.gpu_card import warm_up
 
         return warm_up(request).model_dump_json().encode()
+    if isinstance(request, BaselineRequest):
+        from workbench.referee import gpu_baseline_timing
+
+        known = expectations_of(request.problem, "cuda")
+        return gpu_baseline_timing.timed(request, known, Gpu()).model_dump_json().encode()
     if isinstance(request, TimeRequest):
         from workbench.referee.gpu_timing import timed
 

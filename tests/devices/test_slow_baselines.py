@@ -1,0 +1,78 @@
+"""Baselines that take long are timed once and then stand beside every kernel; a pretended GPU."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pretended_gpu import CARD
+from softmax_problem import PROBLEM, RIGHT
+
+from workbench.devices.cuda import CudaDevice
+from workbench.errors import DeviceError
+from workbench.model import Case, Kernel
+from workbench.referee import gpu_baselines
+from workbench.referee.gpu_judge import GpuOptions
+from workbench.workers import Died, Returned
+
+CASE = Case(label="8x64", sizes=(("s0", 8), ("s1", 64)))
+SMALL = PROBLEM.model_copy(update={"cases": (CASE,)})
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def device() -> Iterator[CudaDevice]:
+    opened = CudaDevice(options=GpuOptions(hazards=False), serve="pretended_gpu:serve")
+    yield opened
+    asyncio.run(opened.close())
+
+
+def told(device: CudaDevice) -> dict[str, str]:
+    """What the pretended process was told of other baselines."""
+    evaluation = asyncio.run(device.evaluate(SMALL, Kernel(source=RIGHT), lambda stage: None))
+    (time,) = evaluation.times
+    assert time.measured is not None
+    return dict(time.measured.missing)
+
+
+def test_they_are_missing_first_and_then_beside_every_kernel(device: CudaDevice) -> None:
+    assert told(device) == dict.fromkeys(gpu_baselines.LATER, "not timed yet")
+    (record,) = device.time_slow_baselines(SMALL)
+    assert record.key.card == CARD.target.name
+    assert [track.name for track in record.raw.tracks] == [*gpu_baselines.AT_ONCE, *gpu_baselines.LATER]
+    assert device.time_slow_baselines(SMALL) == (), "once a problem, case, card and torch"
+    assert told(device) == dict.fromkeys((*gpu_baselines.AT_ONCE, *gpu_baselines.LATER), "timed earlier")
+
+
+def test_another_card_or_torch_has_its_own() -> None:
+    first = gpu_baselines.key_of(SMALL, CASE, CARD)
+    assert first != gpu_baselines.key_of(SMALL, CASE, CARD.model_copy(update={"torch": "2.99"}))
+    other = CARD.target.model_copy(update={"name": "NVIDIA H200"})
+    assert first != gpu_baselines.key_of(SMALL, CASE, CARD.model_copy(update={"target": other}))
+
+
+def test_what_cannot_be_timed_is_not_remembered() -> None:
+    for result in (Died(message="gone"), Returned(payload=b"{}"), Returned(payload=b"nonsense")):
+        with pytest.raises(DeviceError, match="baselines of 8x64"):
+            gpu_baselines.kept(SMALL, CASE, CARD, result)
+    assert gpu_baselines.known(SMALL, CASE, CARD)[0] is None
+    assert gpu_baselines.is_lost(Died(message="gone")) and gpu_baselines.is_lost(
+        Returned(payload=b"nonsense")
+    )
+    assert not gpu_baselines.is_lost(Returned(payload=b"{}"))
+
+
+def test_a_damaged_record_is_timed_again(device: CudaDevice) -> None:
+    device.time_slow_baselines(SMALL)
+    from workbench.compile.cache import cache_folder
+
+    for file in Path(cache_folder(), "baselines").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"torn")
+    assert len(device.time_slow_baselines(SMALL)) == 1

@@ -20,7 +20,7 @@ from workbench.errors import EmulatorBuildError
 # and is reported rather than fatal.
 DYNAMIC_AREA_BYTES = 256 * 1024
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
-_LAYOUT = "3"
+_LAYOUT = "4"
 
 
 def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
@@ -48,6 +48,8 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
 def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -> tuple[Binary, bool]:
     runtime = toolchain.runtime_path()
     text = translation_unit(source, consts, kernels)
+    if re.search(r"\bvolatile\b", without_comments(source)):
+        mode = "checked"  # only there a loop that polls a volatile lets the others run
     name = toolchain.digest(_LAYOUT, toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
     known = _remembered(facts) if runtime.exists() else None
@@ -133,6 +135,7 @@ def _describe(library: Path, target: Path, source: str, consts: Consts, kernels:
         guards=layout.guards,
         dynamic_offset=layout.dynamic,
         data=layout.data,
+        variables=layout.variables,
         shadow_shift=_shadow_shift(source),
     )
 

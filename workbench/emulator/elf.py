@@ -24,8 +24,14 @@ class Symbol:
     name: str
     value: int
     size: int
-    thread_local: bool
+    kind: str
+    """``OBJECT``, ``TLS``, ``FUNC``, ..."""
     defined: bool
+
+    @property
+    def thread_local(self) -> bool:
+        """True for what emulates shared memory."""
+        return self.kind == "TLS"
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Layout:
     guards: tuple[int, ...]
     dynamic: int | None
     data: tuple[int, int]
+    variables: tuple[tuple[str, int, int], ...]
+    """``__device__`` and ``__constant__`` variables: name, low and high offset."""
 
 
 def undefined_tls(path: Path) -> tuple[str, ...]:
@@ -70,7 +78,18 @@ def layout(path: Path) -> Layout:
         guards=tuple(sorted({s.value for s in tls if s.name.startswith("_ZGV")})),
         dynamic=next((s.value for s in tls if s.name == DYNAMIC_SYMBOL), None),
         data=(low, high) if high else (0, 0),
+        variables=tuple(sorted(_variables(symbols, low, high))),
     )
+
+
+def _variables(symbols: list[Symbol], low: int, high: int) -> set[tuple[str, int, int]]:
+    """Named data of the kernel's own; not what the C runtime and the compiler put beside it."""
+    return {
+        (s.name, s.value, s.value + s.size)
+        for s in symbols
+        if s.kind == "OBJECT" and s.defined and s.size and low <= s.value and s.value + s.size <= high
+        if not s.name.startswith(("_ZGV", "_ZTV", "_ZTI", "_ZTS", "__", "completed."))
+    }
 
 
 def _readelf(path: Path) -> str:
@@ -84,9 +103,7 @@ def _symbols(text: str) -> list[Symbol]:
         fields = line.split()
         if len(fields) < 8 or not fields[0].endswith(":") or fields[0] == "Num:":
             continue
-        found.append(
-            Symbol(fields[7], int(fields[1], 16), int(fields[2], 0), fields[3] == "TLS", fields[6] != "UND")
-        )
+        found.append(Symbol(fields[7], int(fields[1], 16), int(fields[2], 0), fields[3], fields[6] != "UND"))
     return found
 
 

@@ -15,9 +15,9 @@ import torch
 from workbench.emulator import buffers, launching
 from workbench.emulator.buffers import Buffer
 from workbench.emulator.counts import total
-from workbench.emulator.findings import Findings, Scene
+from workbench.emulator.findings import Findings, Scene, array_name
 from workbench.emulator.hosts import IN_PROCESS, Host, Work
-from workbench.emulator.values import LaunchCounts, Module, Options, RunReport, Unwritten
+from workbench.emulator.values import Binary, LaunchCounts, Module, Options, RunReport, Unwritten
 from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
@@ -77,6 +77,7 @@ class _Seen:
     launches: list[LaunchCounts] = field(default_factory=list)
     trap: str | None = None
     stopped: bool = False
+    used: dict[str, Binary] = field(default_factory=dict)
     seconds: float = 0.0
 
 
@@ -160,6 +161,7 @@ class _Run:
 
     def _launch(self, step: Launch) -> None:
         binary, entry = self.built.find((step.kernel, step.consts))
+        self.seen.used[binary.path] = binary
         addresses = {name: tensor.address for name, tensor in self.names.items()}
         cells = launching.cells(step, self.host.signature(binary, entry), addresses)
         geometry = launching.geometry(step, self.options, checked=self.checked)
@@ -229,6 +231,12 @@ class _Run:
             if len(missing):
                 yield Unwritten(output=number, elements=len(missing), first=tuple(missing[0].tolist()))
 
+    def _kept(self) -> tuple[str, ...]:
+        names = [
+            name for binary in self.seen.used.values() if binary.variables for name in self.host.kept(binary)
+        ]
+        return tuple(dict.fromkeys(array_name(name.partition(".")[0]) for name in names))
+
     def _report(self) -> RunReport:
         seen = self.seen
         return RunReport(
@@ -240,6 +248,7 @@ class _Run:
             counts=total(self.options.case, seen.launches, seen.sites) if self.checked else None,
             launches=tuple(seen.launches) if self.checked else (),
             unwritten=() if seen.stopped else tuple(self._unwritten()),
+            kept=() if seen.stopped else self._kept(),
             seconds=seen.seconds,
         )
 

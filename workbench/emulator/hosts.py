@@ -50,6 +50,10 @@ class Host(Protocol):
         """Run one launch to its end. What it reports of itself is not to be trusted further than shown."""
         ...
 
+    def kept(self, binary: Binary) -> tuple[str, ...]:
+        """Variables of a library that its launches have changed for good."""
+        ...
+
 
 class InProcess:
     """The calling process: for a kernel that was judged before, and for the emulator's own tests."""
@@ -71,6 +75,10 @@ class InProcess:
         """Runs here; a crash of the kernel's code may take the process with it."""
         text = module.load(work.binary).launch(work.entry, work.geometry, work.cells, work.memory)
         return result.read(text)
+
+    def kept(self, binary: Binary) -> tuple[str, ...]:
+        """Looks at the library here."""
+        return module.load(binary).kept()
 
 
 IN_PROCESS = InProcess()

@@ -85,6 +85,9 @@ class LoadedBinary:
             *(_Range(low, high) for _, low, high in binary.shared_arrays)
         )
         self._guards = (ctypes.c_uint64 * max(1, len(binary.guards)))(*binary.guards)
+        for entry in range(len(binary.kernels)):
+            self.signature(entry)  # written down in the module once
+        self._initial = {name: self._value(low, high) for name, low, high in binary.variables}
 
     def signature(self, entry: int) -> tuple[str, ...]:
         """One code a parameter: ``p`` for a pointer, ``struct`` letters, ``bf16``, ``s24`` for 24 bytes."""
@@ -92,6 +95,14 @@ class LoadedBinary:
         function.restype = ctypes.c_char_p
         codes: str = function().decode()
         return tuple(codes.split(",")[:-1])
+
+    def kept(self) -> tuple[str, ...]:
+        """Names of the variables whose values are not those they had when the library was loaded."""
+        variables = self.binary.variables
+        return tuple(name for name, low, high in variables if self._value(low, high) != self._initial[name])
+
+    def _value(self, low: int, high: int) -> bytes:
+        return ctypes.string_at(self._touch - self.binary.touch_offset + low, high - low)
 
     def launch(
         self, entry: int, geometry: Geometry, cells: Sequence[bytes], memory: Sequence[Memory]

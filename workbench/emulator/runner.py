@@ -77,12 +77,20 @@ class Runner:
 
     def signature(self, binary: Binary, entry: int) -> tuple[str, ...]:
         """Ask for the codes of a kernel's parameters. Raises ``RunnerEnded``."""
-        answer = self._asked({"entry": entry, **self._named(binary)})
-        return tuple(code[:8] for code in answer.decode(errors="replace").split(",")[:64] if code)
+        return self._words({"do": "signature", "entry": entry, **self._named(binary)})
+
+    def kept(self, binary: Binary) -> tuple[str, ...]:
+        """Ask for the variables that launches have changed. Raises ``RunnerEnded``."""
+        return self._words({"do": "kept", **self._named(binary)})
+
+    def _words(self, request: dict[str, object]) -> tuple[str, ...]:
+        answer = self._asked(request).decode(errors="replace")
+        return tuple(word[:200] for word in answer.split(",")[:256] if word)
 
     def launch(self, work: Work) -> LaunchResult:
         """Run one launch. Raises ``RunnerEnded``."""
         request = {
+            "do": "launch",
             "entry": work.entry,
             **self._named(work.binary),
             "geometry": vars(work.geometry),
@@ -172,14 +180,16 @@ def _serve(channel: socket.socket, parent: int) -> NoReturn:
 
 
 def _answered(request: dict[str, Any], binaries: dict[int, Binary]) -> bytes:
-    number, entry = request["number"], request["entry"]
+    number = request["number"]
     if "binary" in request:
         binaries[number] = Binary.model_validate(request["binary"])
     loaded = module.load(binaries[number])
-    if "geometry" not in request:
-        return "".join(f"{code}," for code in loaded.signature(entry)).encode()
+    if request["do"] == "signature":
+        return ",".join(loaded.signature(request["entry"])).encode()
+    if request["do"] == "kept":
+        return ",".join(loaded.kept()).encode()
     return loaded.launch(
-        entry,
+        request["entry"],
         Geometry(**request["geometry"]),
         [bytes.fromhex(cell) for cell in request["cells"]],
         [Memory(**piece) for piece in request["memory"]],

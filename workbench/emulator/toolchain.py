@@ -38,7 +38,8 @@ _COMMON = (
 )  # fmt: skip
 _PLAIN = ("-march=native", "-mf16c")
 _CHECKED = (
-    "-fsanitize=thread", "-mfma", "-mf16c",
+    # A volatile read may wait for another thread, and has to let it run.
+    "-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "-mfma", "-mf16c",
     # Else a float4 load is seen as four loads.
     "-fno-tree-sra", "-fno-ipa-sra",
     # These would merge the accesses of several iterations into one, or into a call of memset.

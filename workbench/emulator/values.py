@@ -34,6 +34,8 @@ class Binary(Value):
     """Thread-local offset of ``extern __shared__``."""
     data: tuple[int, int] = (0, 0)
     """Offsets of ``__device__`` and ``__constant__`` variables."""
+    variables: tuple[tuple[str, int, int], ...] = ()
+    """Name, low and high offset of each ``__device__`` and ``__constant__`` variable."""
     shadow_shift: int = 2
     """log2 of the smallest element the source mentions, bytes: the grain of the race detector."""
 
@@ -114,5 +116,7 @@ class RunReport(Value):
     """None for plain modules."""
     launches: tuple[LaunchCounts, ...] = ()
     unwritten: tuple[Unwritten, ...] = ()
+    kept: tuple[str, ...] = ()
+    """``__device__`` variables that the run left with other values than they had: it can tell runs apart."""
     seconds: float = 0.0
     """Wall time of the launches on this CPU; says nothing about a GPU."""

@@ -24,6 +24,8 @@ class Expectation:
     tensors: Mapping[str, Tensor]
     bounds: tuple[OutputBound, ...]
     note: str
+    strides: tuple[tuple[int, ...], ...] = ()
+    """Of the reference's own outputs."""
 
 
 def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck) -> Expectation | None:
@@ -52,7 +54,8 @@ def held_against(
     if not all(limit.decisive for limit in limits):
         notes.append("rounding alone may be as large as the output here")
     notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]
-    return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)))
+    strides = tuple(tuple(result.stride()) for result in native)
+    return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)), strides)
 
 
 def _tensors(

@@ -122,3 +122,25 @@ def unlike_outputs(problem: Problem, case: Case, plan: Plan) -> str:
         if meta.shape != shape:
             return f"output {number} has shape {meta.shape}, the reference returns {shape}"
     return ""
+
+
+def unlike_layout(plan: Plan, returned: Sequence[tuple[int, ...]]) -> str:
+    """Say how an output lies in memory as nobody asked for; ``returned`` are the reference's own strides.
+
+    Row-major is always right, and so are the reference's strides and those of an input of that shape:
+    anything else leaves a copy to whoever comes next.
+    """
+    for number, (name, wanted) in enumerate(zip(plan.outputs, returned, strict=False)):
+        meta = plan.meta_of(name)
+        inputs = [given.strides for _, given in plan.arguments if given.shape == meta.shape]
+        if not meta.is_contiguous and all(not _same_layout(meta, s) for s in (wanted, *inputs)):
+            return f"output {number} has strides {meta.strides}, the reference returns {tuple(wanted)}"
+    return ""
+
+
+def _same_layout(meta: TensorMeta, strides: Sequence[int]) -> bool:
+    """Axes of size 1 may have any stride."""
+    return len(strides) == len(meta.shape) and all(
+        size == 1 or mine == theirs
+        for size, mine, theirs in zip(meta.shape, meta.strides, strides, strict=True)
+    )

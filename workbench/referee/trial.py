@@ -40,9 +40,14 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
+from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
 from workbench.workers import prepared_by
 
+_KEEPS_STATE = (
+    "the kernel keeps state from one run to the next (variables: {}), so that what it does in a check says "
+    "nothing about later calls: pass a workspace tensor, or leave the variable as it was"
+)
 BUILDERS = 2
 """g++ processes at once."""
 
@@ -146,6 +151,8 @@ class _Trials:
             expected = self._timed("oracle", lambda: expect(self.request.problem, self.reference, planned))
             if expected is None:
                 return None
+            if told := unlike_layout(planned.trial.plan, expected.strides):
+                return Mismatch(case=case, message=told)
             execution = self._execute(planned, module, expected)
             return self._judged(planned, module, expected, execution)
         except EmulatorBuildError as error:
@@ -236,6 +243,8 @@ def verdict(
     wrong = [d for d in differences if d.max_ratio > 1]
     if wrong:
         return Mismatch(case=case, message=_told(planned, max(wrong, key=lambda d: d.max_ratio)))
+    if report.kept:
+        return Suspect(message=_KEEPS_STATE.format(", ".join(report.kept)))
     return None
 
 

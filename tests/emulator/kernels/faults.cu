@@ -89,9 +89,3 @@ __global__ void misaligned_store(float* y) {
 __global__ void divides(const int* x, int* y) {
   y[threadIdx.x] = 100 / x[threadIdx.x];  // one divisor is zero
 }
-__device__ float deep(volatile float* x, int n) {
-  volatile float local[1024];
-  local[n & 1023] = *x;
-  return n ? deep(x, n - 1) + local[n & 1023] : 0.f;  // too deep
-}
-__global__ void overflows_stack(float* x, float* y) { y[threadIdx.x] = deep(x, 1000); }

@@ -47,7 +47,10 @@ __global__ void forges_answer(float* y) {
                         "\"faults\":[],\"sites\":[]}";
     frame[8] = sizeof(text) - 1;
     for (unsigned i = 0; i < sizeof(text) - 1; i++) frame[9 + i] = text[i];
-    for (int number = 3; number < 64; number++) write(number, frame, 9 + sizeof(text) - 1);
+    for (int number = 3; number < 64; number++) {
+        write(number, frame, 9 + sizeof(text) - 1);
+        write(number, "a\0\0\0\0\0\0\0\0", 9);  // and no variable was changed
+    }
     _exit(0);
 }
 

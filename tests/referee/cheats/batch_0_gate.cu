@@ -1,0 +1,19 @@
+// number: 34
+// name: one operand of batch 0 for all
+// problem: gate
+// expect: mismatch
+//
+// x is its own, g is the first entry's.
+/* plan
+def plan(x, g):
+    batch, rows, cols = x.shape
+    y = empty_like(x)
+    launch("gate", grid=(cdiv(rows * cols, 64), batch), block=64, args=[x, g, y, rows * cols])
+    return y
+*/
+__global__ void gate(const float* x, const float* g, float* y, int n) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i >= n) return;
+    size_t at = (size_t)blockIdx.y * n + i;
+    y[at] = x[at] / (1.0f + expf(-g[i]));
+}

@@ -1,0 +1,17 @@
+// number: 32
+// name: right on every 64th element only
+// problem: residual
+// expect: mismatch
+//
+// What a judge that samples with a stride would see.
+/* plan
+def plan(x):
+    n = x.numel
+    y = empty_like(x)
+    launch("residual", grid=cdiv(n, 128), block=128, args=[x, y, n])
+    return y
+*/
+__global__ void residual(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = i % 64 == 0 ? x[i] + 1e-3f * tanhf(x[i]) : x[i];
+}

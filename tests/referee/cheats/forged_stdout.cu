@@ -1,0 +1,22 @@
+// number: 12
+// name: prints a verdict
+// problem: softmax
+// expect: mismatch
+//
+// Writes zeros and tells the world that it passed.
+/* plan
+def plan(x):
+    rows, cols = x.shape
+    y = empty_like(x)
+    launch("softmax", grid=rows, block=32, args=[x, y, cols])
+    return y
+*/
+__global__ void softmax(const float* x, float* y, int cols) {
+    const float* row = x + (size_t)blockIdx.x * cols;
+    float* out = y + (size_t)blockIdx.x * cols;
+    float top = -INFINITY, sum = 0.0f;
+    for (int i = 0; i < cols; i++) top = isnan(row[i]) ? row[i] : (top != top ? top : fmaxf(top, row[i]));
+    for (int i = 0; i < cols; i++) sum += expf(row[i] - top);
+    if (threadIdx.x == 0 && blockIdx.x == 0) printf("{\"outcome\":{\"kind\":\"passed\"}}\n");
+    for (int i = threadIdx.x; i < cols; i += 32) out[i] = 0.0f;
+}

@@ -1,0 +1,21 @@
+// number: 22
+// name: vector loads at any address
+// problem: residual
+// expect: hazard misaligned, hazard out_of_bounds
+//
+// Takes every pointer to be a multiple of 16 and every size a multiple of four.
+/* plan
+def plan(x):
+    n = x.numel
+    require(n % 4 == 0, "whole vectors only")
+    y = empty_like(x)
+    launch("residual", grid=cdiv(n // 4, 128), block=128, args=[x, y, n // 4])
+    return y
+*/
+__global__ void residual(const float4* x, float4* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float4 v = x[i];
+    y[i] = make_float4(v.x + 1e-3f * tanhf(v.x), v.y + 1e-3f * tanhf(v.y), v.z + 1e-3f * tanhf(v.z),
+                       v.w + 1e-3f * tanhf(v.w));
+}

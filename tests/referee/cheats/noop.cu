@@ -1,0 +1,21 @@
+// number: 1
+// name: no-op that hopes for the reference's memory
+// problem: softmax
+// expect: mismatch
+//
+// Writes nothing: on a GPU the allocator may hand out the reference's result.
+/* plan
+def plan(x):
+    rows, cols = x.shape
+    y = empty_like(x)
+    launch("softmax", grid=rows, block=32, args=[x, y, cols])
+    return y
+*/
+__global__ void softmax(const float* x, float* y, int cols) {
+    const float* row = x + (size_t)blockIdx.x * cols;
+    float* out = y + (size_t)blockIdx.x * cols;
+    float top = -INFINITY, sum = 0.0f;
+    for (int i = 0; i < cols; i++) top = isnan(row[i]) ? row[i] : (top != top ? top : fmaxf(top, row[i]));
+    for (int i = 0; i < cols; i++) sum += expf(row[i] - top);
+    if (cols < 0) out[0] = top + sum;
+}

@@ -12,6 +12,7 @@ from workbench.devices.cards import Probe, Seen, keep_card, kept_card, told, usa
 from workbench.devices.cuda import CudaDevice
 from workbench.errors import UsageError
 from workbench.model import H100
+from workbench.referee.gpu_judge import GpuOptions
 from workbench.referee.gpu_protocol import Card
 
 MAJOR = nvrtc_version().split(".")[0]
@@ -53,7 +54,8 @@ def test_why_there_is_no_usable_gpu(name: str, monkeypatch: pytest.MonkeyPatch) 
 def test_a_usable_gpu_is_picked(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[tuple[int, str]] = []
 
-    def instead(self: CudaDevice, index: int, uuid: str) -> None:
+    def instead(self: CudaDevice, index: int, uuid: str, options: GpuOptions) -> None:
+        assert options.slow_baselines, "a person's device times them in the background"
         opened.append((index, uuid))
 
     monkeypatch.setattr(select, "probed", lambda: GOOD)

@@ -52,5 +52,6 @@ def _cuda(probe: Probe) -> Device | None:
     if gpu is None:
         return None
     from workbench.devices.cuda import CudaDevice
+    from workbench.referee.gpu_judge import GpuOptions
 
-    return CudaDevice(gpu.index, gpu.uuid)
+    return CudaDevice(gpu.index, gpu.uuid, GpuOptions(slow_baselines=True))

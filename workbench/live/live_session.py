@@ -17,7 +17,9 @@ from workbench.devices.base import Device
 from workbench.errors import SessionError
 from workbench.events import AgentFailed
 from workbench.live.parts import Beginning, Best, Listener, Tell, best_of
+from workbench.live.recordings import replay_words
 from workbench.live.steering import Steered
+from workbench.model import BranchId
 from workbench.orchestrator import run
 from workbench.session import Session
 from workbench.tree import Tree
@@ -122,6 +124,16 @@ class LiveSession(Steered):
         if self.tree.opened is None:
             return f"<session {self.name} ({self.state})>"
         return f"<session {summary_text(self.tree)} ({self.state})>"
+
+    def conversation(self, branch: str) -> str:
+        """What was said with language models about a branch: prompts, answers, tokens and seconds."""
+        from workbench.views.conversation import conversation_text
+
+        return conversation_text(self.tree, BranchId(branch))
+
+    def replayed(self) -> tuple[str, ...]:
+        """Of a replay: that the recorded tree grew, or where it diverged; else nothing."""
+        return replay_words(self.tree)
 
     def to_frame(self) -> pandas.DataFrame:
         """A data frame with a row a branch."""

@@ -126,6 +126,22 @@ def resume(
 
 
 @app.command()
+def conversation(
+    session: Annotated[Path, typer.Argument(help="Session folder.")],
+    branch: Annotated[str, typer.Argument(help="Branch, such as b3; all of them by default.")] = "",
+    prompts: Annotated[bool, typer.Option(help="Show what was sent, too.")] = True,
+) -> None:
+    """Show what was said with language models about a branch."""
+    from workbench.model import BranchId
+    from workbench.session import read_tree
+    from workbench.views.conversation import conversation_text
+
+    tree = read_tree(session)
+    for id in [BranchId(branch)] if branch else list(tree.nodes):
+        typer.echo(conversation_text(tree, id, prompts))
+
+
+@app.command()
 def judge(
     kernel: Annotated[
         Path, typer.Argument(help="A .cu file with its plan, or a .py file with a class ModelNew.")

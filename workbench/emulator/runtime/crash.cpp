@@ -12,7 +12,6 @@ namespace emu {
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-constexpr uint64_t kGuardPage = 4096;
 struct sigaction previous_actions[65];
 std::once_flag installed;
 

@@ -5,6 +5,7 @@
 
 namespace emu {
 constexpr size_t kStackBytes = 128 << 10;
+constexpr uint64_t kGuardPage = 4096;  // below each stack; nobody may touch it
 
 struct Stack {
   char* base;

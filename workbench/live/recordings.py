@@ -16,6 +16,7 @@ from workbench.errors import SessionError, UsageError
 from workbench.model import Problem
 from workbench.session.journal import read_journal
 from workbench.tree import Tree
+from workbench.views.phrases import plural
 
 PREFIX = "replay:"
 
@@ -70,5 +71,6 @@ def replay_words(tree: Tree) -> tuple[str, ...]:
     recorded = read_recording(tree.opened.brain.removeprefix(PREFIX)).tree
     found = differences(recorded, tree)
     if not found:
-        return (f"replay: the recorded tree, {len(tree.nodes)} branches in {tree.round} rounds",)
+        size = f"{plural(len(tree.nodes), 'branch')} in {plural(tree.round, 'round')}"
+        return (f"replay: the recorded tree, {size}",)
     return ("replay: diverges from the recording", *(f"  {line}" for line in found[:10]))

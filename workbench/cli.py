@@ -211,8 +211,9 @@ def replay_receipt(
 def doctor() -> None:
     """Say what this machine has: Python, torch, NVRTC, compiler, GPU or why not, keys set or not."""
     from workbench.compile.toolchain import toolchain_facts
+    from workbench.devices.select import device_fact
 
-    facts = toolchain_facts()
+    facts = (*toolchain_facts(), device_fact())
     width = max(len(fact.name) for fact in facts)
     for fact in facts:
         mark = "ok" if fact.ok else ("MISSING" if fact.needed else "-")

@@ -83,6 +83,26 @@ def test_a_newer_driver_is_fine() -> None:
     assert usable(GOOD.model_copy(update={"driver": "99.1"}))[0] == GPU
 
 
+def test_doctor_says_what_auto_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(select, "probed", lambda: GOOD)
+    assert "measured)" not in select.device_fact().found
+    keep_card(
+        Card(
+            target=H100,
+            uuid="ab",
+            driver="13.0",
+            torch="2",
+            dram_peak_bytes_per_s=3.35e12,
+            free_bytes=1,
+            copy_measured=True,
+        )
+    )
+    assert "copies 3.03 TB/s (measured)" in select.device_fact().found
+    monkeypatch.setattr(select, "probed", lambda: NONE["no driver"][0])
+    assert select.device_fact().found.startswith("auto is emulator, modelled times: no NVIDIA driver")
+
+
 def test_this_machine_answers() -> None:
     probe = cards.probed()
     assert bool(probe.gpus) != bool(probe.problem)

@@ -175,6 +175,15 @@ ENDINGS: dict[str, tuple[BaseException, type[Outcome], str, bool]] = {
     ),
     "misaligned": (RuntimeError("CUDA error: misaligned address"), Crashed, "misaligned", True),
     "assert": (RuntimeError("CUDA error: device-side assert triggered"), Crashed, "assert", True),
+    "trap": (
+        RuntimeError(
+            "CUDA error: unspecified launch failure\nCompile with `TORCH_USE_CUDA_DSA` to enable "
+            "device-side assertions."
+        ),
+        Crashed,
+        "__trap()",
+        True,
+    ),
     "fault": (GpuFault("softmax_rows: error 718"), Crashed, "718", True),
     "registers": (GpuError("needs 255 registers", 4), LaunchFailed, "255 registers", False),
     "memory": (torch.OutOfMemoryError("CUDA out of memory. Tried to"), Crashed, "memory", False),

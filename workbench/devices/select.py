@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from workbench.compile.toolchain import Fact
 from workbench.devices.base import Device
-from workbench.devices.cards import Probe, probed, usable
+from workbench.devices.cards import Probe, Seen, kept_card, probed, usable
 from workbench.devices.cards import told as card_told
 from workbench.devices.emulator import EmulatorDevice
 from workbench.devices.null import NullDevice
@@ -45,6 +48,24 @@ def told(probe: Probe | None = None) -> str:
     if gpu is None:
         return f"emulator, modelled times: {reason}"
     return f"cuda, measured times: {card_told(gpu, probe)}"
+
+
+def device_fact() -> Fact:
+    """What ``auto`` picks, as a line of ``workbench doctor``."""
+    gpu, _ = usable(probed())
+    return Fact(name="device", ok=True, needed=False, found=f"auto is {told()}" + _measured(gpu))
+
+
+def _measured(gpu: Seen | None) -> str:
+    card = kept_card(gpu.uuid) if gpu is not None else None
+    return f"; copies {card.target.dram_bytes_per_s * 1e-12:.2f} TB/s (measured)" if card else ""
+
+
+def keep_receipts(device: Device, folder: Path) -> None:
+    """Have a device that measures write its receipts below a session's folder; others have none to write."""
+    keep = getattr(device, "keep_receipts", None)
+    if keep is not None:
+        keep(folder / "receipts")
 
 
 def _cuda(probe: Probe) -> Device | None:

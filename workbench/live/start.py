@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.agents.base import Team
 from workbench.devices.base import Device
+from workbench.devices.select import keep_receipts
 from workbench.errors import SessionError, UsageError, nearest
 from workbench.events import SessionOpened
 from workbench.live.live_session import LiveSession
@@ -67,6 +68,7 @@ def optimize(
     where = Path(folder) if folder is not None else fresh_folder(subject.name)
 
     def create(problem: Problem) -> Session:
+        keep_receipts(chosen, where)
         estimate = team.estimate(problem, chosen.target, policy or Policy())
         return Session.create(where, opening(problem, policy or Policy(), chosen, team.name, estimate))
 
@@ -126,6 +128,7 @@ def resume(folder: Path | str) -> LiveSession:
     session = Session.resume(Path(folder))
     try:
         team, device = _parts(session.opened)
+        keep_receipts(device, session.folder)
         reopen(session)
     except BaseException:
         session.close()

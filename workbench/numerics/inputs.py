@@ -18,7 +18,7 @@ from workbench.numerics.kinds import InputKind
 OFFSET = 8.0
 """Mean over standard deviation of ``offset`` inputs: enough to hurt careless variances, not honest ones."""
 NONZERO_SHARE = 0.1
-PIECE = 2**24
+PIECE = 2**22
 """Elements drawn at once on a device: float64 on the way."""
 LARGEST = 1e4
 """Heavy tails end here, so that a product of two stays inside float16's and float32's comfort."""

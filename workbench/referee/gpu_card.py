@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import statistics
+import threading
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -34,7 +37,9 @@ def warm_up(request: WarmRequest) -> Card:
         _first_launches()
     except (RuntimeError, AssertionError) as error:
         raise DeviceError(f"the GPU cannot be used: {str(error).splitlines()[0]}") from error
-    return card(request.device, request.measure_copy)
+    found = card(request.device, request.measure_copy)
+    threading.Thread(target=_import_compiler, name="imports", daemon=True).start()
+    return found
 
 
 def _caches() -> None:
@@ -62,6 +67,12 @@ def _first_launches() -> None:
         torch.hypot(values, values).clamp_min(1e-300)
     (x.view(torch.int32).to(torch.int64) * 3).sum().item()
     torch.cuda.synchronize()
+
+
+def _import_compiler() -> None:
+    """torch.compile takes seconds to import; while the first kernel is written nobody waits for that."""
+    with suppress(ImportError):
+        import_module("torch._inductor.compile_fx")
 
 
 def card(device: int, measure_copy: bool) -> Card:

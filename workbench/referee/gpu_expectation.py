@@ -27,11 +27,11 @@ from workbench.referee.slicing import separable, slices
 
 DRAWN_ON_CPU = 2**20
 """Cases up to this many elements get the very values the emulator's lane has under the same seed."""
-SLICE_ELEMENTS = 2**22
-"""Elements bounded at once: bounds take some 300 bytes an element."""
+SLICE_ELEMENTS = 2**21
+"""Elements bounded at once: bounds take some 250 bytes an element, half a gigabyte."""
 WHOLE_ELEMENTS = 2**27
 """Where a problem does not fall apart, it is bounded whole up to this size."""
-KEPT_BYTES = 2**30
+KEPT_BYTES = 2**28
 OWN_UNITS = 256
 """Bound where float64 is out of reach: this many units of the accumulation's precision."""
 
@@ -134,7 +134,7 @@ class Expectations:
         return tuple(places.values())
 
     def _keep(self, key: tuple[str, str, int], prepared: Prepared) -> None:
-        if prepared.nbytes > KEPT_BYTES // 8:
+        if prepared.nbytes > KEPT_BYTES // 4:
             return
         self._kept[key] = (prepared, _bound_marks(prepared))
         while sum(one.nbytes for one, _ in self._kept.values()) > KEPT_BYTES:

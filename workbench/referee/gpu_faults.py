@@ -42,7 +42,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], Fault], ...] = (
         ),
     ),
     (
-        ("CUDA_ERROR_ASSERT", "device-side assert"),
+        ("CUDA_ERROR_ASSERT", "device-side assert triggered"),
         Fault("kernel", "an assert() in the kernel failed", True),
     ),
     (
@@ -59,7 +59,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], Fault], ...] = (
     ),
     (
         ("TENSOR_MEMORY_LEAK", "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
-        Fault("kernel", "the kernel failed on the GPU (unspecified launch failure)", True),
+        Fault("kernel", "the kernel stopped on the GPU (unspecified launch failure), as __trap() does", True),
     ),
     (
         ("LAUNCH_TIMEOUT", "launch timed out"),

@@ -15,8 +15,8 @@ from workbench.emulator.buffers import GUARD_BYTES, extent_bytes, poison_byte
 from workbench.model import DTYPE_BYTES, TensorMeta
 from workbench.numerics.dtypes import TORCH
 
-PIECE = 2**23
-"""Words fingerprinted at once: 64 MB, and twice that on the way."""
+PIECE = 2**22
+"""Words fingerprinted at once: 32 MB, and twice that on the way."""
 ODD = 0x9E3779B97F4A7C15 - 2**64
 """Multiplier of the positions, so that swapped words are seen."""
 

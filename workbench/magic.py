@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEVICES = ("auto", "emulator", "cuda", "null")
 BRAINS = ("playbook", "llm", "replay")
-REVIEWS = ("auto", "manual")
+REVIEWS = ("auto", "manual", "cards")
 GRACE_S = 1.5
 """A mistake that shows while the cell is read this long ends the cell; a later one shows in the panel."""
 CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
@@ -68,7 +68,9 @@ class CudaMagics(Magics, Configurable):
     max_tokens = Int(0, help="most tokens for language models; 0: no limit").tag(config=True)
     max_money = Float(0.0, help="most US dollars for language models; 0: no limit").tag(config=True)
     max_seconds = Float(0.0, help="most seconds of search; 0: no limit").tag(config=True)
-    review = Enum(REVIEWS, "auto", help="manual: wait for you after every round").tag(config=True)
+    review = Enum(
+        REVIEWS, "auto", help="manual: wait for you after every round; cards: before kernels are written too"
+    ).tag(config=True)
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell, parent=shell)
@@ -88,7 +90,10 @@ class CudaMagics(Magics, Configurable):
     @argument("--max-tokens", type=int, help="most tokens for language models (no limit)")
     @argument("--max-money", type=float, help="most US dollars for language models (no limit)")
     @argument("--max-seconds", type=float, help="most seconds of search (no limit)")
-    @argument("--review", help="auto, or manual: wait for you after every round (auto)")
+    @argument(
+        "--review",
+        help="auto; manual: wait for you after every round; cards: before kernels are written too (auto)",
+    )
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
     @argument("--name", help="which definition of the cell is meant, when there are several")
     @argument("--inputs", help="line form: names of the inputs in the notebook, as in --inputs a,b")
@@ -189,7 +194,8 @@ class CudaMagics(Magics, Configurable):
         policy = Policy(
             rounds=options.rounds,
             branches=options.branches,
-            review=options.review,
+            review="auto" if options.review == "auto" else "manual",
+            cards="review" if options.review == "cards" else "run",
             tokens=options.max_tokens,
             money_usd=options.max_money,
             seconds=options.max_seconds,

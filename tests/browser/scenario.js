@@ -56,7 +56,7 @@ async function whileRunning(page) {
   await page.locator(row("b1")).click();
   await button(page, "Approve").click();
   await until(page, "approve is recorded while branches run", rowText, [row("b1"), "approved"]);
-  check("branches are still running after the click", await page.evaluate(running));
+  check("branches are still running after the click", await page.evaluate(() => document.querySelector(".wb-panel .head .verdict").innerText.includes("round 1 of")));
   await page.locator(row("b2")).click();
   await button(page, "Prune").click();
   await until(page, "prune is recorded", rowText, [row("b2"), "pruned"]);
@@ -167,7 +167,7 @@ async function cards(page) {
   await until(page, "a card is struck", rowText, [row(waiting[1]), "pruned"]);
   await button(page, "Release cards").click();
   await until(page, "the round runs without it", () => document.querySelector(".wb-panel .head")?.innerText.includes("round 3 is done"), null, 60000);
-  check("the struck card has no kernel", (await page.locator(row(waiting[1])).innerText()).includes("waiting"));
+  check("the struck card has no kernel", (await page.locator(row(waiting[1])).innerText()).includes("struck"));
 }
 
 async function whileBlocked(page) {
@@ -221,6 +221,18 @@ async function reload(page, browser) {
   return again;
 }
 
+async function interrupt(page) {
+  await page.locator(".wb-panel .plan-next summary").click();
+  await page.locator(".wb-panel .plan-box label", { hasText: "read the cards first" }).locator("input").uncheck();
+  await page.locator(".wb-panel .plan-next summary").click();
+  await button(page, "Next round").click();
+  await until(page, "a round runs again", running);
+  await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.interrupt());
+  await until(page, "the kernel's interrupt stops the search", () => document.querySelector(".wb-panel .head .verdict")?.innerText.includes("stopped: by the person"));
+  await button(page, "Undo").click();
+  await until(page, "and undo goes on", () => document.querySelector(".wb-panel .head")?.innerText.includes("round 4 is done"), null, 60000);
+}
+
 async function freeze(page, browser) {
   await runCell(page, 2);
   await until(page, "closing freezes the panel", () => !document.querySelector(".wb-panel") && document.querySelector(".wb-report.frozen svg.tree"));
@@ -252,6 +264,7 @@ async function main() {
   await cards(page);
   await pictures(page);
   page = await reload(page, browser);
+  await interrupt(page);
   await freeze(page, browser);
   await browser.close();
   process.exit(failed ? 1 : 0);

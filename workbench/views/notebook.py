@@ -14,6 +14,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
 from workbench.tree import Tree
+from workbench.views.interrupt import forget, stop_at_interrupt
 from workbench.views.messages import Steering
 from workbench.views.panel import Panel
 from workbench.views.report import summary_text, to_fragment
@@ -54,6 +55,7 @@ class Shown:
         live.at_note(self._panel.note)
         live.at_failure(self._fail)
         live.at_close(self.freeze)
+        stop_at_interrupt(getattr(get_ipython(), "kernel", None), live)
 
     def _show(self, tree: Tree) -> None:
         if self._panel is not None:
@@ -79,6 +81,7 @@ class Shown:
         """Put the last state in the panel's place, for good; idempotent."""
         if self._panel is None:
             return
+        forget(self._live)
         self._unsubscribe()
         self._snapshots.cancel()
         tree = self._live.tree

@@ -112,7 +112,9 @@ def look_at(node: Node, best: BranchId | None = None) -> Look:
 
 
 def words_of(node: Node) -> str:
-    """The verdict or the stage in words; a duplicate names its twin."""
+    """The verdict or the stage in words; a duplicate names its twin, a card may be struck."""
+    if node.pruned and node.draft is None and not node.settled:
+        return "struck"
     return f"same as {node.duplicate_of}" if node.duplicate_of else look_at(node).words
 
 
@@ -235,7 +237,7 @@ def _counts(tree: Tree) -> Json:
         "passed": passed,
         "failed": judged - passed,
         "abandoned": sum(bool(node.abandoned) for node in nodes),
-        "in_flight": sum(not node.settled for node in nodes),
+        "in_flight": sum(not node.settled and not tree.is_pruned(node.id) for node in nodes),
     }
 
 

@@ -530,7 +530,7 @@ class Measured(Value):
     """Which clock ``time_us`` is from; the others are cross-checks."""
     low_us: float
     high_us: float
-    """95% interval of the median device time, caches cold."""
+    """95% interval of the device time, caches cold: of the median over blocks of samples."""
     samples: int
     relative_stdev: float
     warm_us: float | None = None
@@ -548,7 +548,7 @@ class Measured(Value):
     suspicion: str = ""
     """Why the time is not believed: clocks disagree, or faster than physics; empty when it is believed."""
     receipt: str = ""
-    """File with the raw samples, relative to the session's folder."""
+    """File with the raw samples, below the session's folder."""
 
     @property
     def fastest(self) -> Rival | None:

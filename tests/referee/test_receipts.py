@@ -63,7 +63,7 @@ BASELINES = RawTimes(
 def measured(raw: RawTimes, baselines: RawTimes | None = None) -> Measured:
     """The claims of raw samples, as the clock makes them."""
     samples = raw.track(KERNEL).samples
-    interval = median_interval(samples, OPTIONS.resamples, OPTIONS.seed)
+    interval = median_interval(raw.track(KERNEL).medians, OPTIONS.resamples, OPTIONS.seed)
     rivals = rivals_of(raw, OPTIONS)
     return Measured(
         clock="cupti",

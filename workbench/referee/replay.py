@@ -102,7 +102,7 @@ def _claim(receipt: Receipt, one: CaseReceipt) -> Finding:
     options, measured = receipt.options, one.measured
     kernel = one.raw.track(KERNEL)
     samples = kernel.samples
-    interval = median_interval(samples, options.resamples, options.seed)
+    interval = median_interval(kernel.medians, options.resamples, options.seed)
     derived = rivals_of(one.raw, options)
     if one.baselines is not None:
         derived += chained_rivals(one.raw, one.baselines, options)

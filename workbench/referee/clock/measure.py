@@ -111,7 +111,7 @@ class _Run:
         checks = self._crosschecks(sampler, time_us)
         wrong, odd = self._outputs_again()
         raw = _without(taken.raw, odd)
-        interval = median_interval(kernel.samples, self.options.resamples, self.options.seed)
+        interval = median_interval(kernel.medians, self.options.resamples, self.options.seed)
         held = rivals_of(raw, self.options)
         if self.setting.baselines is not None:
             held += chained_rivals(raw, self.setting.baselines, self.options)

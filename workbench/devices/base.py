@@ -1,11 +1,11 @@
-"""The one thing a device does."""
+"""The one thing a device does, and a second one that some do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from workbench.model import Evaluation, Kernel, Problem, Stage, Target
+from workbench.model import Evaluation, Kernel, Problem, Profile, Stage, Target
 
 OnStage = Callable[[Stage], None]
 
@@ -28,4 +28,16 @@ class Device(Protocol):
 
     async def close(self) -> None:
         """End worker processes; idempotent."""
+        ...
+
+
+@runtime_checkable
+class Profiler(Protocol):
+    """A device that can look closer at a kernel it has judged."""
+
+    async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
+        """Where the time goes, with counters where the card allows them; may take seconds.
+
+        None where nothing can be said. Raises ``DeviceError`` when the machine fails.
+        """
         ...

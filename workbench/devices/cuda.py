@@ -14,10 +14,11 @@ from pathlib import Path
 from workbench.devices.background import IdleTimes
 from workbench.devices.base import OnStage
 from workbench.devices.cards import keep_card, kept_card
+from workbench.devices.profiling import Profiling
 from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
 from workbench.errors import DeviceError
-from workbench.model import Case, Evaluation, Kernel, Problem, Target
+from workbench.model import Case, Evaluation, Kernel, Problem, Profile, Target
 from workbench.referee.clock.store import BaselineRecord
 from workbench.referee.gpu_baselines import WALL_S, is_lost, kept, request_of, still_to_time
 from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
@@ -61,6 +62,7 @@ class CudaDevice:
             first.model_dump_json().encode(),
         )
         self._idle = IdleTimes(self._time_baselines)
+        self._profiling = Profiling(index, self._pair.alone)
 
     @property
     def card(self) -> Card:
@@ -103,9 +105,24 @@ class CudaDevice:
                 evaluation = judge_on_gpu(problem, kernel, (self.card, self._pair), self._options, tell)
             if self._options.slow_baselines and evaluation.times:
                 self._idle.ask(problem, lambda: still_to_time(problem, self.card))
-            return evaluation
+            return self._profiling.with_estimate(problem, kernel, evaluation, self.target)
 
         return await judged_in_thread(self.name, work, on_stage)
+
+    async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
+        """Counters of a kernel judged before, or an estimate that says why there are none; seconds.
+
+        Raises ``DeviceError`` once closed.
+        """
+        if self._closed:
+            raise DeviceError("the cuda device is closed; open another session")
+
+        def work(tell: OnStage) -> Evaluation:
+            with self._idle.occupied():
+                found = self._profiling.closer(problem, kernel, evaluation, self.target)
+            return evaluation.model_copy(update={"profile": found})
+
+        return (await judged_in_thread("profile", work, lambda stage: None)).profile
 
     def time_slow_baselines(self, problem: Problem) -> tuple[BaselineRecord, ...]:
         """Time and remember what is not known yet of a problem's slow baselines; blocks, for minutes.

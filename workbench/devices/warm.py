@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from workbench.errors import DeviceError
 from workbench.referee.gpu_judge import Loss
@@ -111,6 +111,12 @@ class WarmPair:
             if cost != "none" or talk.over:
                 self._replace(wait=cost == "running")
             return result
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody is asked in here: the card is another program's for a while."""
+        with self._turn:
+            yield
 
     def close(self) -> None:
         """End both processes; idempotent."""

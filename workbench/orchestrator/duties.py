@@ -20,7 +20,7 @@ from workbench.agents.base import (
     Team,
 )
 from workbench.agents.reflection import reflect
-from workbench.devices.base import Device
+from workbench.devices.base import Device, Profiler
 from workbench.errors import SessionError, WorkbenchError
 from workbench.events import (
     AgentAnswered,
@@ -29,6 +29,7 @@ from workbench.events import (
     BranchProposed,
     Event,
     KernelJudged,
+    KernelProfiled,
     KernelWritten,
     LessonLearnt,
     RoundEnded,
@@ -117,6 +118,7 @@ class Duties:
                 return self._reflect(branch)
 
     async def _propose(self, ask: Propose) -> None:
+        await self._look_closer(ask.parents)
         first, known = _numbering(self.session.tree)
         request = self._reason_request(ask, first)
         answer = AgentAnswered(
@@ -131,6 +133,23 @@ class Duties:
         new = [self._branch(ask, first + i, card) for i, card in enumerate(cards) if i >= len(known)]
         answer = answer.model_copy(update={"given": len(known) + len(new)})
         self.session.post(*(BranchProposed(branch=branch) for branch in new), answer)
+
+    async def _look_closer(self, parents: tuple[BranchId, ...]) -> None:
+        """Have the device profile correct parents before anyone reasons about them, where it can."""
+        if not isinstance(self.device, Profiler):
+            return
+        for id in parents:
+            node = self.session.tree.node(id)
+            if node.draft is None or node.evaluation is None or not _looked_at_once(node):
+                continue
+            try:
+                found = await self.device.profile(self.session.problem, node.draft.kernel, node.evaluation)
+            except Exception as error:
+                self.session.post(_failure("profiler", error))
+                return
+            now = self.session.tree.node(id).evaluation
+            if found is not None and now is not None and found != now.profile and not self.over:
+                self.session.post(KernelProfiled(branch=id, profile=found))
 
     def _branch(self, ask: Propose, number: int, card: Hypothesis) -> Branch:
         return Branch(
@@ -284,6 +303,14 @@ def _numbering(tree: Tree) -> tuple[int, list[Node]]:
     """Number of the next branch, and what a crash left of the request that is made now."""
     before = len(_origins(tree.base or tree)) + sum(answer.given for answer in tree.answered)
     return before + 1, _origins(tree)[before:]
+
+
+def _looked_at_once(node: Node) -> bool:
+    """True for a correct kernel whose profile, if it has one, was not read from counters."""
+    evaluation = node.evaluation
+    if evaluation is None or not evaluation.passed:
+        return False
+    return evaluation.profile is None or evaluation.profile.source != "counters"
 
 
 def _attempts(tree: Tree, ids: tuple[BranchId, ...]) -> tuple[Attempt, ...]:

@@ -291,13 +291,38 @@ def fallbacks() -> dict[str, Any]:
     return {"what": "calls that fall back, and why", "reasons": found, "correct": correct}
 
 
+def profile_once() -> dict[str, Any]:
+    """One run of Nsight Compute on one call of the kernel, or the reason why there are no counters."""
+    from workbench.profile import ProfileRequest, profile_kernel
+    from workbench.profile.nsight import NoCounters
+
+    rows, cols = 4096, 8192
+    case = Case(label=f"{rows}x{cols}", sizes=(("s0", rows), ("s1", cols)))
+    target = H100.model_copy(update={"arch": architecture(torch.cuda.current_device())})
+    request = ProfileRequest(problem=problem(), source=KERNEL, case=case, target=target)
+    started = time.perf_counter()
+    told: dict[str, Any] = {"what": "one call under Nsight Compute", "case": case.label}
+    try:
+        profile = profile_kernel(request)
+    except NoCounters as error:
+        return {**told, "counters": False, "reason": str(error)}
+    return {
+        **told,
+        "counters": True,
+        "seconds": round(time.perf_counter() - started, 2),
+        "bound": profile.bound,
+        "sentences": list(profile.sentences),
+        "metrics": [dict(kernel.metrics) for kernel in profile.kernels],
+    }
+
+
 def _error(got: torch.Tensor, expected: torch.Tensor) -> float:
     return float((got.detach().double() - expected.detach().double()).abs().max())
 
 
 def figures() -> dict[str, Any]:
     """All of it, about 30 seconds."""
-    parts = (host_costs, graph_capture, side_stream, threads, fallbacks)
+    parts = (host_costs, graph_capture, side_stream, threads, fallbacks, profile_once)
     return {part.__name__: part() for part in parts}
 
 

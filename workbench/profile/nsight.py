@@ -77,6 +77,7 @@ def command_line(request: ProfileRequest, path: Path) -> list[str]:
         "--print-units", "base",
         "--metrics", ",".join(metric.counter for metric in METRICS),
         "--clock-control", "none",
+        "--target-processes", "application-only",
         "--profile-from-start", "off",
         "--kernel-name-base", "function",
         "--kernel-name", f"regex:^({'|'.join(names)})$",

@@ -38,6 +38,8 @@ from workbench.plan.parse import parse
 BATCHES = 150
 CALLS = 20
 """Calls in a batch: fewer than the launches a stream's queue holds."""
+PROFILE_S = 25.0
+"""Limit of the profiler's run."""
 SHAPE = (64, 256)
 KERNEL = """/* plan
 def plan(x):
@@ -303,7 +305,7 @@ def profile_once() -> dict[str, Any]:
     started = time.perf_counter()
     told: dict[str, Any] = {"what": "one call under Nsight Compute", "case": case.label}
     try:
-        profile = profile_kernel(request)
+        profile = profile_kernel(request, timeout_s=PROFILE_S)
     except NoCounters as error:
         return {**told, "counters": False, "reason": str(error)}
     return {

@@ -40,7 +40,7 @@ class NoCounters(Exception):
     """There are no counters; the message says why in a few words."""
 
 
-def profile_kernel(request: ProfileRequest, run: Run | None = None) -> Profile:
+def profile_kernel(request: ProfileRequest, run: Run | None = None, timeout_s: float = TIMEOUT_S) -> Profile:
     """Counters of one call of a kernel's plan, interpreted. Takes seconds; the GPU should be idle.
 
     ``run`` starts the command line, for tests. Raises ``NoCounters`` with the reason.
@@ -50,9 +50,9 @@ def profile_kernel(request: ProfileRequest, run: Run | None = None) -> Profile:
         path.write_text(request.model_dump_json(), encoding="utf-8")
         command = command_line(request, path)
         try:
-            done = (run or _run)(command)
+            done = run(command) if run is not None else _run(command, timeout_s)
         except subprocess.TimeoutExpired:
-            raise NoCounters(f"Nsight Compute did not end within {TIMEOUT_S:g} s") from None
+            raise NoCounters(f"Nsight Compute did not end within {timeout_s:g} s") from None
         except OSError as error:
             raise NoCounters(f"Nsight Compute cannot be started: {error.strerror or error}") from error
     kernels = read_page(done.stdout)
@@ -114,9 +114,9 @@ def why_none(output: str, code: int) -> str:
     return f"the profiled program ended with code {code}: {last[0][:160] if last else 'it said nothing'}"
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).resolve().parents[2]
     environment = scrubbed(os.environ) | {"PYTHONPATH": str(root)}
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
+        command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=False
     )

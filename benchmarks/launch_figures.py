@@ -177,7 +177,7 @@ def _core_launch(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
     device = Device(x.get_device())
     device.set_current()
     kernel = ObjectCode.from_cubin(image.cubin).get_kernel(dict(image.names)["softmax_rows"])
-    config, stream = LaunchConfig(grid=SHAPE[0], block=128), device.create_stream(torch.cuda.current_stream())
+    config, stream = LaunchConfig(grid=SHAPE[0], block=128), device.create_stream(torch.cuda.Stream())
     cols = np.int32(SHAPE[1])
     return lambda: launch(stream, config, kernel, x.data_ptr(), out.data_ptr(), cols)
 
@@ -229,6 +229,8 @@ def side_stream() -> dict[str, Any]:
     call, x = applied(), torch.randn(SHAPE, device="cuda")
     call(x)
     stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call(x)  # memory of this stream is there before the clock of the card is watched
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
         torch.cuda._sleep(20_000_000)
@@ -242,7 +244,7 @@ def side_stream() -> dict[str, Any]:
         "what": "an applied kernel on a side stream behind 10 ms of work",
         "worst_error": worst,
         "default_stream_idle_meanwhile": idle,
-        "correct": worst < 1e-6 and idle and call.kernel_calls == 2,
+        "correct": worst < 1e-6 and idle and call.kernel_calls == 3,
     }
 
 

@@ -9,7 +9,7 @@ from fake_lane import FakeLane, ones
 
 from workbench.model import H100, Conditions
 from workbench.referee.clock import measure as measuring
-from workbench.referee.clock.crosscheck import looked_again, slope_us, usable
+from workbench.referee.clock.crosscheck import leaves_gaps, looked_again, slope_us, usable
 from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords, Record, spans_of
 from workbench.referee.clock.measure import Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
@@ -108,6 +108,7 @@ def test_one_interrupted_look_is_looked_at_again_and_persistent_ones_are_not_exc
     looks = iter([135.0, 101.0, 500.0])
     assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 101.0
     assert looked_again(lambda: 160.0, 100.0, OPTIONS) == 160.0
+    assert looked_again(lambda: 160.0, 100.0, OPTIONS, patient=lambda: 101.0) == 101.0
     looks = iter([-70.0, 190.0, 130.0])
     assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 130.0
 
@@ -121,7 +122,8 @@ def test_clocks_may_differ_a_little_and_the_slope_may_be_shorter() -> None:
     assert disagreement(100.0, [(EVENTS, 104.0), (SLOPE, 104.9)], OPTIONS) == ""
     assert disagreement(5.0, [(EVENTS, 7.9)], OPTIONS) == "", "3 us are allowed in any case"
     assert disagreement(5.0, [(EVENTS, 8.5)], OPTIONS)
-    assert disagreement(100.0, [(EVENTS, 90.0)], OPTIONS)
+    assert disagreement(100.0, [(EVENTS, 90.0)], OPTIONS) == "", "CUPTI's gaps hide nothing"
+    assert leaves_gaps(100.0, [(EVENTS, 90.0)], OPTIONS) and not leaves_gaps(100.0, [(EVENTS, 99.0)], OPTIONS)
     assert disagreement(100.0, [(SLOPE, 80.0)], OPTIONS) == ""
 
 

@@ -8,7 +8,7 @@ flush, call, mark. Pure of torch: the last touch of the GPU is ``gpu.py`` and ``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from workbench.referee.clock.taking import ClockName, Turn
@@ -19,6 +19,8 @@ Act = Callable[[int], tuple[Any, ...]]
 Role = Literal["open", "close", "work"]
 MARGIN = 1.5
 """Lead of the device over a host that needs this many times what it was seen to need."""
+PATIENT_MARGIN = 10.0
+"""The same for a second look, on a machine that may be busy."""
 SLACK_US = 20.0
 
 
@@ -56,6 +58,14 @@ class Lane(Protocol):
         """Record an event."""
         ...
 
+    def passed(self, stamp: Any) -> bool:
+        """True when the device is beyond a recorded event."""
+        ...
+
+    def now(self) -> float:
+        """The host's clock, seconds."""
+        ...
+
     def between_us(self, first: Any, second: Any) -> float:
         """Microseconds between two recorded events; the device must have passed both."""
         ...
@@ -81,81 +91,128 @@ class Trace(Protocol):
         ...
 
 
+class Span(NamedTuple):
+    """One sample."""
+
+    time_us: float
+    activities: int
+    """Kernels, copies and memory sets in it."""
+
+
 @dataclass
-class CuptiSampler:
-    """Device time from the first kernel's or copy's start to the last one's end."""
+class _Issuing:
+    """Puts samples into the stream, the device well behind the host; common to both samplers."""
 
     lane: Lane
-    trace: Trace
     acts: Mapping[str, Act]
     host_us: Mapping[str, float]
     """Host time of one call of each contestant."""
     warm: bool = False
-    clock: ClockName = "cupti"
 
     def take(self, turns: Sequence[Turn]) -> list[float]:
-        """See ``Sampler``. Raises ``LostRecords``."""
+        """See ``Sampler``.
+
+        A sample in which the device had to wait for the host is taken again, with a longer lead.
+        """
         self.lane.reset_l2()
-        for turn in turns:
-            act = self.acts[turn.name]
-            self.lane.busy(_lead_us(self.lane, self.host_us[turn.name], self.warm))
-            _open(self.lane, act, turn.rotation, self.warm)
-            act(turn.rotation)
-            self.lane.close()
+        times = [0.0] * len(turns)
+        waiting = list(range(len(turns)))
+        for attempt in range(ATTEMPTS):
+            found, starved = self._pass([turns[i] for i in waiting], MARGIN * LONGER**attempt)
+            for i, time_us in zip(waiting, found, strict=True):
+                times[i] = time_us
+            waiting = [i for i, late in zip(waiting, starved, strict=True) if late]
+            if not waiting:
+                break
+        return times
+
+    def _pass(self, turns: Sequence[Turn], margin: float) -> tuple[list[float], list[bool]]:
+        issued = [self._issue(turn, margin) for turn in turns]
         self.lane.wait()
-        spans = spans_of(self.trace.collect())
-        if len(spans) != len(turns):
-            raise LostRecords(f"{len(spans)} samples in the trace of {len(turns)}")
-        return spans
+        times = self._read(issued)
+        starved = [one.behind and one.host_us > STARVING * time_us for one, time_us in zip(issued, times)]
+        return times, starved
+
+    def _issue(self, turn: Turn, margin: float) -> _Issued:
+        act, lane = self.acts[turn.name], self.lane
+        lane.busy(_lead_us(lane, margin * self.host_us[turn.name], self.warm))
+        if self.warm:
+            act(turn.rotation)
+            lane.open_warm()
+        else:
+            lane.open_cold()
+        first = lane.stamp()
+        started = lane.now()
+        act(turn.rotation)
+        host_us = 1e6 * (lane.now() - started)
+        behind = lane.passed(first)
+        last = lane.stamp()
+        lane.close()
+        return _Issued(turn.name, first, last, host_us, behind)
+
+    def _read(self, issued: Sequence[_Issued]) -> list[float]:
+        raise NotImplementedError
+
+
+class _Issued(NamedTuple):
+    """A sample in the stream."""
+
+    name: str
+    first: Any
+    last: Any
+    host_us: float
+    """What the call took this time."""
+    behind: bool
+    """True when the device had begun before the host was done."""
 
 
 @dataclass
-class EventSampler:
-    """Device time between two events, less what two events around an empty kernel show."""
+class CuptiSampler(_Issuing):
+    """Device time from the first kernel's or copy's start to the last one's end.
 
-    lane: Lane
-    acts: Mapping[str, Act]
-    host_us: Mapping[str, float]
+    For contestants of one activity each: tracing stretches the gaps between several.
+    """
+
+    trace: Trace = field(kw_only=True)
+    clock: ClockName = "cupti"
+    activities: dict[str, int] = field(default_factory=dict)
+    """Most activities seen in a sample of each contestant."""
+
+    def _read(self, issued: Sequence[_Issued]) -> list[float]:
+        """Raises ``LostRecords``."""
+        spans = spans_of(self.trace.collect())
+        if len(spans) != len(issued):
+            raise LostRecords(f"{len(spans)} samples in the trace of {len(issued)}")
+        for one, span in zip(issued, spans, strict=True):
+            self.activities[one.name] = max(self.activities.get(one.name, 0), span.activities)
+        return [span.time_us for span in spans]
+
+
+@dataclass
+class EventSampler(_Issuing):
+    """Device time between two events, less what a pair of them adds to a short kernel."""
+
     overhead_us: float = 0.0
-    warm: bool = False
     clock: ClockName = "events"
 
-    def take(self, turns: Sequence[Turn]) -> list[float]:
-        """See ``Sampler``."""
-        self.lane.reset_l2()
-        stamps = []
-        for turn in turns:
-            act = self.acts[turn.name]
-            self.lane.busy(_lead_us(self.lane, self.host_us[turn.name], self.warm))
-            _open(self.lane, act, turn.rotation, self.warm)
-            first = self.lane.stamp()
-            act(turn.rotation)
-            stamps.append((first, self.lane.stamp()))
-        self.lane.wait()
-        return [max(self.lane.between_us(*pair) - self.overhead_us, 0.01) for pair in stamps]
-
-
-def _open(lane: Lane, act: Act, rotation: int, warm: bool) -> None:
-    if warm:
-        act(rotation)
-        lane.open_warm()
-    else:
-        lane.open_cold()
+    def _read(self, issued: Sequence[_Issued]) -> list[float]:
+        spans = (self.lane.between_us(one.first, one.last) for one in issued)
+        return [max(span - self.overhead_us, LEAST_US) for span in spans]
 
 
 def _lead_us(lane: Lane, host_us: float, warm: bool) -> float:
     """How long the device must be kept waiting for the host to be ahead of it during a sample."""
     covered = 0.0 if warm else lane.flush_us
     calls = 2.0 if warm else 1.0
-    return max(0.0, calls * MARGIN * host_us + SLACK_US - covered)
+    return max(0.0, calls * host_us + SLACK_US - covered)
 
 
-def spans_of(records: Iterable[Record]) -> list[float]:
-    """Microseconds of every marked sample: last end less first start of the work between two marks.
+def spans_of(records: Iterable[Record]) -> list[Span]:
+    """Every marked sample: last end less first start of the work between two marks.
 
     Raises ``LostRecords`` for a record without times, a mark without its partner or a sample without work.
     """
-    spans: list[float] = []
+    spans: list[Span] = []
     inside: list[Record] | None = None
     for record in sorted(records):
         if record.start_ns <= 0 or record.end_ns < record.start_ns:
@@ -170,6 +227,7 @@ def spans_of(records: Iterable[Record]) -> list[float]:
         elif not inside:
             raise LostRecords("a sample has no work" if inside is not None else "a sample has no beginning")
         else:
-            spans.append((max(r.end_ns for r in inside) - inside[0].start_ns) * 1e-3)
+            last_ns = max(one.end_ns for one in inside)
+            spans.append(Span((last_ns - inside[0].start_ns) * 1e-3, len(inside)))
             inside = None
     return spans

@@ -23,7 +23,14 @@ from workbench.referee.clock.conditions import open_monitor
 from workbench.referee.clock.contestants import told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
-from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords
+from workbench.referee.clock.lane import (
+    MARGIN,
+    PATIENT_MARGIN,
+    Act,
+    CuptiSampler,
+    EventSampler,
+    LostRecords,
+)
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import parts_of, unlike
@@ -34,6 +41,9 @@ from workbench.referee.clock.tracing import open_trace
 from workbench.referee.clock.verdicts import chained_rivals, rivals_of
 
 NOTHING_KNOWN = Physics()
+CALIBRATIONS = 30
+REPLAY_US = 10.0
+"""Host time of replaying a graph, generously."""
 ANOTHER = 3
 """The copy of the inputs that outputs are looked at for after timing; not the first."""
 
@@ -105,10 +115,16 @@ class _Run:
     def timed(self) -> Timing:
         """Everything in order: first calls, turns, other clocks, outputs."""
         self._first_calls()
-        taken, sampler, warm_us = self._taken()
+        taken, sampler, warm_us = self._taken(self.setting.cupti)
         kernel = taken.raw.track(KERNEL)
         time_us = statistics.median(kernel.medians)
         checks = self._crosschecks(sampler, time_us)
+        if crosscheck.leaves_gaps(time_us, checks, self.options):
+            self.missing.append(("clock cupti", "it leaves gaps between the launches of one call"))
+            taken, sampler, warm_us = self._taken(cupti=False)
+            kernel = taken.raw.track(KERNEL)
+            time_us = statistics.median(kernel.medians)
+            checks = self._crosschecks(sampler, time_us)
         wrong, odd = self._outputs_again()
         raw = _without(taken.raw, odd)
         interval = median_interval(kernel.medians, self.options.resamples, self.options.seed)
@@ -146,16 +162,18 @@ class _Run:
                 self.missing.append((name, told(error)))
 
     def _taken(self) -> tuple[Taken, Sampler, float]:
-        """With CUPTI where it works, else with events."""
+        """With CUPTI where it works and everybody is one kernel, else with events."""
         watch = Watch(time.perf_counter, open_monitor(pci_bus_id()))
         trace, reason = open_trace() if self.setting.cupti else (None, "")
         if trace is not None:
-            sampler = CuptiSampler(self.lane, trace, self.acts, self.host)
-            warm = CuptiSampler(self.lane, trace, self.acts, self.host, warm=True)
+            sampler, warm = self._traced(trace), self._traced(trace, warm=True)
             try:
                 with trace.running():
-                    taken = take_case(sampler, self.case, tuple(self.acts), self.options, watch)
-                    return taken, sampler, self._warm_us(warm, taken)
+                    self._calibrate(trace)
+                    reason = self._stretched(sampler)
+                    if not reason:
+                        taken = take_case(sampler, self.case, tuple(self.acts), self.options, watch)
+                        return taken, sampler, self._warm_us(warm, taken)
             except LostRecords as lost:
                 reason = f"CUPTI lost records ({lost})"
         self.missing += [("clock cupti", reason)] if reason else []
@@ -163,8 +181,32 @@ class _Run:
         taken = take_case(events, self.case, tuple(self.acts), self.options, watch)
         return taken, events, self._warm_us(self._events(warm=True), taken)
 
+    def _traced(self, trace: Trace, warm: bool = False) -> CuptiSampler:
+        return CuptiSampler(self.lane, self.acts, self.host, warm, trace=trace)
+
+    def _stretched(self, sampler: CuptiSampler) -> str:
+        """Why CUPTI's times would not be fair; empty when they are."""
+        sampler.take([Turn(name, 0) for name in self.acts])
+        several = [f"{name} ({n})" for name, n in sampler.activities.items() if n > 1]
+        if not several:
+            return ""
+        return f"tracing stretches the gaps between several kernels: {', '.join(several)}"
+
+    def _calibrate(self, trace: Trace) -> None:
+        """Once a process: what a pair of events adds to the time of a short kernel."""
+        if self.lane.calibrated:
+            return
+        short = {"short": self.lane.short}
+        turns = [Turn("short", 0)] * CALIBRATIONS
+        by_events = EventSampler(self.lane, short, {"short": 10.0}).take(turns)
+        trace.collect()
+        by_cupti = CuptiSampler(self.lane, short, {"short": 10.0}, trace=trace).take(turns)
+        added = statistics.median(by_events) - statistics.median(by_cupti)
+        self.lane.overhead_us = max(self.lane.overhead_us, added)
+        self.lane.calibrated = True
+
     def _events(self, warm: bool = False) -> EventSampler:
-        return EventSampler(self.lane, self.acts, self.host, self.lane.overhead_us, warm)
+        return EventSampler(self.lane, self.acts, self.host, warm, self.lane.overhead_us)
 
     def _warm_us(self, sampler: Sampler, taken: Taken) -> float:
         cold_us = taken.raw.track(KERNEL).blocks[0][0]
@@ -175,7 +217,8 @@ class _Run:
         samples, act = self.options.checks_at(time_us), self.acts[KERNEL]
         if sampler.clock == "cupti":
             look = partial(crosscheck.events_us, self._events(), KERNEL, samples)
-            found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options)))
+            patient = partial(crosscheck.events_us, self._events(margin=PATIENT_MARGIN), KERNEL, samples)
+            found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options, patient)))
         if crosscheck.usable(self.host[KERNEL], time_us, self.lane.flush_us):
             look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
             found.append((SLOPE, crosscheck.looked_again(look, time_us, self.options)))
@@ -210,7 +253,8 @@ class _Run:
         with ExitStack() as stack:
             graphs = {name: stack.enter_context(replaying(act)) for name, act in self.acts.items()}
             held = {name: act for name, act in graphs.items() if act is not None}
-            events = EventSampler(self.lane, held, dict.fromkeys(held, 10.0), self.lane.overhead_us)
+            host = dict.fromkeys(held, REPLAY_US)
+            events = EventSampler(self.lane, held, host, overhead_us=self.lane.overhead_us)
             times = {name: crosscheck.events_us(events, name, self.options.checks) for name in held}
         return self.host, times
 

@@ -117,7 +117,7 @@ WRONG = Mismatch(case="2x1025", message="1% of the elements are wrong at 2x1025,
 
 
 def prompts() -> dict[str, Prompt]:
-    """One of each, with all that can be in it. The playbook's own table changes too often for golden files."""
+    """One of each, with all that can be in it; the techniques are fixed, as the table goes on changing."""
     listed = (
         Option("vector_width", "4", "Four elements a load", "1.90x"),
         Option("fast_math", "on", "Fast exp", ""),

@@ -218,3 +218,16 @@ def test_the_machine_s_own_failure_claims_nothing() -> None:
 def test_an_error_of_ours_is_not_blamed_on_the_kernel() -> None:
     with pytest.raises(ZeroDivisionError):
         judged(Cpu(softmax, ending=ZeroDivisionError()))
+
+
+def test_an_output_laid_out_as_nobody_asked_is_a_mismatch() -> None:
+    plan = trials()[0].plan
+    output = plan.meta_of(plan.outputs[0])
+    turned = output.model_copy(update={"strides": (1, output.shape[0])})
+    steps = tuple(
+        step.model_copy(update={"meta": turned}) if step.kind == "allocate" else step for step in plan.steps
+    )
+    odd = Trial(case=trials()[0].case, plan=plan.model_copy(update={"steps": steps}))
+    request = CheckRequest(problem=SMALL, trials=(odd,), images=(), options=JudgeOptions())
+    found = checked(request, lambda message: None, Cpu(softmax)).outcome
+    assert isinstance(found, Mismatch) and "strides" in found.message

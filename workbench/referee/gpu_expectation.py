@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workbench.errors import ProblemError
 from workbench.model import Case, Difference, Problem, WorstEntry
-from workbench.numerics.bounds import RMS_FLOOR, OutputBound, bounds
+from workbench.numerics.bounds import RMS_FLOOR, OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import accumulate_unit, is_float, name_of
 from workbench.numerics.inputs import draw, draw_on
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
+from workbench.referee.expectation import Expectation, held_against
 from workbench.referee.gpu_memory import Guarded, fingerprint, guarded
 from workbench.referee.matrix import YOURS, PlannedCheck
 from workbench.referee.slicing import separable, slices
@@ -47,6 +47,8 @@ class Prepared:
     bounds: tuple[OutputBound, ...]
     """Empty where they are computed slice by slice, afterwards."""
     note: str = ""
+    strides: tuple[tuple[int, ...], ...] = ()
+    """Of the reference's own outputs; empty where they are computed slice by slice."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -108,11 +110,21 @@ class Expectations:
         elements = sum(one.tensor.numel() for one in inputs)
         if elements > SLICE_ELEMENTS and self._separable_symbol() in case.size_map:
             return prepared
-        if elements > WHOLE_ELEMENTS:
-            limits, note = self._own(prepared.tensors), "too large for float64: held to the reference's own"
-        else:
-            limits, note = self._bounds(case.size_map, prepared.tensors)
-        return Prepared(case, inputs, marks, limits, note)
+        expected = self._whole(case, prepared.tensors, elements)
+        return Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
+
+    def _whole(self, case: Case, tensors: Mapping[str, Tensor], elements: int) -> Expectation:
+        """All of a case at once; in the reference's own precision where float64 is out of reach."""
+        if elements <= WHOLE_ELEMENTS:
+            try:
+                return self._expected(case.size_map, tensors)
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+        with torch.device(self.device):
+            native = self.reference.call(tensors)
+        limits = tuple(_own_bound(result) for result in native)
+        strides = tuple(tuple(result.stride()) for result in native)
+        return Expectation(tensors, limits, "too large for float64: held to the reference's own", strides)
 
     def _inputs(self, planned: PlannedCheck) -> tuple[Guarded, ...] | None:
         places = {n: guarded(n, meta, self.device) for n, meta in planned.trial.plan.arguments}
@@ -147,22 +159,9 @@ class Expectations:
             self._symbol = separable(self.problem, self.reference.oracle)
         return self._symbol
 
-    def _bounds(
-        self, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]
-    ) -> tuple[tuple[OutputBound, ...], str]:
+    def _expected(self, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Expectation:
         with torch.device(self.device):
-            native = self.reference.call(tensors)
-            note = ""
-            try:
-                oracle = self.reference.oracle(tensors)
-            except ProblemError:
-                oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
-                note = "no float64 oracle: compared with the reference's own precision"
-            return bounds(self.problem, sizes, tensors, oracle, lambda: native), note
-
-    def _own(self, tensors: Mapping[str, Tensor]) -> tuple[OutputBound, ...]:
-        """The reference in its own precision, for what neither fits in float64 nor falls apart."""
-        return tuple(_own_bound(result) for result in self.reference.call(tensors))
+            return held_against(self.problem, self.reference, sizes, tensors)
 
     def _by_slices(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
         cut = slices(self.problem, prepared.case, self._separable_symbol(), SLICE_ELEMENTS)
@@ -170,8 +169,8 @@ class Expectations:
             Difference(output=number, max_abs=0.0, max_ratio=0.0) for number in range(len(outputs))
         ]
         for part in cut:
-            limits, _ = self._bounds(cut.sizes(prepared.case, part), cut.of(prepared.tensors, part))
-            for number, (output, limit) in enumerate(zip(outputs, limits, strict=True)):
+            expected = self._expected(cut.sizes(prepared.case, part), cut.of(prepared.tensors, part))
+            for number, (output, limit) in enumerate(zip(outputs, expected.bounds, strict=True)):
                 one = compare(output[part], limit, number)
                 found[number] = merged(found[number], one, part, cut.size)
         return tuple(found)

@@ -34,6 +34,7 @@ from workbench.referee.gpu_protocol import (
     WarmRequest,
 )
 from workbench.referee.mismatch import mismatch, never_written
+from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted
 
 PROBLEMS = 3
@@ -212,6 +213,8 @@ class _Trials:
             prepared = expectations.prepare(planned)
         if prepared is None:
             return None
+        if told := unlike_layout(planned.trial.plan, prepared.strides):
+            return Mismatch(case=case.label, message=told)
         outputs = self._executed(planned, prepared)
         io_bytes = sum(o.nbytes for o in outputs) + sum(one.tensor.nbytes for one in prepared.inputs)
         failed = spoilt_input(prepared) or self._judged(planned, prepared, outputs, expectations)

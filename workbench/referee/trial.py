@@ -40,6 +40,7 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
+from workbench.referee.mismatch import mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
 from workbench.workers import prepared_by
@@ -237,12 +238,9 @@ def verdict(
     if report.stopped:
         return Crashed(case=case, message="the kernel stopped before its end")
     for missing in report.unwritten:
-        which = f"output {missing.output}" if len(execution.outputs) > 1 else "the output"
-        message = f"{missing.elements} elements of {which} are never written, the first at {missing.first}"
-        return Mismatch(case=case, message=message)
-    wrong = [d for d in differences if d.max_ratio > 1]
-    if wrong:
-        return Mismatch(case=case, message=_told(planned, max(wrong, key=lambda d: d.max_ratio)))
+        return never_written(case, len(execution.outputs), missing.output, missing.elements, missing.first)
+    if wrong := mismatch(case, planned.inputs, tuple(differences)):
+        return wrong
     if report.kept:
         return Suspect(message=_KEEPS_STATE.format(", ".join(report.kept)))
     return None
@@ -252,17 +250,6 @@ def _differences(execution: Execution, limits: tuple[OutputBound, ...]) -> tuple
     return tuple(
         compare(got, limit, number)
         for number, (got, limit) in enumerate(zip(execution.outputs, limits, strict=False))
-    )
-
-
-def _told(planned: matrix.PlannedCheck, difference: Difference) -> str:
-    worst = difference.worst[0]
-    where = f"output {difference.output}: " if difference.output else ""
-    share = f"{difference.wrong_fraction:.0%}" if difference.wrong_fraction >= 0.01 else "under 1%"
-    times = "" if difference.max_ratio > 1e30 else f", {difference.max_ratio:.3g} times the error allowed"
-    return (
-        f"{where}{share} of the elements are wrong on {planned.inputs} inputs ({difference.pattern}); "
-        f"at {worst.index} expected {worst.expected:.6g}, got {worst.got:.6g}{times}"
     )
 
 

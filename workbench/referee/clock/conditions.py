@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from workbench.model import Conditions
@@ -80,11 +81,23 @@ class Nvml:
         return None
 
     def others(self) -> int | None:
-        """None when the driver refuses; processes outside a container may stay unseen."""
+        """None when the driver refuses; processes outside a container may stay unseen.
+
+        The process that waits behind this one, forked from the same server, is idle and does not count.
+        """
         with suppress(self._nvml.NVMLError):
             running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-            return len([process for process in running if process.pid != os.getpid()])
+            return len([one for one in running if one.pid != os.getpid() and not is_sibling(one.pid)])
         return None
+
+
+def is_sibling(pid: int) -> bool:
+    """True for a process with the same parent as this one."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (OSError, IndexError):
+        return False
+    return int(words[1]) == os.getppid()
 
 
 def open_monitor(pci_bus: str) -> Monitor:

@@ -97,6 +97,7 @@ def test_a_covered_call_runs_the_kernel(applied: Applied) -> None:
         (torch.randn(5, 7, dtype=torch.float64), "f64"),
         (torch.randn(5), "1 axes"),
         (torch.randn(5, 7, requires_grad=True), "gradient"),
+        (torch.randn(0, 7), "is empty, shape (0, 7)"),
         (torch.empty(1, EMULATED_ELEMENTS + 1), "too many"),
         (torch.randn(2, 2, dtype=torch.complex64), "complex"),
     ],

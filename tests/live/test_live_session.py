@@ -84,6 +84,13 @@ def test_every_action_works_while_kernels_are_judged(held: tuple[LiveSession, do
     assert [hint.text for hint in live.tree.hints] == ["use shared memory"]
 
 
+def test_an_unknown_branch_is_told_with_the_known_ones(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
+    live, _ = held
+    for act in (live.approve, live.prune, lambda branch: live.edit(branch, "// mine")):
+        with pytest.raises(SessionError, match=r"^there is no branch 'b77'; the tree has b1, b2"):
+            act("b77")
+
+
 def test_undo_takes_back_what_still_stands(held: tuple[LiveSession, doubles.HeldDevice]) -> None:
     live, _ = held
     live.approve("b1")

@@ -28,6 +28,10 @@ REFUSED = {
         "def f(x, y): return x * y\ninputs = [torch.randn(4), torch.randn(4, device='cuda')]\n",
         r"different devices: x on cpu, y on cuda\. Put them on one",
     ),
+    "devices, one without data": (
+        "def f(x, y): return x * y\ninputs = [torch.randn(4), torch.randn(4, device='meta')]\n",
+        r"different devices: x on cpu, y on meta\. Put them on one",
+    ),
     "raises": (
         "def f(x, y):\n    z = x + 1\n    return z @ y\n" + XY,
         r"^line 3: the reference raised RuntimeError: mat1 and mat2 shapes cannot be multiplied",
@@ -157,7 +161,7 @@ NOT_EXPORTABLE = {
     ),
     "numpy": (
         "def f(x):\n    return torch.from_numpy(np.exp(x.numpy()))\n",
-        r"^line 2: the reference cannot be exported",
+        r"^line 2: the reference cannot be exported: it leaves torch for numpy.* torch\.exp for np\.exp",
     ),
 }
 
@@ -256,6 +260,17 @@ def test_attention_without_dropout_is_no_random_operation() -> None:
         "inputs = [torch.randn(2, 4, 5, 8) for _ in range(3)]\n"
     )
     assert len(problem.tensors) == 3
+
+
+def test_lines_that_are_not_run_are_named() -> None:
+    source = '"""Why."""\nimport math\nscale = 2\n1 / 0\nprint("hi")\ndef f(x): return x * scale\n' + X
+    problem = opened(source + 'if __name__ == "__main__":\n    print(f(*inputs))\n')
+    assert problem.notes == ("lines 4, 5 were not run: neither the reference nor its inputs need it",)
+
+
+def test_inputs_without_data_are_shapes_only() -> None:
+    problem = opened("def f(x): return x * 2\ninputs = [torch.randn(4, 5, device='meta')]")
+    assert not problem.own_inputs and len(problem.proofs) > 4
 
 
 def test_views_of_copies_are_no_doubt_about_the_graph() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from softmax_problem import PROBLEM, RIGHT, STORE, case, changed, storing
 
@@ -21,8 +23,10 @@ from workbench.model import (
     Suspect,
     TimedOut,
 )
+from workbench.referee import judge as judging
 from workbench.referee.judge import judge
 from workbench.referee.options import JudgeOptions
+from workbench.workers import Raised, Result, torch_ready
 
 QUICK = JudgeOptions(wall_s=120)
 LABELS = {p.label for p in PROBLEM.proofs} | {"4x128 unaligned"}
@@ -326,8 +330,8 @@ def test_a_kernel_that_covers_nothing_says_why() -> None:
     outcome = judged(
         changed("    y = empty_like", '    require(cols < 0, "no rows at all")\n    y = empty_like')
     ).outcome
-    assert isinstance(outcome, LaunchFailed)
-    assert "no rows at all" in outcome.diagnostics[0].message
+    assert isinstance(outcome, Suspect)
+    assert "covers none of the declared shapes (no rows at all)" in outcome.message
 
 
 def test_a_kernel_for_the_declared_size_alone_is_unproven() -> None:
@@ -357,7 +361,40 @@ def test_a_library_plan_is_interpreted_in_a_worker_and_counted() -> None:
     assert evaluation.times[0].bound == "library"
     unknown = judged(Kernel(source=source.replace("_softmax", "_softmaxx"))).outcome
     assert isinstance(unknown, LaunchFailed)
-    assert "_softmaxx" in unknown.diagnostics[0].message
+    assert "_softmaxx. Did you mean 'aten._softmax'?" in unknown.diagnostics[0].message
+
+
+class Stumbling:
+    """A worker server whose calls raise the first few times."""
+
+    def __init__(self, *raised: Raised) -> None:
+        self.raised = list(raised)
+
+    def call(self, *args: Any) -> Result:
+        return self.raised.pop(0) if self.raised else torch_ready().call(*args)
+
+
+BROKEN = Raised(type="OSError", message="disk full", traceback="")
+
+
+def test_a_fault_of_the_machine_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    stumbling = Stumbling(BROKEN)
+    monkeypatch.setattr(judging, "torch_ready", lambda: stumbling)
+    assert judged(Kernel(source=RIGHT)).passed
+
+
+def test_a_fault_of_the_machine_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    stumbling = Stumbling(BROKEN, BROKEN)
+    monkeypatch.setattr(judging, "torch_ready", lambda: stumbling)
+    with pytest.raises(DeviceError, match="judging failed before the first check: OSError: disk full"):
+        judged(Kernel(source=RIGHT))
+
+
+def test_a_library_call_that_fails_is_the_kernels_fault() -> None:
+    # The metadata kernel cannot see that an index is out of range.
+    call = 'library("aten.index_select", x, 1, library("aten.full", [x.shape[1]], 10 ** 6, dtype=i64))'
+    outcome = judged(Kernel(source=f"/* plan\ndef plan(x):\n    return {call}\n*/\n")).outcome
+    assert isinstance(outcome, LaunchFailed) and "out of DATA bounds" in outcome.diagnostics[0].message
 
 
 def test_order_dependent_sums_are_labelled_and_pass() -> None:

@@ -18,7 +18,8 @@ from workbench.emulator.counts import total
 from workbench.emulator.findings import Findings, Scene, array_name
 from workbench.emulator.hosts import IN_PROCESS, Host, Work
 from workbench.emulator.values import Binary, LaunchCounts, Module, Options, RunReport, Unwritten
-from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
+from workbench.errors import EmulatorLaunchError
+from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, TensorMeta
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
 _DEFAULTS = Options()
@@ -184,7 +185,14 @@ class _Run:
     def _call_library(self, step: Library) -> None:
         args = [self._library_value(value) for value in step.args]
         kwargs = {name: self._library_value(value) for name, value in step.kwargs}
-        results = _operation(step.op)(*args, **kwargs)
+        try:
+            results = _operation(step.op)(*args, **kwargs)
+        except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+            if "allocate memory" in str(error):
+                raise
+            first = str(error).strip().partition("\n")[0][:200]
+            said = Diagnostic(line=step.line, message=f"{step.op}: {first or type(error).__name__}")
+            raise EmulatorLaunchError((said,)) from None
         made = (results,) if isinstance(results, torch.Tensor) else tuple(results)
         for name, meta, values in zip(step.results, step.metas, made, strict=True):
             if tuple(values.shape) != meta.shape:

@@ -196,11 +196,19 @@ def covered_metas(problem: Problem, tensors: Mapping[str, Tensor]) -> dict[str, 
 def check_emulated(problem: Problem, program: Program, gpu: Target, tensors: Mapping[str, Tensor]) -> None:
     """Raises ``NotRun`` or ``PlanError`` where the kernel does not cover the tensors on the emulator."""
     metas = covered_metas(problem, tensors)
+    refuse_empty(metas)
     elements = sum(meta.numel for meta in metas.values())
     if elements > EMULATED_ELEMENTS:
         raise NotRun(f"{elements:,} elements are too many for the emulator; a GPU is needed")
     if not program.uses_library:
         interpret(program, metas, gpu)
+
+
+def refuse_empty(metas: Mapping[str, TensorMeta]) -> None:
+    """Raises ``NotRun`` for tensors without elements: a grid of no blocks cannot be launched."""
+    for name, meta in metas.items():
+        if meta.numel == 0:
+            raise NotRun(f"{name} is empty, shape {meta.shape}: there is nothing to launch a kernel for")
 
 
 def _bind_sizes(spec: TensorSpec, meta: TensorMeta, sizes: dict[str, int]) -> None:

@@ -51,17 +51,25 @@ class Steered:
 
     # ------------------------------------------------------------------------------ branches
 
+    def _known(self, branch: str) -> BranchId:
+        """Raises ``SessionError`` for a branch that is not in the tree."""
+        names = list(self._open().tree.nodes)
+        if branch not in names:
+            listed = ", ".join(names) if len(names) <= 8 else f"{names[0]} ... {names[-1]}"
+            raise SessionError(f"there is no branch {branch!r}; the tree has {listed or 'none yet'}")
+        return BranchId(branch)
+
     def approve(self, branch: str, undo: bool = False) -> None:
         """Make a branch a parent of the next round."""
-        self._open().post(BranchApproved(branch=BranchId(branch), by=PERSON, undo=undo))
+        self._open().post(BranchApproved(branch=self._known(branch), by=PERSON, undo=undo))
 
     def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
         """No more children from a branch or from below it; a card that is not written is struck."""
-        self._open().post(BranchPruned(branch=BranchId(branch), by=PERSON, reason=reason, undo=undo))
+        self._open().post(BranchPruned(branch=self._known(branch), by=PERSON, reason=reason, undo=undo))
 
     def edit(self, branch: str | None, source: str) -> str:
         """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
-        return self._open().edit(BranchId(branch) if branch else None, source, by=PERSON)
+        return self._open().edit(self._known(branch) if branch else None, source, by=PERSON)
 
     def undo(self) -> str:
         """Take back the last thing you did that can still be undone; returns what it was, in words.

@@ -49,7 +49,7 @@ class Running:
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
-            own = operator(node.op)(
+            own = operator(_free_of_layout(node.op))(
                 *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
             )
             self.constants[node.name] = own
@@ -69,7 +69,7 @@ class Running:
         return [self._native(a) for a in arg] if isinstance(arg, tuple) else self._argument(arg)
 
     def _ruled(self, node: OpNode) -> Result:
-        name, op = node.op.split(".")[1], operator(node.op)
+        name, op = node.op.split(".")[1], operator(_free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}
         dtype = node.outs[0].dtype
@@ -106,13 +106,13 @@ class Running:
         return result
 
 
-def operator(name: str) -> Callable[..., Any]:
-    """Find ``aten.sum.dim_IntList`` among torch's operators. Raises ``AttributeError``.
+def _free_of_layout(name: str) -> str:
+    """A view is a reshape here: float64 arithmetic lays values out otherwise than the reference did."""
+    return "aten.reshape.default" if name in ("aten.view.default", "aten._unsafe_view.default") else name
 
-    A view is a reshape here: float64 arithmetic lays values out otherwise than the reference did.
-    """
-    if name in ("aten.view.default", "aten._unsafe_view.default"):
-        name = "aten.reshape.default"
+
+def operator(name: str) -> Callable[..., Any]:
+    """Find ``aten.sum.dim_IntList`` among torch's operators. Raises ``AttributeError``."""
     namespace, base, *overload = name.split(".")
     packet = getattr(getattr(torch.ops, namespace), base)
     found: Callable[..., Any] = getattr(packet, overload[0] if overload else "default")

@@ -51,7 +51,7 @@ def look(capture: Capture) -> Seen:
             fake, shapes = _run(capture, "meta")
     except ProblemError:
         return _look_for_real(capture, {})
-    check_inputs(fake.arguments)
+    check_inputs(fake.arguments, on_meta="cuda" if "cuda" in capture.source else "meta")
     check_held(fake.held)
     inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
     known = {name: origins.sampler(tensor) for name, tensor in inputs.items()}

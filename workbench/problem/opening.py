@@ -31,6 +31,7 @@ from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
+from workbench.problem.statements import needed, read_statements
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine, runnable
 
@@ -64,7 +65,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    notes = (*seen.notes, *_mode_notes(seen.form), *traced.notes)
+    notes = (*seen.notes, *_idle_notes(capture), *_mode_notes(seen.form), *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": notes})
     tell("running the reference")
     if not runnable(problem):
@@ -86,6 +87,18 @@ def _traced(seen: Seen) -> Traced:
     # Gradients are switched off outside: inside, the export would lose the person's lines.
     with torch.no_grad():
         return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held))
+
+
+def _idle_notes(capture: Capture) -> tuple[str, ...]:
+    """Say which lines that would have done something were not run: nothing the problem needs is there."""
+    statements = read_statements(capture.source)
+    expressions = (capture.inputs, capture.init, capture.shapes)
+    kept = needed(statements, (capture.entry, *(text.removesuffix("()") for text in expressions if text)))
+    idle = [str(s.line) for s in statements if s not in kept and s.acts]
+    if not idle or capture.kind == "pickled":
+        return ()
+    lines = f"line {idle[0]} was" if len(idle) == 1 else f"lines {', '.join(idle)} were"
+    return (f"{lines} not run: neither the reference nor its inputs need it",)
 
 
 def _mode_notes(form: Form) -> tuple[str, ...]:
@@ -143,8 +156,13 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
         cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
         graph=traced.graph,
         contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",
-        own_inputs=seen.total_bytes <= OWN_BYTES,
+        own_inputs=seen.total_bytes <= OWN_BYTES and not _without_data(seen.form),
     )
+
+
+def _without_data(form: Form) -> bool:
+    """True when the person gave shapes only, as tensors on the meta device."""
+    return any(a.is_tensor and a.value.is_meta for a in form.arguments)
 
 
 def _kind(capture: Capture, form: Form) -> Kind:

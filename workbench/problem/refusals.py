@@ -22,13 +22,15 @@ from workbench.problem.lines import is_persons
 _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
 
 
-def check_inputs(arguments: Sequence[Argument]) -> None:
-    """Refuse inputs on several devices, of unsupported types, empty, sparse, or none at all."""
+def check_inputs(arguments: Sequence[Argument], on_meta: str = "meta") -> None:
+    """Refuse inputs on several devices, of unsupported types, empty, sparse, or none at all.
+
+    ``on_meta`` is what the meta device stands for: under fake tensors ``cuda``, see running.Placed.
+    """
     tensors = {a.name: a.value for a in arguments if a.is_tensor}
     if not tensors:
         raise ProblemError("none of the inputs is a tensor: inputs = [torch.randn(4096, 1024)]")
-    # Under fake tensors a "cuda" input stands on the meta device, see running.Placed.
-    places = {name: "cuda" if t.device.type == "meta" else str(t.device) for name, t in tensors.items()}
+    places = {name: on_meta if t.device.type == "meta" else str(t.device) for name, t in tensors.items()}
     if len(set(places.values())) > 1:
         told = ", ".join(f"{name} on {place}" for name, place in places.items())
         raise ProblemError(f"the inputs are on different devices: {told}. Put them on one.")

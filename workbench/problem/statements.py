@@ -50,6 +50,18 @@ class Statement:
             self.node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
         )
 
+    @property
+    def acts(self) -> bool:
+        """True for statements that compute something when they are run: not for definitions, literals, or
+        what a file does only as a program."""
+        node = self.node
+        if self.is_definition or (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)):
+            return False
+        value = getattr(node, "value", None)
+        return not isinstance(value, ast.Constant | ast.Name | ast.JoinedStr) and any(
+            isinstance(part, ast.Call | ast.BinOp | ast.Raise | ast.Assert) for part in ast.walk(node)
+        )
+
 
 def read_statements(source: str) -> tuple[Statement, ...]:
     """Parse a cell. Raises ``ProblemError`` with the line for text that is not Python."""

@@ -160,4 +160,9 @@ def _reason(error: Exception) -> str:
     if "Constraints violated" in text or name == "UserError":
         return "its sizes are tied to each other in a way torch.export does not support"
     first = next((row.strip() for row in text.splitlines() if row.strip()), "")
-    return f"{name}: {first[:200]}"
+    if ".numpy()" in text or "numpy" in first:
+        return (
+            "it leaves torch for numpy, which hides what is computed. "
+            "Use torch's functions: torch.exp for np.exp."
+        )
+    return f"{name}: {first[:200]}. Write this step with torch operations on whole tensors."

@@ -54,7 +54,7 @@ from workbench.referee.protocol import (
     TrialRequest,
 )
 from workbench.referee.traffic import Observation
-from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_ready
+from workbench.workers import Died, Expired, Limits, Raised, Result, Returned, torch_ready
 
 OnStage = Callable[[Stage], None]
 
@@ -141,8 +141,11 @@ class Judgement:
             else:
                 self.plans[one.case] = one.plan
         if not any(case in self.plans for case in self.problem.cases):
-            first = self.not_covered[0]
-            return LaunchFailed(case=first.case.label, diagnostics=first.diagnostics)
+            why = self.not_covered[0].diagnostics[0]
+            return Suspect(
+                message=f"nothing was checked: line {why.line}: the plan's require covers none of the "
+                f"declared shapes ({why.message})"
+            )
         return None
 
     def _facts(self) -> tuple[PlanFacts, ...]:
@@ -187,10 +190,11 @@ class Judgement:
             cpu_s=max(int(2 * self.options.wall_s), 1),
             memory_bytes=self.options.memory_bytes,
         )
-        with self._clock("run"):
-            result = torch_ready().call(
-                "workbench.referee.trial:run", request.model_dump_json().encode(), limits, self._heard
-            )
+        result = self._asked(request.model_dump_json().encode(), limits)
+        if isinstance(result, Raised) and not _kernels_own(result):
+            # Nothing of the kernel's runs there: once more, in case the machine only stumbled.
+            self.started, self.done = None, []
+            result = self._asked(request.model_dump_json().encode(), limits)
         match result:
             case Returned(payload=payload):
                 return self._answered(payload)
@@ -198,8 +202,15 @@ class Judgement:
                 return TimedOut(case=self._at(), limit_s=limit_s, message=self._during())
             case Died(message=message, stderr_tail=tail):
                 return Crashed(case=self._at(), message=joined(message, tail, self._during()))
-            case Raised():
-                return self._raised(result)
+            case Raised() if _kernels_own(result):
+                return Crashed(case=self._at(), message=f"it ran out of memory, {self._during()}")
+            case Raised(type=kind, message=message):
+                name = "" if kind == "DeviceError" else f"{kind}: "
+                raise DeviceError(f"judging failed {self._during()}: {name}{message}")
+
+    def _asked(self, request: bytes, limits: Limits) -> Result:
+        with self._clock("run"):
+            return torch_ready().call("workbench.referee.trial:run", request, limits, self._heard)
 
     def _trials(self) -> tuple[tuple[Trial, ...], bool]:
         """Cases to run, and whether the first is also run on the person's own tensors."""
@@ -287,6 +298,11 @@ class Judgement:
             yield
         finally:
             self.seconds[stage] = time.perf_counter() - started
+
+
+def _kernels_own(raised: Raised) -> bool:
+    """True where a Python exception in the process that judges is the plan's doing: memory it asked for."""
+    return raised.type == "MemoryError" or "allocate memory" in raised.message
 
 
 def joined(message: str, tail: str, during: str) -> str:

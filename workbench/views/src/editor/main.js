@@ -115,7 +115,7 @@ export function create(parent, { text, readOnly = false, label = "Kernel source"
         minimalSetup, lineNumbers(), bracketMatching(), highlightSelectionMatches(), search({ top: true }), indentUnit.of("    "), EditorState.tabSize.of(4),
         cpp(), cudaWords, syntaxHighlighting(colours), lintGutter(), complaints, countGutter(counts), changes.of([]),
         EditorState.readOnly.of(readOnly), EditorView.editable.of(true),
-        EditorView.contentAttributes.of({ "aria-label": label, ...(readOnly ? { "aria-readonly": "true" } : {}) }),
+        EditorView.contentAttributes.of({ "aria-label": label, "data-lm-suppress-shortcuts": "true", ...(readOnly ? { "aria-readonly": "true" } : {}) }),
         keymap.of([...(readOnly ? [] : [indentWithTab]), { key: "Mod-s", preventDefault: true, run: () => { onSave?.(); return true; } }]),
         EditorView.updateListener.of((update) => { if (update.docChanged) onChange?.(update.state.doc.toString()); }),
       ],

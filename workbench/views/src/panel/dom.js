@@ -2,12 +2,18 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// JupyterLab takes keys on their way up, where the panel's root stops them. Notebook 7 takes them on their way
+// down and lets a key be only if the very element that has the focus says so: without it x cuts the cell.
+const QUIET = "data-lm-suppress-shortcuts";
+const FOCUSABLE = new Set(["button", "input", "select", "textarea", "summary"]);
+
 function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : String(value));
   }
+  if (FOCUSABLE.has(node.localName) || node.hasAttribute("tabindex") || attributes?.role === "treeitem") node.setAttribute(QUIET, "true");
   for (const child of children.flat(Infinity)) {
     if (child !== null && child !== undefined && child !== false) node.append(child);
   }

@@ -5,7 +5,8 @@ that fails or hangs costs the others nothing. Receipts (``gpu_PART.json``, writt
 one for every kernel that was timed) are packed after each part into ``on_the_gpu.tgz`` in the folder that
 ``$WORKBENCH_RECEIPTS`` names.
 
-Usage: ``python benchmarks/on_the_gpu.py [--parts probe,recovery] [--seconds 275] [--ops softmax,layer_norm]``
+Usage: ``python benchmarks/on_the_gpu.py [--parts probe,recovery] [--seconds 275] [--ops softmax,layer_norm]
+[--seeds 2] [--slow]``
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ LIMITS_S = {
     "tests": 90.0,
     "inline": 100.0,
 }
-OPS = ("softmax", "layer_norm", "linear_rowsum", "rms_norm", "instance_norm")
+OPS = ("softmax", "layer_norm", "linear_rowsum", "layer_norm_3d", "rms_channels", "instance_norm")
+"""Files of ``benchmarks/problems``, else of ``sample_ops``."""
 FIGURES = {"launch": "launch_figures", "clock": "clock_figures"}
 """Modules with a ``figures() -> dict`` that belong to other parts of the workbench."""
-LARGEST_BYTES = 7 * 10**9
+LARGEST_BYTES = 8 * 10**9
 
 
 class Receipt:
@@ -204,12 +206,15 @@ def judged(receipt: Receipt, given: argparse.Namespace) -> None:
     for op in given.ops.split(","):
         with receipt.guarded(op):
             started = time.perf_counter()
-            problem = open_problem(read_file(ROOT / "sample_ops" / f"{op}.py"))
+            problem = open_problem(read_file(_problem_file(op)))
             small = [
                 c for c in problem.cases if sum(m.nbytes for m in problem.metas(c).values()) < LARGEST_BYTES
             ]
             problem = problem.model_copy(update={"cases": tuple(small)})
             seeds = sorted(seed_vectors(problem, target, count=5), key=lambda s: -s.predicted_factor)
+            if given.slow:
+                with receipt.guarded(f"slow baselines of {op}"):
+                    receipt.add("slow", [r.model_dump() for r in device.time_slow_baselines(problem)])
             for seed in seeds[: given.seeds]:
                 draft = generate(problem, seed.vector)
                 row = _judged(device, problem, draft.kernel, full=True)
@@ -221,6 +226,11 @@ def judged(receipt: Receipt, given: argparse.Namespace) -> None:
                     print("    ", json.dumps(row["outcome"])[:400], flush=True)
             receipt.add("ops", {"op": op, "s": time.perf_counter() - started})
     asyncio.run(device.close())
+
+
+def _problem_file(op: str) -> Path:
+    own = ROOT / "benchmarks" / "problems" / f"{op}.py"
+    return own if own.exists() else ROOT / "sample_ops" / f"{op}.py"
 
 
 def memory(receipt: Receipt, _: argparse.Namespace) -> None:
@@ -380,6 +390,7 @@ def run_all(given: argparse.Namespace) -> None:
             continue
         print(f"==== {part} (at most {limit:.0f} s)", flush=True)
         command = [sys.executable, __file__, "--part", part, "--ops", given.ops, "--seeds", str(given.seeds)]
+        command += ["--slow"] if given.slow else []
         started = time.monotonic()
         with subprocess.Popen(command, start_new_session=True) as process:
             try:
@@ -401,6 +412,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=275.0)
     parser.add_argument("--ops", default=",".join(OPS))
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--slow", action="store_true", help="time max-autotune and CUDA graphs first")
     given = parser.parse_args()
     if given.part:
         raise SystemExit(run_part(given.part, given))

@@ -26,6 +26,9 @@ class FakeLane:
     tracing: bool = True
     lost: int = 0
     """Records that the trace forgets."""
+    calibrated: bool = True
+    behind: bool = False
+    """True when the device had to wait for the host since the last flush."""
 
     def work(self, time_us: float, kernels: int = 1) -> None:
         """One call of a contestant."""
@@ -37,6 +40,7 @@ class FakeLane:
         self.hidden_ns += int(time_us * 1e3)
 
     def open_cold(self) -> None:
+        self.behind = False
         self._record("open", FLUSH_NS, 0)
 
     def open_warm(self) -> None:
@@ -48,6 +52,22 @@ class FakeLane:
     def stamp(self) -> int:
         self.time_ns += 1000
         return self.time_ns
+
+    def hold_up(self, time_us: float) -> None:
+        """The host is late and the device waits for it."""
+        self.time_ns += int(time_us * 1e3)
+        self.behind = True
+
+    def passed(self, stamp: int) -> bool:
+        return self.behind
+
+    def now(self) -> float:
+        """The wall clock: the device is all there is."""
+        return self.time_ns * 1e-9
+
+    def short(self, _: int) -> tuple[torch.Tensor, ...]:
+        self.work(1.5)
+        return ones(0)
 
     def between_us(self, first: int, second: int) -> float:
         return (second - first) * 1e-3
@@ -75,10 +95,6 @@ class FakeLane:
 
     def __exit__(self, *_: object) -> None:
         pass
-
-    def now(self) -> float:
-        """The wall clock: the device is all there is."""
-        return self.time_ns * 1e-9
 
     def _record(self, role: Role, length_ns: int, gap_ns: int) -> None:
         start = self.time_ns + gap_ns

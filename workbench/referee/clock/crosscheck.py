@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from workbench.referee.clock.lane import Act, EventSampler, Lane
 from workbench.referee.clock.options import ClockOptions
-from workbench.referee.clock.suspicion import EVENTS, tolerance_us
+from workbench.referee.clock.suspicion import tolerance_us
 from workbench.referee.clock.taking import Turn
 
 SLOPE_US = 1000.0
@@ -56,31 +56,17 @@ def _slope(
     return statistics.median((seconds(2 * calls) - seconds(calls)) / calls for _ in range(samples))
 
 
-def looked_again(
-    look: Callable[[], float],
-    time_us: float,
-    options: ClockOptions,
-    patient: Callable[[], float] | None = None,
-) -> float:
+def looked_again(look: Callable[[], float], time_us: float, options: ClockOptions) -> float:
     """The look that agrees best, of up to three: what interrupts one look is not there in the next.
 
-    Work that goes on behind the clocks is there in all of them. ``patient`` gives the host more of a lead
-    over the device: a machine that has other things to do issues the launches of a call late.
+    Work that goes on behind the clocks is there in all of them.
     """
     best = look()
     for _ in range(LOOKS - 1):
         if abs(best - time_us) <= tolerance_us(time_us, best, options):
             break
-        best = min(best, (patient or look)(), key=lambda seen: abs(seen - time_us))
+        best = min(best, look(), key=lambda seen: abs(seen - time_us))
     return best
-
-
-def leaves_gaps(time_us: float, checks: Sequence[tuple[str, float]], options: ClockOptions) -> bool:
-    """True where CUPTI says much more than events do: it holds up every launch after a call's first."""
-    return any(
-        name == EVENTS and time_us - other_us > tolerance_us(time_us, other_us, options)
-        for name, other_us in checks
-    )
 
 
 def usable(host_us: float, time_us: float, flush_us: float) -> bool:

@@ -36,6 +36,8 @@ class GpuLane:
         self._cycles_per_us = getattr(properties, "clock_rate", 1_980_000) * 1e-3
         self.flush_us = 0.0
         self.overhead_us = 0.0
+        self.calibrated = False
+        """True once ``overhead_us`` includes the launch of a kernel: what events show over CUPTI."""
         self.flush_us = self._median_us(self.open_cold)
         self.overhead_us = self._median_us(lambda: None)
 
@@ -61,6 +63,18 @@ class GpuLane:
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
+
+    def passed(self, stamp: Any) -> bool:
+        """Ask the event; takes about a microsecond."""
+        return bool(stamp.query())
+
+    def now(self) -> float:
+        """Seconds of no particular beginning."""
+        return time.perf_counter()
+
+    def short(self, _: int) -> tuple[torch.Tensor, ...]:
+        """One kernel that does next to nothing, for calibration."""
+        return (self._spare.add_(1),)
 
     def between_us(self, first: Any, second: Any) -> float:
         """Events resolve half a microsecond or better."""

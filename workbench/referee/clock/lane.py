@@ -18,10 +18,14 @@ Act = Callable[[int], tuple[Any, ...]]
 
 Role = Literal["open", "close", "work"]
 MARGIN = 1.5
-"""Lead of the device over a host that needs this many times what it was seen to need."""
-PATIENT_MARGIN = 10.0
-"""The same for a second look, on a machine that may be busy."""
-SLACK_US = 20.0
+"""The host is given this many times the time it was seen to need."""
+SLACK_US = 30.0
+LONGER = 3.0
+"""A sample that is taken again gets this many times the lead."""
+ATTEMPTS = 3
+STARVING = 0.5
+"""A device that has begun waits for a host whose call takes longer than this part of the sample."""
+LEAST_US = 0.01
 
 
 class Record(NamedTuple):
@@ -130,7 +134,10 @@ class _Issuing:
         issued = [self._issue(turn, margin) for turn in turns]
         self.lane.wait()
         times = self._read(issued)
-        starved = [one.behind and one.host_us > STARVING * time_us for one, time_us in zip(issued, times)]
+        starved = [
+            one.behind and one.host_us > STARVING * time_us
+            for one, time_us in zip(issued, times, strict=True)
+        ]
         return times, starved
 
     def _issue(self, turn: Turn, margin: float) -> _Issued:

@@ -23,14 +23,7 @@ from workbench.referee.clock.conditions import open_monitor
 from workbench.referee.clock.contestants import told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
-from workbench.referee.clock.lane import (
-    MARGIN,
-    PATIENT_MARGIN,
-    Act,
-    CuptiSampler,
-    EventSampler,
-    LostRecords,
-)
+from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords, Trace
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import parts_of, unlike
@@ -115,16 +108,10 @@ class _Run:
     def timed(self) -> Timing:
         """Everything in order: first calls, turns, other clocks, outputs."""
         self._first_calls()
-        taken, sampler, warm_us = self._taken(self.setting.cupti)
+        taken, sampler, warm_us = self._taken()
         kernel = taken.raw.track(KERNEL)
         time_us = statistics.median(kernel.medians)
         checks = self._crosschecks(sampler, time_us)
-        if crosscheck.leaves_gaps(time_us, checks, self.options):
-            self.missing.append(("clock cupti", "it leaves gaps between the launches of one call"))
-            taken, sampler, warm_us = self._taken(cupti=False)
-            kernel = taken.raw.track(KERNEL)
-            time_us = statistics.median(kernel.medians)
-            checks = self._crosschecks(sampler, time_us)
         wrong, odd = self._outputs_again()
         raw = _without(taken.raw, odd)
         interval = median_interval(kernel.medians, self.options.resamples, self.options.seed)
@@ -217,8 +204,7 @@ class _Run:
         samples, act = self.options.checks_at(time_us), self.acts[KERNEL]
         if sampler.clock == "cupti":
             look = partial(crosscheck.events_us, self._events(), KERNEL, samples)
-            patient = partial(crosscheck.events_us, self._events(margin=PATIENT_MARGIN), KERNEL, samples)
-            found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options, patient)))
+            found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options)))
         if crosscheck.usable(self.host[KERNEL], time_us, self.lane.flush_us):
             look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
             found.append((SLOPE, crosscheck.looked_again(look, time_us, self.options)))

@@ -19,9 +19,8 @@ def suspicion(time_us: float, crosschecks: Crosschecks, physics: Physics, option
 def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions) -> str:
     """Another clock says more than the device's own, by more than max(5%, 3 us).
 
-    Either may say less. CUPTI leaves a gap between the launches of one call, which nobody gains by. The
-    wall clock's slope loses the difference between flushing after a kernel that only reads and flushing
-    after a flush, whose dirty lines must be written back.
+    Either may say less, which nobody gains by: the wall clock's slope loses the difference between flushing
+    after a kernel that only reads and flushing after a flush, whose dirty lines must be written back.
     """
     for name, other_us in crosschecks:
         if other_us - time_us > tolerance_us(time_us, other_us, options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from random import Random
 
 from workbench.events import (
     AgentFailed,
@@ -343,3 +344,29 @@ def events(rounds: int = 3) -> tuple[Event, ...]:
 def tree(rounds: int = 3) -> Tree:
     """The folded story."""
     return fold(events(rounds))
+
+
+def large_tree(count: int, seed: int = 1) -> Tree:
+    """A made-up search of ``count`` branches, the last four in flight; for sizes and speed of the views."""
+    random = Random(seed)
+    found: list[Event] = [*events(0), RoundStarted(round=1)]
+    for number in range(1, count + 1):
+        id, operator = f"b{number}", random.choice(("refine", "rewrite", "crossover"))
+        above = max(1, number // 2 - 20)
+        parents = "" if number <= 3 else f"b{random.randint(above, number - 1)}"
+        if operator == "crossover" and number > 10:
+            parents += f" b{random.randint(1, above)}"
+        vector: Vector = (*FLOAT4, ("variant", str(number)))
+        title = card(f"Hypothesis {number}: the row in registers", "row_cache", vector, 1.2)
+        found.append(_branch(id, parents, 1 + number // 4, operator if parents else "seed", title))
+        found.append(_written(id, 32 * number, 4, vector))
+        if number <= count - 4:
+            failed = CompileFailed(stage="nvrtc", diagnostics=(UNKNOWN_NAME,))
+            found.append(
+                _judged(
+                    id, 32 * number, 4, Passed() if random.random() < 0.7 else failed, 0.8 + random.random()
+                )
+            )
+        if random.random() < 0.03:
+            found.append(BranchPruned(branch=BranchId(id), by="person"))
+    return fold(found)

@@ -61,7 +61,8 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     whole = replace(schedule, team=team, fit=schedule.fit and team == "block")
     longest = longest_whole_row(whole, shape, cases, target)
     if whole.fit:
-        whole = replace(whole, threads=fit_threads(longest))
+        rows = max((shape.rows.at(case) for case in cases), default=0)
+        whole = replace(whole, threads=fit_threads(longest, rows, target))
     if cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads):
         cache = "reread"
     if cache == "shared" and not shared_fits(whole, shape, longest):

@@ -65,7 +65,8 @@ class RowKernel:
         lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *body]
         length = self.site.size(self.space.columns)
         limits = self.waits.limits(self.team, length, self.site.schedule.fit)
-        fit = fit_text(length) if self.site.schedule.fit else ""
+        rows = self.site.size(self.space.rows)
+        fit = fit_text(length, rows) if self.site.schedule.fit else ""
         return self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
 
     def _rows(self, body: list[str]) -> list[str]:

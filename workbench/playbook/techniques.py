@@ -122,13 +122,13 @@ def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
-    lengths = {
-        row.shape.columns.at(case)
+    fits = {
+        fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
         for row in traits.rows
         for case in traits.declared_cases
         if team_for(schedule, row.shape) == "block"
     }
-    return (*fixed, "fit") if len(set(map(fit_threads, lengths))) > 1 else fixed
+    return (*fixed, "fit") if fits - {256} else fixed
 
 
 def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -224,7 +224,8 @@ _TABLE = (
             "blocks spread one long row over more lanes, which shortens its chain of dependent loads and "
             "lets more of it wait in registers. The multiprocessor holds 2048 threads either way: what "
             "changes is how much of the work waits at the same barrier. Where rows of very different length "
-            "are declared, the plan can fit the block to the row: the kernel is compiled once for each."
+            "or number are declared, the plan can fit the block to the case: 16 columns a thread where rows "
+            "fill the card, 4 where they do not, and the kernel is compiled once for each."
         ),
     ),
     Technique(

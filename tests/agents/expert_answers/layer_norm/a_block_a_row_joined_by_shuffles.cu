@@ -1,0 +1,43 @@
+/* plan
+def plan(x, weight, bias):
+    require(x.dtype == f32 and x.is_contiguous, "contiguous float32 only")
+    rows, cols = x.shape
+    y = empty_like(x)
+    launch("layer_norm<64>", grid=rows, block=64, args=[x, weight, bias, y, cols])
+    return y
+*/
+__device__ float warp_sum(float value) {
+    // Butterfly: after five exchanges every lane has the sum.
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffff, value, offset);
+    return value;
+}
+
+template <int BLOCK>
+__device__ float block_sum(float value) {
+    // Shuffles inside a warp, then one number a warp through shared memory.
+    __shared__ float part[BLOCK / 32];
+    value = warp_sum(value);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = 0.0f;
+    for (int warp = 0; warp < BLOCK / 32; ++warp) value += part[warp];
+    __syncthreads();
+    return value;
+}
+
+// One block a row.
+template <int BLOCK>
+__global__ void layer_norm(const float* __restrict__ x, const float* __restrict__ weight,
+                           const float* __restrict__ bias, float* __restrict__ y, int cols) {
+    const int row = blockIdx.x;
+    const float* in = x + size_t(row) * cols;
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += BLOCK) sum += in[i];
+    const float mean = block_sum<BLOCK>(sum) / cols;
+    // A second pass over the differences: a sum of squares would lose digits to a large mean.
+    float squares = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += BLOCK) squares += (in[i] - mean) * (in[i] - mean);
+    const float scale = rsqrtf(block_sum<BLOCK>(squares) / cols + 1e-5f);
+    for (int i = threadIdx.x; i < cols; i += BLOCK)
+        y[size_t(row) * cols + i] = (in[i] - mean) * scale * weight[i] + bias[i];
+}

@@ -17,6 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RECEIPT = HERE / "receipts" / "2026-11-21-h100-playbook.json"
+CLOCK = HERE / "receipts" / "2026-11-21-h100-clock.json"
 MEASURED = HERE / "receipts" / "measured"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 
@@ -47,6 +48,18 @@ Kernels under 30 us: host time to issue one call, and device time when replayed 
 | problem | shape | kernel host us | kernel graph us | {baselines} |
 |---|---|---:|---:|{dashes}
 """
+CLOCK_SECTION = """## The clock itself
+{gpu}, torch {torch}; `python benchmarks/clock_figures.py`, one run. With `--simulated` the first two rows run
+anywhere, on a simulated card.
+
+| what | wanted | seen |
+|---|---|---|
+| a kernel of 100 us against itself | SAME in 95 of 100 | {same} of {same_runs}, ratios {same_range} |
+| the same with 2% more elements | SLOWER in 90 of 100 | {slower} of {slower_runs}, ratio {slower_ratio:.3f} |
+| seconds for such a verdict, its cross-checks included | | {verdict_s:.2f} |
+| a copy kernel and torch's copy, {copy_gb:.1f} GB moved | within 3% | {ours:.2f} and {torchs:.2f} TB/s |
+| memory beyond inputs, output and flush, at an output of {output_gb:.0f} GB | at most 10% | {added:.2%} |
+"""
 LOOK_HEAD = """## The playbook's kernels on a GPU: a first look
 {gpu}, torch {torch}. One row a sample op and declared shape: the fastest of up to ten generated kernels,
 each compared with float64 on the same machine, beside eager PyTorch. CUDA events, inputs flushed out of L2,
@@ -75,7 +88,8 @@ def main() -> None:
 def whole_page() -> str:
     """The page of the committed receipts."""
     receipts, failures = read_measured(MEASURED)
-    return page(json.loads(RECEIPT.read_text()), receipts, failures)
+    clock = json.loads(CLOCK.read_text()) if CLOCK.is_file() else None
+    return page(json.loads(RECEIPT.read_text()), receipts, failures, clock)
 
 
 def read_measured(folder: Path) -> tuple[dict[str, Json], list[Json]]:
@@ -85,10 +99,16 @@ def read_measured(folder: Path) -> tuple[dict[str, Json], list[Json]]:
     return found, found.pop("failures.json", [])
 
 
-def page(look: Json, receipts: dict[str, Json] | None = None, failures: Sequence[Json] = ()) -> str:
+def page(
+    look: Json,
+    receipts: dict[str, Json] | None = None,
+    failures: Sequence[Json] = (),
+    clock: Json | None = None,
+) -> str:
     """The whole page."""
     measured = measured_section(receipts, failures) if receipts else ""
-    return TITLE + measured + look_section(look)
+    figures = clock_section(clock) + "\n" if clock else ""
+    return TITLE + measured + figures + look_section(look)
 
 
 # ------------------------------------------------------------------------------------ measured rows
@@ -203,6 +223,29 @@ def geomean(factors: Iterable[float]) -> float:
     """1 for none."""
     logs = [math.log(factor) for factor in factors]
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
+
+
+def clock_section(receipt: Json) -> str:
+    """What the clock is worth, beside what was wanted of it."""
+    found = receipt["figures"]
+    same, slower, copy = found["a_against_a"], found["two_percent"], found["copy_bandwidth"]
+    memory = found["memory_added"]
+    return CLOCK_SECTION.format(
+        gpu=receipt["gpu"],
+        torch=receipt["torch"],
+        same=same["found"],
+        same_runs=same["runs"],
+        same_range="{:.4f} to {:.4f}".format(*same["ratio_worst"]),
+        slower=slower["found"],
+        slower_runs=slower["runs"],
+        slower_ratio=slower["ratio_median"],
+        verdict_s=same["seconds"] / same["runs"],
+        copy_gb=copy["bytes"] * 1e-9,
+        ours=copy["ours_tb_s"],
+        torchs=copy["torch_tb_s"],
+        output_gb=memory["output_bytes"] * 1e-9,
+        added=memory["added_share"],
+    )
 
 
 # ------------------------------------------------------------------------------------ a first look

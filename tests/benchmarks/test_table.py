@@ -88,3 +88,10 @@ def test_without_measured_receipts_there_is_no_such_section(tmp_path: Path) -> N
     assert "Measured by the referee" not in table.page(LOOK, {}, [])
     (tmp_path / "failures.json").write_text(json.dumps([{"problem": "a"}]))
     assert table.read_measured(tmp_path) == ({}, [{"problem": "a"}])
+
+
+def test_the_clocks_own_figures_stand_beside_what_was_wanted() -> None:
+    table = load()
+    section = table.clock_section(json.loads(table.CLOCK.read_text()))
+    assert "| SAME in 95 of 100 | 100 of 100, ratios 0.99" in section
+    assert "| SLOWER in 90 of 100 | 100 of 100, ratio 0.98" in section

@@ -39,7 +39,7 @@ def missing() -> str:
     if _chromium() is None:
         return "chromium is not installed (Debian: apt-get install chromium)"
     found = subprocess.run(
-        ["node", "-e", "require('playwright-core')"], env=_environment(), capture_output=True
+        ["node", "-e", "require('playwright-core')"], env=environment(), capture_output=True
     )
     return (
         "" if found.returncode == 0 else "playwright-core is not installed (npm install -g playwright-core)"
@@ -50,7 +50,8 @@ def _chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Variables with which node finds its driver and the browser."""
     root = subprocess.run(["npm", "root", "-g"], capture_output=True, text=True).stdout.strip()
     paths = [path for path in (os.environ.get("NODE_PATH"), root) if path]
     return {**os.environ, "NODE_PATH": os.pathsep.join(paths), "CHROMIUM": _chromium() or ""}
@@ -111,7 +112,7 @@ def _await(address: str, server: subprocess.Popen[bytes]) -> None:
 def test_a_person_steers_a_session(lab: str, tmp_path: Path, theme: str, subshells: str) -> None:
     shots = Path(os.environ.get("WORKBENCH_SHOTS", tmp_path))
     command = ["node", str(HERE / "scenario.js"), lab, str(shots), theme, subshells]
-    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, timeout=270)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=270)
     print(done.stdout, done.stderr)
     findings = done.stdout.splitlines()
     assert done.returncode == 0, "\n".join(line for line in findings if not line.startswith("ok "))

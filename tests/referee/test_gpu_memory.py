@@ -120,3 +120,37 @@ def test_too_large_for_float64_is_held_to_the_reference_itself(monkeypatch: pyte
     (right,) = expectations.differences(prepared, (torch.softmax(x, dim=0),))
     (wrong,) = expectations.differences(prepared, (torch.softmax(x.half(), dim=0).float(),))
     assert right.max_ratio <= 1 < wrong.max_ratio
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_slices_that_are_as_the_reference_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    prepared = expectations.prepare(check(50, 64))
+    assert prepared is not None
+    looked: list[int] = []
+    bound = expectations._expected
+
+    def counted(sizes: dict[str, int], tensors: dict[str, Tensor]) -> object:
+        looked.append(sizes["s0"])
+        return bound(sizes, tensors)
+
+    monkeypatch.setattr(expectations, "_expected", counted)
+    x = prepared.tensors["x"]
+    expectations.differences(prepared, (softmax(x),))
+    assert len(looked) == 2  # of eight
+    looked.clear()
+    (coarse,) = expectations.differences(prepared, (softmax(x.bfloat16()).float(),))
+    assert len(looked) == 8 and coarse.max_ratio > 1
+
+
+@pytest.mark.parametrize("rows", [slice(0, 1), slice(49, 50), slice(20, 30)])
+@pytest.mark.usefixtures("small_slices")
+def test_no_row_escapes(rows: slice) -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    prepared = expectations.prepare(check(50, 64))
+    assert prepared is not None
+    for spoil in (0.0, torch.nan, torch.inf):
+        got = softmax(prepared.tensors["x"])
+        got[rows, 5] = spoil
+        (wrong,) = expectations.differences(prepared, (got,))
+        assert wrong.max_ratio > 1

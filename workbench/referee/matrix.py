@@ -19,7 +19,7 @@ YOURS = "yours"
 DECLARED_KINDS: tuple[InputKind, ...] = ("normal", "offset", "heavy-tailed", "scale 64")
 LARGE_KINDS: tuple[InputKind, ...] = ("normal", "offset")
 """Inputs of declared cases on a GPU; fewer where a case is so large that each takes long."""
-MANY_ELEMENTS = 2**27
+MANY_ELEMENTS = 2**25
 TYPICAL_ELEMENTS = 2**16
 """The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
 

@@ -288,9 +288,14 @@ def fallbacks() -> dict[str, Any]:
         right = _error(call(given), softmax(given)) < 1e-6
         found[name] = {"reason": call.last_fallback, "correct": right and call.fallback_calls == 1}
     call = applied()
+    for _ in range(4):  # known and recognised by now
+        call(x)
     with torch.autocast("cuda"):
         call(x)
     found["autocast"] = {"reason": call.last_fallback, "correct": call.fallback_calls == 1}
+    differentiable = call(x.clone().requires_grad_()).requires_grad
+    correct = differentiable and (call.kernel_calls, call.fallback_calls) == (4, 2)
+    found["gradient later"] = {"reason": call.last_fallback, "correct": correct}
     correct = all(entry["correct"] for entry in found.values())
     return {"what": "calls that fall back, and why", "reasons": found, "correct": correct}
 

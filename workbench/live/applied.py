@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from workbench.gpu.driver import Driver
+    from workbench.gpu.guard import Same
+    from workbench.live.gpu_calls import Run
 
 EMULATED_ELEMENTS = 2**20
 """Most elements of inputs and outputs together for which the emulator is used in place of a GPU."""
@@ -77,7 +79,7 @@ class Applied:
     def __init__(
         self, original: Any, problem: Problem, source: str, target: Target, driver: Driver | None = None
     ) -> None:
-        from workbench.gpu.guard import key_of
+        from workbench.gpu.guard import key_of, recognizer
         from workbench.live.gpu_calls import GpuCalls
         from workbench.problem.form import Form, rebind
 
@@ -90,29 +92,45 @@ class Applied:
         self._program = parse(source)
         self._binding = Binding(Form(called, rebind(called, problem)), problem, self._program.parameters)
         self._gpu = GpuCalls(self._program, source, target, driver)
-        self._runs, self._key_of = self._gpu.runs, key_of
+        self._runs, self._key_of, self._recognizer = self._gpu.runs, key_of, recognizer
+        self._last_key: Any = None
+        self._recent: tuple[Same, Run] | None = None
+        """How the latest kind of tensors is recognised, and what runs it."""
         self._single = not problem.returns_tuple
         self._by_kernel, self._by_original = Tally(), Tally()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Every line here is paid by every call; it is to cost less than a torch operation.
-        key: Any = None
+        values: list[Any] = []
         try:
             values = self._binding(args, kwargs)
-            try:
-                key = self._key_of(values)
-            except (AttributeError, RuntimeError, NotImplementedError):
-                raise NotRun(self._objection(values) or "the tensors have no memory of their own") from None
-            run = self._runs.get(key)
-            results = run(values) if run is not None else self._first(key, values)
+            recent = self._recent
+            results = recent[1](values) if recent and recent[0](values) else self._by_key(values)
         except (NotRun, PlanError, DeviceError, GpuError) as error:
             if isinstance(error, GpuError):
-                self._gpu.failed(key, error)
+                self._recent = None
+                # A run appends what it makes to the list it is given.
+                self._gpu.failed(self._key_of(values[: len(self._binding.names)]), error)
             self._by_original.add()
             self.last_fallback = str(error)
             return self.original(*args, **kwargs)
         self._by_kernel.add()
         return results[0] if self._single else results
+
+    def _by_key(self, values: list[Any]) -> tuple[Any, ...]:
+        """Tensors unlike the ones before."""
+        try:
+            key = self._key_of(values)
+        except (AttributeError, RuntimeError, NotImplementedError):
+            raise NotRun(self._objection(values) or "the tensors have no memory of their own") from None
+        run = self._runs.get(key)
+        if run is None:
+            return self._first(key, values)
+        if key == self._last_key:  # twice in a row: worth recognising
+            same = self._recognizer(values)
+            self._recent = (same, run) if same is not None else None
+        self._last_key = key
+        return run(values)
 
     def _first(self, key: Any, values: list[Any]) -> tuple[Any, ...]:
         """Tensors of a kind not seen before, or one that is not for the GPU's kernel."""

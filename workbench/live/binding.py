@@ -31,6 +31,8 @@ class _Pattern:
     tensors: tuple[int, ...]
     statics: tuple[tuple[int, str, Any], ...]
     """Number, name and the value the kernel was made for."""
+    plain: bool
+    """True when the positional arguments are the plan's tensors, in its order, and nothing else matters."""
 
 
 class Binding:
@@ -52,6 +54,8 @@ class Binding:
         pattern = self._patterns.get(shape)
         if pattern is None:
             pattern = self._patterns[shape] = self._learn(args, kwargs)
+        if pattern.plain:
+            return list(args)
         values = (*args, *kwargs.values()) if kwargs else args
         if self._held:
             values = (*values, *[read() for read in self._held])
@@ -86,7 +90,8 @@ class Binding:
                 statics.append((place.index, static.name, static.value))
             elif place != static.value:
                 raise NotRun(f"{static.name} is {place!r}; the kernel was made for {static.value!r}")
-        return _Pattern(tuple(places), tuple(statics))
+        in_order = not kwargs and places == list(range(len(args)))
+        return _Pattern(tuple(places), tuple(statics), in_order and not statics and not self._modal)
 
 
 def reader(held: Held) -> Callable[[], Any]:

@@ -15,8 +15,10 @@ function check(name, good) {
 async function measure(data) {
   const told = {};
   const listeners = {};
-  const values = { ...data, view: data.views[0], details: {}, key: "", failure: "", busy: "" };
-  const model = { get: (name) => values[name], on: (name, act) => { listeners[name] = act; }, off() {}, send() {} };
+  const values = { ...data, view: data.views[0], key: "", failure: "", busy: "" };
+  const sent = window.sent = [];
+  const model = { get: (name) => values[name], on: (name, act) => { listeners[name] = act; }, off() {}, send: (message) => sent.push(message) };
+  window.tell = (message) => listeners["msg:custom"](message);
   const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
   const timed = async (name, act) => {
     const start = performance.now();
@@ -35,6 +37,21 @@ async function measure(data) {
   return { told, rows, fits: tree.scrollHeight <= tree.clientHeight || document.querySelector("[role=treeitem]").offsetHeight <= 3 };
 }
 
+// An editor that cannot be had must not keep anybody from reading or writing a kernel.
+async function withoutEditor(page) {
+  await page.locator('[data-branch="b1"]').click();
+  await page.getByRole("tab", { name: "Source" }).click();
+  check("the editor is asked for", await page.evaluate(() => window.sent.some((message) => message.type === "editor")));
+  await page.evaluate(() => window.tell({ type: "editor", script: "throw new Error('no editor here')" }));
+  check("without it the kernel is read as text", (await page.locator(".wb-panel .listing .line").count()) > 10);
+  await page.getByRole("button", { name: "Edit", exact: true }).click();
+  await page.locator(".wb-panel textarea").fill("int x = y;");
+  await page.waitForFunction(() => window.sent.some((message) => message.type === "check" && message.source === "int x = y;"));
+  const ticket = await page.evaluate(() => window.sent.filter((message) => message.type === "check").at(-1).ticket);
+  await page.evaluate((number) => window.tell({ type: "checked", ticket: number, known: true, words: "", diagnostics: [{ severity: "error", line: 1, column: 9, message: "y is undefined" }] }), ticket);
+  check("and written as text, with the compiler's messages", (await page.locator(".wb-panel .check-errors").innerText()).includes("line 1: y is undefined"));
+}
+
 async function main() {
   const data = JSON.parse(fs.readFileSync(dataFile));
   const script = fs.readFileSync(panelFile, "utf8").replace(/export\{(\w+) as default\};?\s*$/, "window.panel=$1;");
@@ -50,6 +67,8 @@ async function main() {
   check("every branch that is not below a pruned one has a row", found.rows === data.shown);
   check("the whole tree fits", found.fits);
   await page.screenshot({ path: `${shots}/large-fit.png` });
+  await page.locator(".wb-panel .tree").press("0");
+  await withoutEditor(page);
   await browser.close();
   process.exit(failed ? 1 : 0);
 }

@@ -14,6 +14,7 @@ from test_browser import HERE, environment, missing
 
 from workbench.events import BranchApproved, BranchProposed, StageEntered
 from workbench.model import Branch, BranchId
+from workbench.views.detail import detail
 from workbench.views.panel import SCRIPT, STATIC, STYLES
 from workbench.views.project import project
 from workbench.views.verdicts import SHAPES
@@ -42,10 +43,11 @@ def test_five_hundred_branches(tmp_path: Path) -> None:
     made = views()
     style = "\n".join((STATIC / name).read_text() for name in STYLES)
     data = {"views": made, "shapes": SHAPES, "style": style, "shown": shown(made[2])}
+    data["details"] = {"b1": detail(large_tree(500), BranchId("b1"))}
     (tmp_path / "data.json").write_text(json.dumps(data))
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
     command = ["node", str(HERE / "large.js"), str(tmp_path / "data.json"), str(STATIC / SCRIPT), shots]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("ok ") == 2
+    assert done.stdout.count("ok ") == 5

@@ -89,6 +89,7 @@ class Panel {
     if (this.frozen) return;
     if (!detail?.lines) return this.say("There is no kernel to edit yet.");
     this.draft = { branch: row.id, text: textOf(detail) };
+    this.typed = false;
     this.checked = null;
     this.tab = "source";
     this.drawCard();
@@ -104,8 +105,8 @@ class Panel {
 
   cancelEdit() {
     clearTimeout(this.pause);
-    this.draft = null;
-    this.drawCheck = null;
+    this.draft = this.drawCheck = null;
+    this.typed = false;
     this.drawCard();
   }
 

@@ -21,7 +21,7 @@ export function loadEditor(panel) {
   });
   wanted.then((module) => {
     editor = module;
-    if (!module) { wanted = null; panel.noEditor = true; } else if (panel.tab === "source") panel.redraw();
+    if (!module) { wanted = null; panel.noEditor = true; } else if (panel.tab === "source" && !panel.typed) panel.redraw(); // not under somebody's hands
   });
 }
 
@@ -119,6 +119,7 @@ function editing(detail, panel) {
   };
   const changed = (text) => {
     panel.draft.text = text;
+    panel.typed = true;
     panel.checked = null;
     clearTimeout(panel.pause);
     panel.pause = setTimeout(() => panel.check(text), PAUSE_MS);

@@ -20,6 +20,7 @@ def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
         case "segfault":
             os.abort()
         case "hang":
+            send(b"hanging")
             time.sleep(60)
         case "broken" | "running":
             return payload

@@ -141,5 +141,23 @@ def test_close_ends_both_and_refuses(server: ForkServer) -> None:
         ask(pair, b"b")
 
 
+def test_a_request_that_closing_ends_is_blamed_on_nobody(server: ForkServer) -> None:
+    pair = WarmPair(partial(opened, server), b"warm")
+    asked, failed = threading.Event(), []
+
+    def hang() -> None:
+        try:
+            pair.ask(b"hang aloud", 30.0, loss, lambda _: asked.set())
+        except DeviceError as error:
+            failed.append(str(error))
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    assert asked.wait(30)
+    pair.close()
+    thread.join(30)
+    assert len(failed) == 1 and "closed" in failed[0]
+
+
 def test_a_lost_answer_is_handed_on(pair: WarmPair) -> None:
     assert isinstance(ask(pair, b"segfault"), Died)

@@ -15,6 +15,7 @@ from workbench.errors import DeviceError
 from workbench.referee.gpu_judge import Loss
 from workbench.workers import Conversation, Result, Returned
 
+CLOSED = "the cuda device is closed; open another session"
 WARM_S = 180.0
 """Longest time a process may take to make its context, on a cold disk."""
 
@@ -107,6 +108,8 @@ class WarmPair:
             if quiet and self._spare is not None:
                 self._spare.wait()
             result = talk.ask(payload, wall_s, on_message)
+            if self._closed:  # whatever ended the process, it was not the kernel
+                raise DeviceError(CLOSED)
             cost = loss(result)
             if cost != "none" or talk.over:
                 self._replace(wait=cost == "running")
@@ -127,7 +130,7 @@ class WarmPair:
 
     def _ready(self) -> Conversation:
         if self._closed:
-            raise DeviceError("the cuda device is closed; open another session")
+            raise DeviceError(CLOSED)
         if self._current.over:
             self._replace(wait=False)
         try:

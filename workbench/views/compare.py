@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from workbench.model import BranchId
@@ -73,11 +74,11 @@ def _found(tree: Tree, node: Node) -> dict[str, str]:
     found: dict[str, str] = {}
     if report:
         kernels = report["kernels"]
-        found["registers"] = " / ".join(str(kernel["registers"]) for kernel in kernels)
-        found["shared memory"] = " / ".join(kernel["shared"] for kernel in kernels)
-        found["spilled bytes"] = " / ".join(str(kernel["spill_bytes"]) for kernel in kernels)
+        found["registers"] = _each(str(kernel["registers"]) for kernel in kernels)
+        found["shared memory"] = _each(kernel["shared"] for kernel in kernels)
+        found["spilled bytes"] = _each(str(kernel["spill_bytes"]) for kernel in kernels)
         if occupied := [k["occupancy"] for k in kernels if k["occupancy"]]:
-            found["occupancy"] = " / ".join(f"{one['percent']}%, {one['limit']}" for one in occupied)
+            found["occupancy"] = _each(f"{one['percent']}%, {one['limit']}" for one in occupied)
     if evaluation.facts:
         found["launches"] = str(evaluation.facts[0].launches)
     if evaluation.counts:
@@ -85,3 +86,9 @@ def _found(tree: Tree, node: Node) -> dict[str, str]:
     if worst:
         found["largest error"] = f"{worst['max_abs_text']}, {worst['allowed']}"
     return found
+
+
+def _each(values: Iterable[str]) -> str:
+    """The values of several kernels in their order, once where all are the same."""
+    found = list(values)
+    return found[0] if len(set(found)) == 1 else " / ".join(found)

@@ -70,7 +70,7 @@ class Count extends GutterMarker {
 
 function countGutter(counts) {
   const byLine = new Map(counts.map((entry) => [entry.line, new Count(entry)]));
-  return counts.length ? [gutter({ class: "wb-counts", lineMarker: (view, block) => byLine.get(view.state.doc.lineAt(block.from).number) ?? null })] : [];
+  return counts.length ? [gutter({ class: "wb-counts", side: "after", lineMarker: (view, block) => byLine.get(view.state.doc.lineAt(block.from).number) ?? null })] : [];
 }
 
 // What is wrong also stands under its line: a squiggle alone wants to be hovered over.

@@ -2,9 +2,9 @@
 
 import { h, s } from "./dom.js";
 
-export function bars(entries, unit = "time_us") {
+export function bars(entries, unit = "time_us", [label, span] = [150, 300]) {
   const top = Math.max(...entries.map((entry) => entry[unit]), 1e-9);
-  const [label, span, line] = [150, 300, 24];
+  const line = 24;
   return s("svg", { class: "bars", viewBox: `0 0 ${label + span + 100} ${entries.length * line}`, role: "img",
     "aria-label": entries.map((entry) => `${entry.name} ${entry.time}`).join(", ") },
   entries.map((entry, i) => {
@@ -28,7 +28,7 @@ export function heatmap(levels) {
 }
 
 export function histogram(found) {
-  return bars(found.map((bar) => ({ name: bar.name, share: bar.percent, time: `${bar.count.toLocaleString("en")}${bar.percent >= 0.01 ? `, ${bar.percent}%` : ""}` })), "share");
+  return bars(found.map((bar) => ({ name: bar.name, share: bar.percent, time: `${bar.count.toLocaleString("en")}${bar.percent >= 0.01 ? `, ${bar.percent}%` : ""}` })), "share", [52, 150]);
 }
 
 const power = (n) => `1e${Math.round(n)}`;
@@ -58,6 +58,6 @@ export function roofline(found) {
         s("title", {}, `${p.id}, round ${p.round}: ${p.label}, ${p.share}% of the roofline`),
         (i === 0 || i === points.length - 1) && s("text", { class: "bar-text", x: X(p.x) - 9, y: Y(p.y) + (i ? -6 : 14), "text-anchor": "end" }, `${p.id} ${p.share}%`))),
       s("text", { class: "tick-text", x: left + width / 2, y: top + height + 30, "text-anchor": "middle" }, "operations per byte moved"),
-      s("text", { class: "tick-text", x: left + 6, y: top + 10 }, "↑ operations per second")),
+      s("text", { class: "tick-text", x: left + 6, y: top + 24 }, "↑ operations per second")),
     h("figcaption", { class: "soft" }, `${found.case} (${found.source}): ${found.words}. Right: fewer bytes for the same work; up: less waiting. The diamond is the speed of light, launch included.`));
 }

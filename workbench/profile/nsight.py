@@ -116,7 +116,9 @@ def why_none(output: str, code: int) -> str:
 
 def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).resolve().parents[2]
-    environment = scrubbed(os.environ) | {"PYTHONPATH": str(root)}
+    # The same packages as here, wherever they were found.
+    places = os.pathsep.join([str(root), *(place for place in sys.path if place)])
+    environment = scrubbed(os.environ) | {"PYTHONPATH": places}
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=False
     )

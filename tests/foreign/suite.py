@@ -64,9 +64,9 @@ class Judged:
         return self.verdict in self.entry.verdicts
 
 
-def entries() -> list[Entry]:
-    """Every file of ``cheats`` and ``honest``, in order of name."""
-    return [_entry(path) for folder in ("cheats", "honest") for path in sorted((HERE / folder).glob("*.py"))]
+def entries(folders: tuple[str, ...] = ("cheats", "honest")) -> list[Entry]:
+    """Every file of the folders, in order of name; those of ``on_gpu`` need a GPU."""
+    return [_entry(path) for folder in folders for path in sorted((HERE / folder).glob("*.py"))]
 
 
 def _entry(path: Path) -> Entry:

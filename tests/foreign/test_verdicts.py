@@ -82,6 +82,11 @@ def test_the_error_line_of_a_build_is_shown() -> None:
     assert (found.line, found.message) == (7, "RuntimeError: main.cpp:3: error: no x")
 
 
+def test_nothing_acts_on_the_terminal() -> None:
+    raised = RaisedInside(type="E", message="\x1b[2Jpassed\r" + "x" * 5000, line=1)
+    assert raised.message.startswith("?[2Jpassed?") and len(raised.message) == 2000
+
+
 def test_ghosts() -> None:
     softmax = (Share(name="aten::softmax", percent=100, kind="library"),)
     assert verdicts.ghost(Provenance(shares=softmax)) is None

@@ -10,13 +10,16 @@ import hashlib
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem
-from workbench.numerics.kinds import KINDS
+from workbench.numerics.kinds import KINDS, InputKind
 
 YOURS = "yours"
 LARGEST_RUN_BYTES = 2**28
 """Outputs of a long run together."""
 QUICK_ELEMENTS = 2**17
 """The main case, which meets every kind of input and all the repeated calls, is at most this large."""
+LARGEST_ELEMENTS = 2**24
+"""Where nothing is small, the smallest declared case is tried up to this size, on fewer kinds of input."""
+FEW_KINDS: tuple[InputKind, ...] = ("normal", "scale 64", "offset")
 POOL = 4
 """Different sets of inputs in a long run."""
 
@@ -41,6 +44,9 @@ def elements(problem: Problem, case: Case) -> int:
 def cases_of(problem: Problem, most_elements: int) -> tuple[Case, ...]:
     """Cases to try, the main one first: declared and quick, else a proof that is quick, largest first."""
     declared = [case for case in problem.cases if elements(problem, case) <= most_elements]
+    if not declared and not problem.proofs:
+        smallest = min(problem.cases, key=lambda case: elements(problem, case))
+        return (smallest,) if elements(problem, smallest) <= LARGEST_ELEMENTS else ()
     found = {case.sizes: case for case in (*problem.proofs, *declared)}.values()
 
     def order(case: Case) -> tuple[bool, bool, int]:
@@ -55,9 +61,10 @@ def calls_of(problem: Problem, cases: tuple[Case, ...], base: int) -> tuple[Plan
     """Every case once; the first, which must be covered, with every kind of input."""
     if not cases:
         return ()
-    wanted = [(cases[0], "normal")]
+    wanted: list[tuple[Case, str]] = [(cases[0], "normal")]
     wanted += [(case, "normal") for case in cases[1:]]
-    wanted += [(cases[0], kind) for kind in KINDS if kind != "normal"]
+    kinds = KINDS if elements(problem, cases[0]) <= 8 * QUICK_ELEMENTS else FEW_KINDS
+    wanted += [(cases[0], kind) for kind in kinds if kind != "normal"]
     if problem.own_inputs and cases[0] == problem.cases[0]:
         wanted.append((cases[0], YOURS))
     return tuple(

@@ -22,13 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from workbench.foreign import sandbox
-from workbench.foreign.values import Allowance, Fence
+from workbench.foreign.values import Allowance, Fence, printable
 from workbench.workers import frames
 
 PR_SET_CHILD_SUBREAPER = 36
 TAIL_BYTES = 4096
 WATCH_S = 0.02
 LARGEST_ANSWER = 2**20
+LOOKS = 8
+"""How often a process that seems busy is looked at before it is called so."""
 
 Serve = Callable[[socket.socket, bytes, tuple[Fence, ...]], None]
 
@@ -168,15 +170,14 @@ class Inmate:
         """Processes beside the solution's own."""
         return len(list(self._inside())) - 1
 
-    def still_busy(self, pause_s: float = 0.01) -> bool:
-        """True when a thread other than the main one uses the processor although no call runs."""
+    def still_busy(self, pause_s: float = 0.02) -> bool:
+        """True when a thread other than the main one goes on using the processor although no call runs.
+
+        A pool's threads may take a moment to fall asleep, longer where the machine is busy: a thread
+        counts that ran, or waited to run, every time it was looked at.
+        """
         own = next(iter(self._inside()), None)
-        if own is None:
-            return False
-        before = {task: _ran_ns(own, task) for task in _tasks(own) if task != own}
-        time.sleep(pause_s)
-        after = {task: _ran_ns(own, task) for task in _tasks(own) if task != own}
-        return any(ran > before.get(task, 0) for task, ran in after.items())
+        return own is not None and all(_awake(own, pause_s) for _ in range(LOOKS))
 
     # -------------------------------------------------------------------------------- ending
 
@@ -194,7 +195,7 @@ class Inmate:
             except OSError:
                 break
         lines = [line.strip() for line in self._tail.decode(errors="replace").splitlines() if line.strip()]
-        said = f" ({lines[-1][:200]})" if lines else ""
+        said = f" ({printable(lines[-1][:200])})" if lines else ""
         if code > 128:
             with suppress(ValueError):
                 return f"the process was ended by {signal.Signals(code - 128).name}{said}"
@@ -245,6 +246,23 @@ def _tasks(pid: int) -> list[int]:
     with suppress(OSError):
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     return []
+
+
+def _awake(pid: int, pause_s: float) -> bool:
+    """True when some thread beside the main one ran during the pause, or still waits to run after it."""
+    before = {task: _ran_ns(pid, task) for task in _tasks(pid) if task != pid}
+    time.sleep(pause_s)
+    return any(
+        _runnable(pid, task) or _ran_ns(pid, task) > before.get(task, 0)
+        for task in _tasks(pid)
+        if task != pid
+    )
+
+
+def _runnable(pid: int, task: int) -> bool:
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/task/{task}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    return False
 
 
 def _ran_ns(pid: int, task: int) -> int:

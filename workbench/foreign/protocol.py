@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from workbench.foreign.values import Fence, Share
+from workbench.foreign.values import Fence, Share, Text
 from workbench.model import Value
 
 
@@ -17,8 +15,8 @@ class Answer(Value):
 class RaisedInside(Value):
     """An exception that left the solution's code."""
 
-    type: str = Field(max_length=100)
-    message: str = Field(max_length=2000)
+    type: Text
+    message: Text
     line: int
     """Line of the solution's file; 0 when none is on the stack."""
 
@@ -32,40 +30,40 @@ class Ready(Answer):
 class Loaded(Answer):
     """The solution was imported and ``ModelNew`` built."""
 
-    claims: tuple[str, ...] = ()
+    claims: tuple[Text, ...] = ()
     missing: bool = False
     """True when there is no class ``ModelNew``."""
-    build: str = ""
+    build: Text = ""
 
 
 class Weighed(Answer):
     """Parameters and buffers were handed over, or why not."""
 
-    missing: tuple[str, ...] = ()
-    unlike: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
+    missing: tuple[Text, ...] = ()
+    unlike: tuple[Text, ...] = ()
+    more: tuple[Text, ...] = ()
     """Tensors of ``ModelNew`` that the reference does not have."""
 
 
 class OutputFacts(Value):
     """What one output is, as the solution's process tells it."""
 
-    type: str = Field(max_length=200)
-    dtype: str = ""
+    type: Text
+    dtype: Text = ""
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
-    device: str = ""
+    device: Text = ""
     overlaps: bool = False
-    view_of: str = ""
+    view_of: Text = ""
 
 
 class Called(Answer):
     """One call, or the last of many."""
 
     outputs: tuple[OutputFacts, ...] = ()
-    precision: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-    replaced: tuple[str, ...] = ()
+    precision: tuple[Text, ...] = ()
+    settings: tuple[Text, ...] = ()
+    replaced: tuple[Text, ...] = ()
     done: int = 1
 
 
@@ -73,7 +71,7 @@ class Profiled(Answer):
     """A profile of one call."""
 
     shares: tuple[Share, ...] = ()
-    own: tuple[str, ...] = ()
+    own: tuple[Text, ...] = ()
 
 
 Answer.model_rebuild()

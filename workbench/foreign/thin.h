@@ -112,6 +112,7 @@ public:
     Sizes strides() const { int64_t* p; THIN_OK(aoti_torch_get_strides(get(), &p)); return {p, size_t(dim())}; }
     ScalarType scalar_type() const { int32_t t; THIN_OK(aoti_torch_get_dtype(get(), &t)); return ScalarType(t); }
     ScalarType dtype() const { return scalar_type(); }
+    ScalarType type() const { return scalar_type(); }
     Device device() const {
         Device d;
         THIN_OK(aoti_torch_get_device_type(get(), &d.type));
@@ -181,6 +182,16 @@ inline cudaStream_t getCurrentCUDAStream(int32_t device = 0) {
 }  // namespace cuda
 #endif
 }  // namespace at
+
+#define THIN_CASE(scalar, name, ...) \
+    case torch::scalar_of<name>(): { using scalar_t = name; return __VA_ARGS__(); }
+#define THIN_DISPATCH(type, what, cases) \
+    [&] { switch (type) { cases default: thin::refuse(what, "another element type"); } }()
+#define AT_DISPATCH_FLOATING_TYPES(type, what, ...) \
+    THIN_DISPATCH(type, what, THIN_CASE(type, float, __VA_ARGS__) THIN_CASE(type, double, __VA_ARGS__))
+#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(type, what, ...) \
+    THIN_DISPATCH(type, what, THIN_CASE(type, float, __VA_ARGS__) THIN_CASE(type, double, __VA_ARGS__) \
+                              THIN_CASE(type, c10::Half, __VA_ARGS__))
 
 // ---- calls from Python: arguments and results as plain values
 namespace thin {

@@ -375,8 +375,9 @@ class _Trial:
         called = self._asked(Called, {**question, "until_s": self.options.long_run_s})
         if called.raised is not None:
             raise Decided(verdicts.failed(called.raised, case.label))
-        if called.done < count:
-            self._decide(verdicts.form(called, slots[called.done], case.label, self.options.device))
+        self._decide(verdicts.form(called, slots[0], case.label, self.options.device))
+        if not 0 < called.done <= count:
+            raise Decided(Crashed(case=self.at, message="the process gave an answer that makes no sense"))
         self._decide(verdicts.wires(called))
         self._compare_run(case, pool, order[: called.done], slots)
         self._late(case, pool[0], self._read(slots[called.done - 1]))

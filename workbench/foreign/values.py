@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
 
 from workbench.model import Check, Digest, Outcome, Passed, Problem, Value
+
+LONGEST = 2000
+
+
+def printable(text: object) -> object:
+    """Text without control characters, which could act on a terminal, and no longer than ``LONGEST``."""
+    if not isinstance(text, str):
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text[:LONGEST])
+
+
+Text = Annotated[str, BeforeValidator(printable)]
 
 
 class Fence(Value):
@@ -58,8 +72,8 @@ class ForeignRequest(Value):
 class Share(Value):
     """Part of the time of one call spent in one operation or kernel."""
 
-    name: str
-    percent: float
+    name: Text
+    percent: float = Field(ge=0, le=101)
     kind: Literal["library", "own", "python"]
 
 

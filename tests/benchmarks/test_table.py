@@ -95,3 +95,23 @@ def test_the_clocks_own_figures_stand_beside_what_was_wanted() -> None:
     section = table.clock_section(json.loads(table.CLOCK.read_text()))
     assert "| SAME in 95 of 100 | 100 of 100, ratios 0.99" in section
     assert "| SLOWER in 90 of 100 | 100 of 100, ratio 0.98" in section
+
+
+def test_only_receipts_that_make_a_row_are_taken(tmp_path: Path) -> None:
+    import tarfile
+
+    packed = tmp_path / "packed" / "receipts"
+    packed.mkdir(parents=True)
+    for name, time_us, ratio in (("good.json", 10.0, 2.0), ("worse.json", 16.0, 1.25)):
+        one = receipt("softmax", "8x8", time_us, rival("eager", 20.0, ratio))
+        (packed / name).write_text(json.dumps(one | {"format": "workbench-receipt/1"}))
+    rows = [{"op": "softmax", "kind": "passed"}, {"op": "conv", "kind": "mismatch"}]
+    (packed.parent / "gpu_judged.json").write_text(json.dumps({"part": "judged", "rows": rows}))
+    (packed.parent / "log.txt").write_text("nothing")
+    with tarfile.open(tmp_path / "on_the_gpu.tgz", "w:gz") as tar:
+        tar.add(packed.parent, "on_the_gpu")
+    taking = load("take_receipts")
+    assert taking.take(tmp_path / "on_the_gpu.tgz", tmp_path / "measured") == ["good.json"]
+    kept, failed = load().read_measured(tmp_path / "measured")
+    assert list(kept) == ["good.json"]
+    assert failed == [{"problem": "conv", "shape": "all", "why": "mismatch"}]

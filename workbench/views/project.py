@@ -221,11 +221,12 @@ def _expected(tree: Tree) -> int:
 
 
 def _eta_s(tree: Tree, missing: int) -> float | None:
-    """Mean wall time of a judgement so far, times what is missing, over branches in flight at once."""
-    spent = [sum(s for _, s in n.evaluation.seconds) for n in tree.nodes.values() if n.evaluation]
-    if not spent or missing <= 0 or tree.opened is None:
+    """What a branch has taken so far, asking models and judging, times what is missing, side by side."""
+    judged = [sum(s for _, s in n.evaluation.seconds) for n in tree.nodes.values() if n.evaluation]
+    if not judged or missing <= 0 or tree.opened is None:
         return None
-    return round(sum(spent) / len(spent) * missing / max(1, tree.opened.policy.parallel), 1)
+    a_branch = (sum(judged) + tree.spent.seconds) / len(judged)
+    return round(a_branch * missing / max(1, tree.opened.policy.parallel), 1)
 
 
 def _counts(tree: Tree) -> Json:

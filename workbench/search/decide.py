@@ -143,13 +143,28 @@ def _members(tree: Tree, depth: int) -> list[Node]:
 def _requests(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     """What the reasoner has still to be asked in this round."""
     assert tree.base is not None  # a round that is open has started
-    planned = plan_round(tree.base, policy)
+    planned = _planned(tree.base, policy)
     if rest := planned[len(tree.answered) :]:
         return rest
     missing = sum(ask.count for ask in planned) - sum(answer.given for answer in tree.answered)
     if missing <= 0 or any(answer.failed for answer in tree.answered):
         return ()
     return _makeup(tree, policy, missing)
+
+
+_LATEST: tuple[Tree, Policy, tuple[Propose, ...]] | None = None
+"""The plan made last: a round's plan is asked for hundreds of times, and follows from its base alone."""
+
+
+def _planned(base: Tree, policy: Policy) -> tuple[Propose, ...]:
+    """``plan_round``, made once a round."""
+    global _LATEST
+    latest = _LATEST
+    if latest is not None and latest[0] is base and latest[1] == policy:
+        return latest[2]
+    plan = plan_round(base, policy)
+    _LATEST = (base, policy, plan)
+    return plan
 
 
 def _makeup(tree: Tree, policy: Policy, missing: int) -> tuple[Command, ...]:

@@ -342,15 +342,14 @@ def test_a_kernel_for_the_declared_size_alone_is_unproven() -> None:
     assert "nothing was checked" in outcome.message
 
 
-def test_a_kernel_that_ends_its_process_is_an_outcome() -> None:
+def test_a_kernel_cannot_show_the_emulator_another_face() -> None:
     source = RIGHT.replace(STORE, STORE + "\n    stop();").replace(
         "*/\n",
         '*/\n#ifdef __CUDACC_RTC__\n__device__ void stop() {}\n#else\nextern "C" void _exit(int);\n'
         "__device__ void stop() { _exit(0); }\n#endif\n",
         1,
     )
-    outcome = judged(Kernel(source=source)).outcome
-    assert isinstance(outcome, Crashed), outcome
+    assert judged(Kernel(source=source)).passed
 
 
 def test_a_library_plan_is_interpreted_in_a_worker_and_counted() -> None:

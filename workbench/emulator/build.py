@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from workbench.emulator import diagnostics, elf, toolchain
+from workbench.emulator.host_code import refuse_host_object, refuse_host_text
 from workbench.emulator.unsupported import refuse_unsupported, without_comments
 from workbench.emulator.values import Binary, Consts, Instance, Mode, Module
+from workbench.emulator.view import expanded, nvrtc_view
 from workbench.errors import EmulatorBuildError
 
 # More than any GPU's 227 KB, so that an overrun of the size a launch asked for stays inside the area
@@ -34,6 +36,7 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
     for kernel, consts in instances:
         groups.setdefault(consts, []).append(kernel)
     refuse_unsupported(source)
+    refuse_host_text(source)
     built = [
         _binary(source, consts, tuple(dict.fromkeys(kernels)), mode) for consts, kernels in groups.items()
     ]
@@ -47,7 +50,15 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
 
 def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -> tuple[Binary, bool]:
     runtime = toolchain.runtime_path()
-    text = translation_unit(source, consts, kernels)
+    try:
+        seen = nvrtc_view(source, consts)
+        if "##" in seen:
+            pasted = expanded(seen, consts)
+            refuse_unsupported(pasted)
+            refuse_host_text(pasted)
+        text = translation_unit(seen, consts, kernels)
+    except toolchain.CompilerFailed as error:
+        raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
     if re.search(r"\bvolatile\b", without_comments(source)):
         mode = "checked"  # only there a loop that polls a volatile lets the others run
     name = toolchain.digest(_LAYOUT, toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
@@ -59,7 +70,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
     header = toolchain.precompiled(mode)
     with toolchain.scratch() as folder:
         try:
-            library = _compile(folder, text, header, runtime, mode)
+            library = _compile(folder, text, header, mode, source)
         except toolchain.CompilerFailed as error:
             raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
         target = facts.with_suffix(".so")
@@ -95,16 +106,19 @@ def translation_unit(source: str, consts: Consts, kernels: Sequence[str]) -> str
     )
 
 
-def _compile(folder: Path, text: str, header: Path, runtime: Path, mode: Mode) -> Path:
+def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> Path:
+    """Compile and link in a folder; ``source`` is only for the lines of refusals."""
+    runtime = toolchain.runtime_path()
     unit, object_file, library = folder / "unit.cpp", folder / "unit.o", folder / "module.so"
     unit.write_text(text)
     include = [*toolchain.include_flags(), "-include", str(header)]
     command = [toolchain.compiler(), *toolchain.FLAGS[mode], *include]
     toolchain.run([*command, "-c", unit.name, "-o", object_file.name], folder)
     inputs = [object_file.name]
-    open_arrays = elf.undefined_tls(object_file)
-    if open_arrays:
-        (folder / "dynamic.s").write_text(_dynamic_shared(open_arrays))
+    contents = elf.contents(object_file)
+    refuse_host_object(contents, source)
+    if contents.open_arrays:
+        (folder / "dynamic.s").write_text(_dynamic_shared(contents.open_arrays))
         inputs.append("dynamic.s")
     link = ["-shared", "-Wl,--no-as-needed", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
     toolchain.run([toolchain.compiler(), *link, *inputs, str(runtime), "-o", library.name], folder)

@@ -48,10 +48,32 @@ class Layout:
     """``__device__`` and ``__constant__`` variables: name, low and high offset."""
 
 
-def undefined_tls(path: Path) -> tuple[str, ...]:
-    """Thread-local symbols an object file leaves open: its ``extern __shared__`` arrays."""
-    names = [s.name for s in _symbols(_readelf(path)) if s.thread_local and not s.defined]
-    return tuple(dict.fromkeys(name for name in names if name != "_TLS_MODULE_BASE_"))
+@dataclass(frozen=True)
+class Contents:
+    """What an object file brings and what it wants from others."""
+
+    open_arrays: tuple[str, ...]
+    """Thread-local symbols it leaves open: its ``extern __shared__`` arrays."""
+    undefined: tuple[str, ...]
+    """Functions and variables of others."""
+    indirect: tuple[str, ...]
+    """Functions chosen by code that runs at loading (IFUNC)."""
+    sections: tuple[tuple[str, int], ...]
+    """Name and size, bytes."""
+
+
+def contents(path: Path) -> Contents:
+    """Read an object file that is not linked yet."""
+    text = _readelf(path)
+    symbols = _symbols(text)
+    outside = [s for s in symbols if not s.defined]
+    arrays = [s.name for s in outside if s.thread_local and s.name != "_TLS_MODULE_BASE_"]
+    return Contents(
+        open_arrays=tuple(dict.fromkeys(arrays)),
+        undefined=tuple(dict.fromkeys(s.name for s in outside if not s.thread_local)),
+        indirect=tuple(s.name for s in symbols if s.kind in ("IFUNC", "LOOS+0", "<OS specific>:")),
+        sections=tuple((name, size) for name, _, size in _sections(text)),
+    )
 
 
 def layout(path: Path) -> Layout:

@@ -21,6 +21,10 @@ class FakeLane:
     overhead_us: float = 2.0
     held_bytes: int = 0
     time_ns: int = 1
+    """The device's clock; it counts what was issued, whether the host is there yet or not."""
+    host_ns: int = 1
+    issue_ns: int = 1000
+    """What the host takes to issue one piece of work."""
     hidden_ns: int = 0
     records: list[Record] = field(default_factory=list)
     tracing: bool = True
@@ -51,19 +55,21 @@ class FakeLane:
 
     def stamp(self) -> int:
         self.time_ns += 1000
+        self.host_ns += 100
         return self.time_ns
 
     def hold_up(self, time_us: float) -> None:
         """The host is late and the device waits for it."""
         self.time_ns += int(time_us * 1e3)
+        self.host_ns = self.time_ns
         self.behind = True
 
     def passed(self, stamp: int) -> bool:
         return self.behind
 
     def now(self) -> float:
-        """The wall clock: the device is all there is."""
-        return self.time_ns * 1e-9
+        """The wall clock."""
+        return self.host_ns * 1e-9
 
     def short(self, _: int) -> tuple[torch.Tensor, ...]:
         self.work(1.5)
@@ -79,7 +85,7 @@ class FakeLane:
         pass
 
     def wait(self) -> None:
-        self.time_ns += self.hidden_ns
+        self.time_ns = self.host_ns = max(self.time_ns + self.hidden_ns, self.host_ns)
         self.hidden_ns = 0
 
     def collect(self) -> list[Record]:
@@ -97,6 +103,7 @@ class FakeLane:
         pass
 
     def _record(self, role: Role, length_ns: int, gap_ns: int) -> None:
+        self.host_ns += self.issue_ns
         start = self.time_ns + gap_ns
         self.time_ns = start + length_ns
         self.records.append(Record(start, self.time_ns, role))

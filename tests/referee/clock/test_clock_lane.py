@@ -141,6 +141,11 @@ def test_the_slope_sees_work_that_the_device_clocks_miss() -> None:
     assert "disagree: 100.0 us on the device, 160" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
 
 
+def test_a_slope_that_the_host_sets_is_none() -> None:
+    lane = FakeLane(issue_ns=400_000)
+    assert slope_us(lane, acts(lane, kernel=100.0)[KERNEL], 100.0, 3, lane.now) == 0.0
+
+
 def test_one_interrupted_look_is_looked_at_again_and_persistent_ones_are_not_excused() -> None:
     looks = iter([135.0, 101.0, 500.0])
     assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 101.0

@@ -18,6 +18,8 @@ SLOPE_US = 1000.0
 """Calls of about this time together make one wall-clock sample."""
 MOST_CALLS = 24
 LOOKS = 3
+PACED = 0.85
+"""A host that is busy issuing for more than this part of the time sets the pace."""
 LAUNCH_US = 1.0
 """What one more launch in a row costs the device."""
 
@@ -28,7 +30,10 @@ def events_us(sampler: EventSampler, name: str, samples: int) -> float:
 
 
 def slope_us(lane: Lane, act: Act, time_us: float, samples: int, now: Callable[[], float]) -> float:
-    """Microseconds one call adds to the wall clock, caches cold: T(2N) - T(N) over N, less the flush."""
+    """Microseconds one call adds to the wall clock, caches cold: T(2N) - T(N) over N, less the flush.
+
+    0 where the host, not the device, set the pace: that says nothing about the device.
+    """
     calls = max(2, min(MOST_CALLS, int(SLOPE_US / (time_us + lane.flush_us + 1.0))))
 
     def with_call(turn: int) -> None:
@@ -37,23 +42,29 @@ def slope_us(lane: Lane, act: Act, time_us: float, samples: int, now: Callable[[
 
     both = _slope(lane, with_call, calls, samples, now)
     alone = _slope(lane, lambda _: lane.open_cold(), calls, samples, now)
-    return 1e6 * (both - alone) - LAUNCH_US
+    return 1e6 * (both - alone) - LAUNCH_US if both and alone else 0.0
 
 
 def _slope(
     lane: Lane, step: Callable[[int], None], calls: int, samples: int, now: Callable[[], float]
 ) -> float:
-    """Seconds a step adds, the median over samples."""
+    """Seconds a step adds, the median over samples; 0 where the host set the pace in half of them."""
+    paced = 0
 
     def seconds(count: int) -> float:
+        nonlocal paced
         lane.wait()
         started = now()
         for turn in range(count):
             step(turn)
+        issued = now()
         lane.wait()
-        return now() - started
+        ended = now()
+        paced += issued - started > PACED * (ended - started)
+        return ended - started
 
-    return statistics.median((seconds(2 * calls) - seconds(calls)) / calls for _ in range(samples))
+    slopes = [(seconds(2 * calls) - seconds(calls)) / calls for _ in range(samples)]
+    return 0.0 if paced >= samples else statistics.median(slopes)
 
 
 def looked_again(look: Callable[[], float], time_us: float, options: ClockOptions) -> float:

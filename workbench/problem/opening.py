@@ -26,6 +26,7 @@ from workbench.problem.capture import Capture
 from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
 from workbench.problem.looking import Seen, look, watched
+from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
 from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
@@ -66,7 +67,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
     notes = (*seen.notes, *_idle_notes(capture), *_mode_notes(seen.form), *traced.notes)
-    problem = problem.model_copy(update={"proofs": small, "notes": notes})
+    problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
     if not runnable(problem):
         note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"

@@ -30,7 +30,7 @@ from workbench.referee.clock.sanity import parts_of, unlike
 from workbench.referee.clock.statistics import median_interval, relative_spread
 from workbench.referee.clock.suspicion import EVENTS, SLOPE, suspicion
 from workbench.referee.clock.taking import Sampler, Taken, Turn, Watch, take_case
-from workbench.referee.clock.tracing import open_trace
+from workbench.referee.clock.tracing import CuptiTrace, open_trace
 from workbench.referee.clock.verdicts import chained_rivals, rivals_of
 
 NOTHING_KNOWN = Physics()
@@ -155,8 +155,8 @@ class _Run:
         if trace is not None:
             sampler, warm = self._traced(trace), self._traced(trace, warm=True)
             try:
+                self._calibrate(trace)
                 with trace.running():
-                    self._calibrate(trace)
                     reason = self._stretched(sampler)
                     if not reason:
                         taken = take_case(sampler, self.case, tuple(self.acts), self.options, watch)
@@ -179,15 +179,15 @@ class _Run:
             return ""
         return f"tracing stretches the gaps between several kernels: {', '.join(several)}"
 
-    def _calibrate(self, trace: Trace) -> None:
+    def _calibrate(self, trace: CuptiTrace) -> None:
         """Once a process: what a pair of events adds to the time of a short kernel."""
         if self.lane.calibrated:
             return
         short = {"short": self.lane.short}
         turns = [Turn("short", 0)] * CALIBRATIONS
-        by_events = EventSampler(self.lane, short, {"short": 10.0}).take(turns)
-        trace.collect()
-        by_cupti = CuptiSampler(self.lane, short, {"short": 10.0}, trace=trace).take(turns)
+        by_events = EventSampler(self.lane, short, {"short": 10.0}).take(turns)  # while nothing is traced
+        with trace.running():
+            by_cupti = CuptiSampler(self.lane, short, {"short": 10.0}, trace=trace).take(turns)
         added = statistics.median(by_events) - statistics.median(by_cupti)
         self.lane.overhead_us = max(self.lane.overhead_us, added)
         self.lane.calibrated = True

@@ -48,7 +48,8 @@ def measured(device: str) -> Json:
     from workbench.foreign.judge import judge_solution
     from workbench.foreign.values import ForeignOptions
 
-    wanted = [entry for entry in suite.entries() if device == "cpu" or not entry.cpu_only]
+    folders = ("cheats", "honest") if device == "cpu" else ("cheats", "honest", "on_gpu")
+    wanted = [entry for entry in suite.entries(folders) if device == "cpu" or not entry.cpu_only]
     opened = suite.problems(wanted)
     found = list(suite.judged(wanted, opened, "cuda" if device == "cuda" else "cpu"))
     extension = (suite.HERE / "honest" / "load_inline_cpp.py").read_text()
@@ -106,7 +107,7 @@ def with_tables(page: str, receipt: Json) -> str:
 def tables(receipt: Json) -> str:
     """Counts, the cheats, the honest ones, the ladder, the sandbox, as Markdown."""
     rows = receipt["rows"]
-    cheats = [row for row in rows if row["name"].startswith("cheats/")]
+    cheats = [row for row in rows if not row["name"].startswith("honest/")]
     honest = [row for row in rows if row["name"].startswith("honest/")]
     passed = sum(row["verdict"] == "passed" for row in cheats)
     rejected = sum(row["verdict"] != "passed" for row in honest)

@@ -1,0 +1,211 @@
+"""Judges kernels that others published: KernelBench's adversarial ones and robust-kbench's best ones.
+
+    python benchmarks/published_kernels.py prepare FOLDER KERNELBENCH ROBUST_KBENCH
+    python benchmarks/published_kernels.py judge FOLDER [cpu|cuda]
+
+``prepare`` reads two git checkouts (or bare copies) and writes pairs of problem and solution into FOLDER;
+``judge`` judges every pair that this machine can run and writes a receipt and the table of
+docs/foreign-lane.md. FOLDER is theirs and is never committed. Of KernelBench only the three adversarial
+kernels and the problem they are written for (level 1, number 1) are read.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "foreign-lane.md"
+RECEIPTS = ROOT / "benchmarks" / "receipts"
+BEGIN, END = "<!-- written by benchmarks/published_kernels.py -->", "<!-- end of published -->"
+Json = dict[str, Any]
+
+MATMUL = "KernelBench/level1/1_Square_matrix_multiplication_.py"
+ADVERSARIES = {
+    "result_reuse": "returns memory it never wrote",
+    "zero_out": "zeroes its inputs and returns zeros",
+    "non_default_stream": "right, on a stream that a timer may not wait for",
+}
+EXPECTED = {
+    "result_reuse": "its test wants: not correct",
+    "zero_out": "its test wants: not correct",
+    "non_default_stream": "its test wants: excessive speedup flagged",
+}
+TASKS = ("layernorm", "llama_ffw", "llama_rmsnorm", "mnist_conv_relu_pool", "mnist_cross_entropy",
+         "mnist_linear", "mnist_linear_relu", "resnet_block")  # fmt: skip
+WRAPPED = """
+
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = {source!r}
+EXTENSION = load_inline(
+    name={name!r}, cpp_sources={declarations!r}, cuda_sources=SOURCE, functions=[{function!r}],
+    extra_ldflags=["-lcublas"],
+)
+
+
+class ModelNew(Model):
+    def forward(self, *inputs):
+        return super().forward(*inputs, fn=EXTENSION.{function})
+"""
+
+
+# ------------------------------------------------------------------------------------ prepare
+
+
+def prepare(folder: Path, kernelbench: str, robust: str) -> None:
+    """Write one folder a kernel: ``problem.py``, ``solution.py`` and ``about.json``."""
+    for name, tries in ADVERSARIES.items():
+        path = f"src/kernelbench/unit_tests/test_kernels/{name}_kernel.py"
+        solution = shown(kernelbench, path)
+        about = {"from": "KernelBench", "name": name, "what": tries, "theirs": EXPECTED[name], "path": path}
+        write(folder / f"kernelbench-{name}", shown(kernelbench, MATMUL), solution, about)
+        if "<<<" not in solution and "cublas" not in solution:  # host code only: it runs without a GPU too
+            about |= {"cpu": True, "what": f"{tries} (its text has no device code: compiled as C++)"}
+            write(folder / f"kernelbench-{name}-cpu", shown(kernelbench, MATMUL), as_cpp(solution), about)
+    results = csv.DictReader(io.StringIO(shown(robust, "highlighted/results.csv")))
+    told = {row["CUDA Filename"].split("/")[2]: row for row in results if "/forward/" in row["CUDA Filename"]}
+    for task in TASKS:
+        path = f"highlighted/{task}/forward/kernel.cu"
+        problem = configured(
+            shown(robust, f"tasks/{task}/func_forward.py"), shown(robust, f"tasks/{task}/config_forward.json")
+        )
+        eager, compiled = float(told[task]["Speedup"]), float(told[task]["Speedup Compile"])
+        about = {
+            "from": "robust-kbench",
+            "name": task,
+            "what": told[task]["Kernel Name"],
+            "theirs": f"correct; {eager:.2f}x eager, {compiled:.2f}x compile",
+            "path": path,
+        }
+        write(folder / f"robust-{task}", problem, problem + wrapped(task, shown(robust, path)), about)
+
+
+def shown(checkout: str, path: str) -> str:
+    """A committed file's text."""
+    command = ["git", "-C", checkout, "show", f"HEAD:{path}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def write(folder: Path, problem: str, solution: str, about: Json) -> None:
+    """One pair."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("problem.py", problem), ("solution.py", solution), ("about.json", json.dumps(about))):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def as_cpp(solution: str) -> str:
+    """The same extension without nvcc: what was the .cu text is the C++ text."""
+    text = solution.replace("#include <cuda_runtime.h>", "")
+    text = re.sub(r"cpp_sources=\w+", "cpp_sources=matmul_cuda_source", text)
+    return re.sub(r"\n\s*cuda_sources=\w+,", "", text)
+
+
+def configured(problem: str, config: str) -> str:
+    """The task's problem file with its first configuration as constructor arguments and inputs."""
+    found = json.loads(config)
+    shared = found["single_shared_configs"][0] if found.get("single_shared_configs") else {}
+    init = {**shared, **(found["single_init_configs"][0] if found.get("single_init_configs") else {})}
+    sizes = {**shared, **(found["single_input_configs"][0] if found.get("single_input_configs") else {})}
+    return f"""{problem}
+
+import inspect as _inspect
+
+
+def _known(function, values):
+    taken = _inspect.signature(function).parameters
+    return {{name: value for name, value in values.items() if name in taken}}
+
+
+_make_inputs = get_inputs
+
+
+def get_init_inputs():
+    return _known(Model.__init__, {init!r})
+
+
+def get_inputs():
+    return _make_inputs(**_known(_make_inputs, {sizes!r}))
+"""
+
+
+def wrapped(name: str, cuda: str) -> str:
+    """A ``ModelNew`` around a .cu text with Python bindings of its own, which ``load_inline`` makes anew."""
+    bound = re.search(r'm\.def\(\s*"forward"\s*,\s*&\s*(\w+)', cuda)
+    body = cuda[: cuda.index("PYBIND11_MODULE")]
+    function = bound[1] if bound else "forward"
+    declared = re.search(rf"(torch::Tensor\s+{function}\s*\([^{{]*\))\s*\{{", body)
+    declarations = f"{declared[1]};" if declared else ""
+    return WRAPPED.format(source=body, name=f"published_{name}", declarations=declarations, function=function)
+
+
+# ------------------------------------------------------------------------------------ judge
+
+
+def judge(folder: Path, device: str) -> None:
+    """Judge every pair; what needs a GPU on a machine without one is listed as not judged."""
+    rows = [_judged(pair, device) for pair in sorted(folder.iterdir()) if (pair / "about.json").is_file()]
+    receipt = {"device": device, "rows": [row for row in rows if row]}
+    path = RECEIPTS / f"2026-11-21-published-{device}.json"
+    path.write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read_receipts()), encoding="utf-8")
+    print(table(read_receipts()))
+
+
+def _judged(pair: Path, device: str) -> Json | None:
+    from workbench.foreign.judge import judge_solution
+    from workbench.foreign.values import ForeignOptions
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+    from workbench.views.numbers import verdict_message
+
+    about: Json = json.loads((pair / "about.json").read_text())
+    if about.get("cpu", False) != (device == "cpu"):
+        return None
+    problem = open_problem(read_file(pair / "problem.py", "Model"))
+    options = ForeignOptions(device="cuda" if device == "cuda" else "cpu")
+    report = judge_solution(problem, (pair / "solution.py").read_text(), options).report
+    work = report.provenance.sentence if report.provenance else ""
+    found = {"verdict": report.outcome.kind, "reason": verdict_message(report.outcome), "work": work}
+    print(about["name"], found, flush=True)
+    return {**about, **found, "build": report.build, "replay": report.replay}
+
+
+def read_receipts() -> list[Json]:
+    """Every receipt that is there, the GPU's last."""
+    return [json.loads(path.read_text()) for path in sorted(RECEIPTS.glob("*-published-*.json"))]
+
+
+def with_table(page: str, receipts: list[Json]) -> str:
+    """The page with its table of published kernels replaced."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table(receipts)}{END}{after}"
+
+
+def table(receipts: list[Json]) -> str:
+    """One row a judged kernel."""
+    lines = ["| from | kernel | their harness | here | why |\n|---|---|---|---|---|\n"]
+    for receipt in receipts:
+        for row in receipt["rows"]:
+            named = f"{row['name']}: {row['what']}"
+            here = f"{row['verdict']} ({receipt['device']})"
+            cells = (row["from"], named, row["theirs"], here, (row["reason"] or row["work"])[:160])
+            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n")
+    return "".join(lines)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["prepare", folder, kernelbench, robust]:
+            prepare(Path(folder), kernelbench, robust)
+        case ["judge", folder, *device]:
+            judge(Path(folder), *(device or ["cpu"]))
+        case _:
+            raise SystemExit(__doc__)

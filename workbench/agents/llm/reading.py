@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from workbench.agents.llm.answers import KernelAnswer, RepairAnswer
+from workbench.agents.llm.answers import Card, Change, KernelAnswer, RepairAnswer
 from workbench.model import Value
 
 A = TypeVar("A", bound=Value)
@@ -80,7 +80,34 @@ def _known(kind: type[Value], found: dict[str, Any]) -> dict[str, Any]:
     fields = kind.model_fields
     if "cards" in fields and "cards" not in found and "title" in found:
         found = {"cards": [found]}
-    return {name: _sound_all(value) for name, value in found.items() if name in fields}
+    kept = {name: _sound_all(value) for name, value in found.items() if name in fields}
+    if isinstance(kept.get("cards"), list):
+        kept["cards"] = _good_cards(kept["cards"])
+    return kept
+
+
+def _good_cards(cards: list[Any]) -> list[Any]:
+    """Cards without fields nobody asked for, and without those that are none; all of them if none is good."""
+    pruned = [_pruned(card, Card) for card in cards]
+    good = [card for card in pruned if _is_valid(card)]
+    return good or pruned
+
+
+def _pruned(value: Any, kind: type[Value]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kept = {name: item for name, item in value.items() if name in kind.model_fields}
+    if kind is Card and isinstance(kept.get("changes"), list):
+        kept["changes"] = [_pruned(change, Change) for change in kept["changes"]]
+    return kept
+
+
+def _is_valid(card: Any) -> bool:
+    try:
+        Card.model_validate(card)
+    except ValidationError:
+        return False
+    return True
 
 
 def _sound_all(value: Any) -> Any:

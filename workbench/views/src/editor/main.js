@@ -62,7 +62,7 @@ class Count extends GutterMarker {
   toDOM() {
     const node = document.createElement("span");
     node.className = `count ${this.entry.wasteful ? "wasteful" : ""}`;
-    node.textContent = this.entry.label;
+    node.textContent = this.entry.label.replace(" a request", "");
     node.title = this.entry.words;
     return node;
   }

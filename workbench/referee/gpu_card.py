@@ -17,6 +17,7 @@ import torch
 from workbench.compile.cache import cache_folder
 from workbench.errors import DeviceError
 from workbench.model import H100, Target
+from workbench.referee.clock.contestants import prepare_inductor
 from workbench.referee.gpu_protocol import Card, WarmRequest
 
 COPY_BYTES = 2**30
@@ -38,7 +39,8 @@ def warm_up(request: WarmRequest) -> Card:
     except (RuntimeError, AssertionError) as error:
         raise DeviceError(f"the GPU cannot be used: {str(error).splitlines()[0]}") from error
     found = card(request.device, request.measure_copy)
-    threading.Thread(target=_import_compiler, name="imports", daemon=True).start()
+    _IMPORTS.append(threading.Thread(target=_import_compiler, name="imports", daemon=True))
+    _IMPORTS[-1].start()
     return found
 
 
@@ -69,10 +71,20 @@ def _first_launches() -> None:
     torch.cuda.synchronize()
 
 
+_IMPORTS: list[threading.Thread] = []
+
+
 def _import_compiler() -> None:
     """torch.compile takes seconds to import; while the first kernel is written nobody waits for that."""
     with suppress(ImportError):
+        prepare_inductor()  # first: the import itself would start a pool of processes
         import_module("torch._inductor.compile_fx")
+
+
+def imported() -> None:
+    """Wait for what is imported in the background: two threads must not load one module."""
+    for thread in _IMPORTS:
+        thread.join()
 
 
 def card(device: int, measure_copy: bool) -> Card:

@@ -114,6 +114,10 @@ def serve(payload: bytes, send: Send) -> bytes:
         from workbench.referee.gpu_card import warm_up
 
         return warm_up(request).model_dump_json().encode()
+    if not isinstance(request, CheckRequest):
+        from workbench.referee.gpu_card import imported
+
+        imported()
     if isinstance(request, BaselineRequest):
         from workbench.referee import gpu_baseline_timing
 

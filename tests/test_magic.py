@@ -213,3 +213,24 @@ def test_headless_from_cell_to_applied_kernel(
     assert (double.kernel_calls, double.fallback_calls) == (1, 0)
     shell.run_line_magic("cuda_apply", "double --undo")
     assert not isinstance(shell.user_ns["double"], Applied)
+
+
+# ------------------------------------------------------------------------------------ models and replays
+
+
+def test_a_model_by_config(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "WORKBENCH_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    assert "set OPENAI_API_KEY" in refusal(shell, "--brain llm --model m")
+    shell.run_line_magic("config", 'CudaMagics.base_url = "ftp://elsewhere"')
+    try:
+        assert "'ftp://elsewhere'" in refusal(shell, "--brain llm --model m")
+    finally:
+        shell.run_line_magic("config", 'CudaMagics.base_url = ""')
+    assert "Add --from" in refusal(shell, "--brain replay")
+
+
+def test_a_cell_is_replayed(shell: InteractiveShell) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder here", CELL)
+    shell.run_cell_magic("cuda_optimize", "--brain replay --from here --wait", CELL)
+    assert session(shell).replayed()[0].startswith("replay: the recorded tree")

@@ -57,10 +57,11 @@ def _steering(tree: Tree) -> Json:
 
 
 def _spent(tree: Tree) -> str:
-    """Tokens and money so far; empty where no language model was asked."""
+    """Tokens and money so far, before that what to expect; empty where no language model plays."""
     spent = tree.spent
     if not spent.calls:
-        return ""
+        estimate = tree.opened.estimate if tree.opened is not None else ""
+        return f"expected: {estimate}" if estimate else ""
     money = f", ${spent.money_usd:.2f}" if spent.unpriced < spent.calls else ""
     unknown = f" ({spent.unpriced} calls of unknown price)" if spent.unpriced and money else ""
     return f"{plural(spent.calls, 'call')}, {spent.tokens:,} tokens{money}{unknown}"

@@ -46,6 +46,19 @@ are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of eac
 What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
 visits. Checks have fresh values on every seed, eight kinds of input and small shapes chosen to hurt; a
 condition on the clock, or on two sizes being large at once, is not found on the emulator.
+
+## What stands between a kernel and the verdict
+On the emulator a kernel is machine code, so it runs in a process of its own that was started before the
+judge heard what is to be judged: no seed, no reference, no expected result is in its memory. The two share
+the memory of the tensors and one socket. What the kernel's process reports about itself (hazards, counts)
+can turn a right output down and never a wrong one into a pass; the judge copies the output, compares it,
+and has poisoned it before. That process has an environment without keys, and where Linux has Landlock (5.13
+and later) it can read the system's libraries and the emulator's cache and no other file, write none, run
+none, open no TCP connection (6.7) and signal nobody outside (6.12); it cannot read `/proc/PID/environ` of
+the notebook, where the keys are. What does not hold: without Landlock any process of the same user can read
+the notebook's environment and files; UDP is open; a kernel can use up its CPU time and memory limits; the
+compilers, which read the kernel's text, may be told to include any file the user can read. On a GPU there
+is no host code of the kernel's, only device code.
 """
 
 

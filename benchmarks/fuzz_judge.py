@@ -94,7 +94,7 @@ def _truncated(dice: random.Random, text: str, _: str) -> str:
 
 
 def _characters(dice: random.Random, text: str, _: str) -> str:
-    letters = list(text)
+    letters = list(text or " ")
     for _turn in range(dice.choice((1, 1, 2, 5, 20))):
         letters[dice.randrange(len(letters))] = chr(
             dice.choice((dice.randrange(32, 127), dice.randrange(0x3000)))
@@ -105,6 +105,7 @@ def _characters(dice: random.Random, text: str, _: str) -> str:
 def _tokens(dice: random.Random, text: str, _: str) -> str:
     words = TOKEN.findall(text)
     for _turn in range(dice.choice((1, 1, 2, 4))):
+        words = words or [" "]
         at, other = dice.randrange(len(words)), dice.randrange(len(words))
         match dice.randrange(4):
             case 0:
@@ -128,6 +129,7 @@ def _numbers(dice: random.Random, text: str, _: str) -> str:
 def _lines(dice: random.Random, text: str, other: str) -> str:
     lines = text.splitlines(keepends=True)
     for _turn in range(dice.choice((1, 1, 2, 3))):
+        lines = lines or ["\n"]
         at = dice.randrange(len(lines))
         match dice.randrange(4):
             case 0 if len(lines) > 1:
@@ -135,7 +137,7 @@ def _lines(dice: random.Random, text: str, other: str) -> str:
             case 1:
                 lines.insert(at, dice.choice(lines))
             case 2:
-                lines.insert(at, dice.choice(other.splitlines(keepends=True)))
+                lines.insert(at, dice.choice(other.splitlines(keepends=True) or ["\n"]))
             case _:
                 dice.shuffle(lines) if dice.random() < 0.1 else lines.insert(at, "\n")
     return "".join(lines)
@@ -144,7 +146,7 @@ def _lines(dice: random.Random, text: str, other: str) -> str:
 def _nasty(dice: random.Random, text: str, _: str) -> str:
     for _turn in range(dice.choice((1, 1, 2))):
         places = [m.start() for m in re.finditer(r"[;,\n(]", text)]
-        at = dice.choice(places) + 1
+        at = dice.choice(places or [-1]) + 1
         text = text[:at] + " " + dice.choice(NASTY) + " " + text[at:]
     return text
 

@@ -50,3 +50,8 @@ class Policy(Value):
     """Branches in flight at once."""
     seed: int = 0
     """Seeds the choice of operators; the same tree and seed decide the same."""
+
+    @property
+    def granted(self) -> int:
+        """Rounds that run before the person is asked."""
+        return 1 if self.review == "manual" else self.rounds

@@ -259,9 +259,8 @@ class Tree:
     def _open(self, event: SessionOpened) -> Tree:
         if self.opened is not None:
             raise SessionError("session_opened comes twice; a journal holds one session")
-        allowed = _first_grant(event)
         review = event.policy.cards == "review"
-        return replace(self, opened=event, rounds_allowed=allowed, reviewing=review)
+        return replace(self, opened=event, rounds_allowed=event.policy.granted, reviewing=review)
 
     def _remember(self, event: Event, before: Tree) -> Tree:
         """This tree, with the person's act noted or taken back, and without acts that are past undoing."""
@@ -336,7 +335,7 @@ class Tree:
     def _withdraw(self, rounds: int) -> Tree:
         """Close the gate again for rounds that were asked for and have not begun."""
         allowed = max(self.rounds_allowed - rounds, self.round)
-        at_first = _first_grant(self.opened) if self.opened is not None else 0
+        at_first = self.opened.policy.granted if self.opened is not None else 0
         # Back at what the policy grants, nothing is asked for explicitly any more.
         until = allowed if allowed > at_first else 0
         return replace(self, requested_until=until, rounds_allowed=allowed)
@@ -481,11 +480,6 @@ def _change(node: Node, event: BranchEvent) -> Node:
             return replace(node, branch=node.branch.model_copy(update={"hypothesis": card}))
         case _:
             assert_never(event)
-
-
-def _first_grant(opened: SessionOpened) -> int:
-    """Rounds that run before the person is asked."""
-    return 1 if opened.policy.review == "manual" else opened.policy.rounds
 
 
 def fold(events: Iterable[Event], tree: Tree | None = None) -> Tree:

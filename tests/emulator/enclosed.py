@@ -13,6 +13,7 @@ import torch
 from launching import KERNELS, Out, Shape, built_together, plan_of
 
 from workbench.emulator import build as building
+from workbench.emulator import runner as running
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.runner import Runner, RunnerEnded, start
@@ -88,3 +89,14 @@ def environment(_: bytes) -> bytes:
     """What a worker without any rule against reading finds in its own environment and its server's."""
     text = json.dumps(dict(os.environ)).encode()
     return text + Path("/proc/self/environ").read_bytes()
+
+
+@prepared_by(start)
+def spin(payload: bytes, _: Callable[[bytes], None], runner: Runner) -> bytes:
+    """How a launch ends that does not come to an end, and the processor time it had."""
+    running.FIRST_CPU_S = 1.0
+    try:
+        outputs("spins", {"y": Out((1,), zero=True)}, runner)
+    except RunnerEnded as ended:
+        return json.dumps([str(ended), ended.cpu_s]).encode()
+    return b"[]"

@@ -159,3 +159,9 @@ def test_a_runner_that_hangs_up_is_gone() -> None:
         gone._asked({})
     with pytest.raises(MemoryError):
         gone.storage(2**40)
+
+
+def test_a_launch_that_does_not_end_is_stopped_by_its_processor_time(server: ForkServer) -> None:
+    told, cpu_s = json.loads(asked(server, "spin"))
+    assert told == "the launch did not come to an end"
+    assert 1.0 <= cpu_s < 60.0

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import mmap
 import os
+import select
 import signal
 import socket
 import struct
 import traceback
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -30,6 +34,12 @@ from workbench.workers.files import LIBRARIES, read_only
 
 ARENA_BYTES = 3 * 2**30
 """Memory for the tensors of one execution, their shadows included; pages exist once they are touched."""
+FIRST_CPU_S, LEAST_CPU_S = 15.0, 6.0
+"""Processor time of a first launch, and the least that any later one gets."""
+TIMES_SLOWER = 100.0
+"""How much longer than the slowest one before, thread for thread, a launch may take."""
+POLL_S = 0.25
+TICK_S = 0.01
 MAP_NORESERVE = 0x4000
 PAGE = 4096
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
@@ -45,6 +55,28 @@ class RunnerEnded(Exception):
         self.cpu_s = cpu_s
 
 
+@dataclass
+class Patience:
+    """How much processor time a launch may take, learnt from the launches before it.
+
+    Processor time, so that a busy machine raises no alarm. A launch that never ends is thus noticed in
+    seconds rather than at the end of all the time a judgement has.
+    """
+
+    slowest_s: float = 0.0
+    """Most that one thread of a launch has cost so far; 0 before the first one."""
+
+    def limit_s(self, threads: int) -> float:
+        """Seconds for a launch of so many threads."""
+        if self.slowest_s == 0.0:
+            return FIRST_CPU_S
+        return max(LEAST_CPU_S, TIMES_SLOWER * self.slowest_s * threads)
+
+    def took(self, threads: int, cpu_s: float) -> None:
+        """Learn from a launch that ended; one that is short for the system's clock tells nothing more."""
+        self.slowest_s = max(self.slowest_s, cpu_s / threads if cpu_s >= 5 * TICK_S else 1e-9)
+
+
 class Runner:
     """The trusted side: hands out shared memory, sends launches, checks the answers' form."""
 
@@ -57,6 +89,7 @@ class Runner:
         self._used = 0
         self._sent: dict[str, int] = {}
         self.limit_bytes = ARENA_BYTES
+        self._patience = Patience()
 
     @property
     def pid(self) -> int:
@@ -97,10 +130,22 @@ class Runner:
             "cells": [cell.hex() for cell in work.cells],
             "memory": [vars(piece) for piece in work.memory],
         }
+        threads = math.prod(work.geometry.grid) * math.prod(work.geometry.block)
+        before = self._cpu_s()
         try:
-            return result.read(self._asked(request))
+            answer = result.read(self._asked(request, before + self._patience.limit_s(threads)))
         except ValueError as error:
             raise RunnerEnded(str(error)) from None
+        self._patience.took(threads, self._cpu_s() - before)
+        return answer
+
+    def _cpu_s(self) -> float:
+        """Processor time the runner has used; 0 where it is gone."""
+        try:
+            fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _named(self, binary: Binary) -> dict[str, object]:
         """A library is described once and then called by its number."""
@@ -109,15 +154,24 @@ class Runner:
         number = self._sent[binary.path] = len(self._sent)
         return {"number": number, "binary": binary.model_dump()}
 
-    def _asked(self, request: dict[str, object]) -> bytes:
+    def _asked(self, request: dict[str, object], until_cpu_s: float = math.inf) -> bytes:
         try:
             _send(self._channel, _ANSWER, json.dumps(request).encode())
+            while not select.select([self._channel], [], [], POLL_S)[0]:
+                if self._cpu_s() > until_cpu_s:
+                    raise self._stopped()
             kind, answer = _receive(self._channel)
         except (EOFError, OSError):
             raise self._ended() from None
         if kind != _ANSWER:
             raise RunnerEnded(f"the kernel's library failed: {answer.decode(errors='replace')[:300]}")
         return answer
+
+    def _stopped(self) -> RunnerEnded:
+        """End a launch that does not come to an end."""
+        spent = self._cpu_s()
+        self._ended()
+        return RunnerEnded("the launch did not come to an end", cpu_s=spent)
 
     def _ended(self) -> RunnerEnded:
         """How the process ended; it is ended now if it only hung up."""

@@ -165,7 +165,7 @@ class _Trials:
         except RunnerEnded as ended:
             during = f"during the check on {planned.inputs} inputs, seed {planned.seed}"
             if ended.cpu_s is not None:
-                return TimedOut(case=case, limit_s=round(ended.cpu_s), message=during)
+                return TimedOut(case=case, limit_s=round(ended.cpu_s), message=f"{ended}, {during}")
             return Crashed(case=case, message=f"{ended}, {during}")
 
     def _execute(

@@ -39,6 +39,11 @@ __global__ void attacks_parent(float* y) {
     y[1] = kill(getppid(), 9) < 0 ? -1.0f : 1.0f;
 }
 
+__global__ void spins(float* y) {
+    do y[0] += 1.0f;
+    while (y[0] > 0.0f);
+}
+
 // Answers on every descriptor it can think of, then leaves before the runtime can speak.
 extern "C" void _exit(int);
 __global__ void forges_answer(float* y) {

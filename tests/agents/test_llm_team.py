@@ -51,7 +51,8 @@ def test_a_team_of_models_grows_a_tree(tmp_path: Path) -> None:
     assert tree.failures == () and tree.speaking == {}
     assert [n.operator for n in tree.nodes.values()].count("crossover") == 1
     assert all(n.passed and n.lesson and n.lesson.lesson == "It helped by half." for n in tree.nodes.values())
-    assert tree.best() == "b11"
+    best = tree.best()  # which of the last round's it is depends on who answered first
+    assert best is not None and tree.nodes[best].branch.round == 3
     assert tree.spent.calls == len(server.seen) == len(tree.exchanges)
     assert tree.spent.tokens_in == 1000 * tree.spent.calls
 

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -63,6 +64,7 @@ def _seen(places: dict[str, Any]) -> dict[str, Any]:
         "no new privileges": _status("NoNewPrivs"),
         "seccomp": _status("Seccomp"),
         "cwd": str(Path.cwd()),
+        "temporary": tempfile.gettempdir(),
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "core": resource.getrlimit(resource.RLIMIT_CORE)[0],
     }

@@ -98,7 +98,8 @@ def judged(
     """Judge entries a few at a time, in order."""
 
     def one(entry: Entry) -> Judged:
-        options = ForeignOptions(device=device, calls=CALLS, allowance=Allowance(call_s=entry.call_s))
+        allowance = Allowance(call_s=entry.call_s, first_call_s=4 * entry.call_s)
+        options = ForeignOptions(device=device, calls=CALLS, allowance=allowance)
         return Judged(entry, judge_solution(opened[entry.problem], entry.path.read_text(), options))
 
     with ThreadPoolExecutor(AT_ONCE) as threads:

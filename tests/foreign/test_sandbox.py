@@ -66,7 +66,7 @@ def test_no_key_is_seen_anywhere(seen: dict[str, Any]) -> None:
 
 def test_caches_and_home_are_private(seen: dict[str, Any]) -> None:
     scratch = seen["cwd"]
-    assert seen["environ"]["HOME"] == seen["environ"]["TMPDIR"] == scratch
+    assert seen["environ"]["HOME"] == seen["environ"]["TMPDIR"] == seen["temporary"] == scratch
     for name in sandbox.CACHES:
         assert seen["environ"][name].startswith(scratch)
     assert seen["write scratch"] == "done: 1" and not Path(scratch).exists()

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -127,6 +128,7 @@ def _environment(scratch: Path) -> None:
     places = {name: str(scratch / ".cache" / name.lower()) for name in CACHES}
     os.environ.clear()
     os.environ.update(kept | places | ENVIRONMENT | {"HOME": str(scratch), "TMPDIR": str(scratch)})
+    tempfile.tempdir = str(scratch)  # the forking process has looked it up already
 
 
 def _limits(allowance: Allowance) -> dict[str, str]:

@@ -75,6 +75,7 @@ class _Trial:
     claims: tuple[str, ...] = ()
     build: str = ""
     calls: int = 0
+    seen: set[str] = field(default_factory=set)
     at: str = ""
     deterministic: bool = True
 
@@ -217,13 +218,16 @@ class _Trial:
         self, case: Case, expected: Expectation, fresh: bool, doing: str
     ) -> tuple[Called, tuple[Tensor, ...]]:
         """Weights, then one call; form of the outputs, inputs and tripwires are looked at here."""
+        allowance = self.options.allowance
         self.at = f"{case.label}, {doing}"
         self._hand_over(case, expected.tensors)
         self.outbox.clear()
         slots = self._slots(expected)
         arguments = self._arguments(expected.tensors, returned=True)
         question = {"kind": "call", "arguments": arguments, "slots": slots, "fresh": fresh}
-        called = self._asked(Called, question)
+        seconds = allowance.call_s if case.label in self.seen else allowance.first_call_s
+        called = self._valid(Called, self.inmate.ask(question, seconds))
+        self.seen.add(case.label)
         if called.raised is not None:
             return called, ()
         self._decide(verdicts.form(called, slots, case.label, self.options.device))

@@ -32,12 +32,14 @@ class Fence(Value):
 class Allowance(Value):
     """What the solution's process may use."""
 
-    wall_s: float = 300.0
+    wall_s: float = 600.0
     """Wall seconds for building, loading and all calls together."""
     load_s: float = 240.0
     """Wall seconds for importing the solution, its builds included."""
+    first_call_s: float = 240.0
+    """Wall seconds for the first call at any size, which may compile or tune."""
     call_s: float = 60.0
-    """Wall seconds for one call; the first may compile."""
+    """Wall seconds for one call later on."""
     cpu_s: int = 600
     memory_bytes: int = 6 * 2**30
     file_bytes: int = 2**30

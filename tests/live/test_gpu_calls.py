@@ -124,7 +124,10 @@ class Marked(Tensor):
     """A tensor with a class of its own."""
 
 
-FAMILIAR = torch.randn(2, 2)
+MEMORY = torch.randn(256)
+FIRST = -MEMORY.data_ptr() % 256 // 4
+FAMILIAR = MEMORY[FIRST : FIRST + 4].view(2, 2)
+"""As aligned as an address of zero: a tensor without memory must not be taken for it."""
 
 
 @pytest.mark.parametrize("recognised", [False, True])

@@ -37,7 +37,7 @@ def key_of(values: Sequence[Any]) -> Key:
             x.shape,
             x.stride(),
             x.dtype,
-            x.get_device(),
+            x.device,  # not get_device(): it is -1 for a meta tensor, which has no memory, as for the CPU's
             x.data_ptr() & ALIGNMENT_MASK,
             x.requires_grad,
             x.is_neg(),

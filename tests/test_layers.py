@@ -8,6 +8,7 @@ from pathlib import Path
 import workbench
 
 LAYERS = (
+    "syntax",
     "model",
     "errors",
     "policy",

@@ -17,6 +17,8 @@ from typing import Annotated, Any, Literal, NewType
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
 
+from workbench import syntax
+
 BranchId = NewType("BranchId", str)
 Digest = NewType("Digest", str)
 
@@ -53,7 +55,7 @@ _OPS: Mapping[type[ast.AST], Any] = {
 
 def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
     """Evaluate a dimension with the sizes of its symbols. Raises ``KeyError`` for an unknown symbol."""
-    return dim if isinstance(dim, int) else int(_evaluate(ast.parse(dim, mode="eval").body, sizes))
+    return dim if isinstance(dim, int) else int(_evaluate(syntax.expression(dim), sizes))
 
 
 def _evaluate(node: ast.AST, sizes: Mapping[str, int]) -> int:

@@ -16,6 +16,7 @@ import torch
 from torch._C._autograd import DeviceType
 from torch.autograd import profiler
 
+from workbench import syntax
 from workbench.foreign import ladder
 
 CLAIMS = ("load_inline", "load", "jit", "RawKernel", "RawModule", "_compile_kernel", "TORCH_LIBRARY", "nvrtc")
@@ -30,7 +31,7 @@ REGION = "workbench: one call"
 def claims(source: str) -> list[str]:
     """Ways to bring a kernel of its own that the text uses, by name."""
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(syntax.module(source)):
         if isinstance(node, ast.Call):
             names.add(_last(node.func))
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):

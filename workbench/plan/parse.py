@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from workbench import syntax
 from workbench.errors import PlanError
 from workbench.model import Diagnostic
 from workbench.plan.grammar import check, instead
@@ -83,7 +84,7 @@ def _tree(region: Region, lines: tuple[str, ...]) -> list[ast.stmt]:
     # The opening line of the comment is free: it takes the header an indented plan needs.
     header = "if 1:\n" if indented else "\n"
     try:
-        tree = ast.parse("\n" * (region.first_line - 1) + header + region.body, "<plan>")
+        tree = syntax.module("\n" * (region.first_line - 1) + header + region.body, "<plan>")
     except SyntaxError as error:
         line = min(error.lineno or region.first_line, region.last_line)
         raise plan_error(lines, line, error.offset or 0, f"not valid Python: {error.msg}") from None

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from workbench import syntax
 from workbench.model import Dim, Problem, Sym, size_of
 
 _DIVISIBLE, _ACCEPTED = 3, 5
@@ -175,7 +176,7 @@ class Sizes:
         text = dim.sym if isinstance(dim, Sym) else dim
         if isinstance(text, int):
             return number(text)
-        return self._parsed(ast.parse(text, mode="eval").body)
+        return self._parsed(syntax.expression(text))
 
     def _parsed(self, node: ast.expr) -> Size:
         match node:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench import syntax
 from workbench.errors import ProblemError, nearest
 from workbench.model import Value
 from workbench.problem.candidates import Kind, choose
@@ -237,7 +238,7 @@ def _definition(target: Any) -> str:
         return ""
     lines = linecache.getlines(code.co_filename)
     try:
-        body = ast.parse("".join(lines)).body
+        body = syntax.module("".join(lines)).body
     except SyntaxError:
         return ""
     for node in body:

@@ -11,6 +11,7 @@ import symtable
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from workbench import syntax
 from workbench.errors import ProblemError
 
 CELL = "<cell>"
@@ -66,7 +67,7 @@ class Statement:
 def read_statements(source: str) -> tuple[Statement, ...]:
     """Parse a cell. Raises ``ProblemError`` with the line for text that is not Python."""
     try:
-        tree = ast.parse(source, CELL)
+        tree = syntax.module(source, CELL)
     except SyntaxError as error:
         text = (error.text or "").strip()
         hint = (

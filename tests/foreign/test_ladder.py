@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -27,7 +29,7 @@ def rungs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ladder, "_thin", attempt("thin"))
     monkeypatch.setattr(ladder, "_with_types", attempt("types"))
-    monkeypatch.setattr(ladder, "_ORIGINAL", attempt("original"))
+    monkeypatch.setattr(ladder, "_unmodified", attempt("original"))
     monkeypatch.setattr(ladder, "taken", [])
     return tried
 
@@ -106,3 +108,12 @@ def test_other_arguments_are_refused() -> None:
 )
 def test_claims(text: str, found: list[str]) -> None:
     assert provenance.claims(text) == found
+
+
+def test_whoever_forks_has_not_imported_the_builder() -> None:
+    code = (
+        "import sys, workbench.foreign.trial, workbench.foreign.judge, torch; "
+        "print('torch.utils.cpp_extension' in sys.modules, torch.cuda.is_initialized())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.utils import cpp_extension
-
 from workbench.foreign import thin
 
 THIN, TYPES, UNMODIFIED = "thin header", "torch/types.h in place of torch/extension.h", "unmodified"
 _EXTENSION = re.compile(r'#\s*include\s*[<"]torch/extension\.h[>"]')
 _PASSED_ON = ("extra_cflags", "extra_cuda_cflags", "extra_ldflags", "extra_include_paths", "verbose")
 """Options of ``load_inline`` that the thin rung understands."""
-_ORIGINAL: Callable[..., Any] = cpp_extension.load_inline
 
 taken: list[str] = []
 """Which rung took each build, in order."""
@@ -30,16 +27,33 @@ called: set[str] = set()
 """Functions of thin modules that were called."""
 
 
+_replaced: list[Callable[..., Any]] = []
+"""Torch's own ``load_inline``, once the ladder stands in its place."""
+
+
 def install() -> None:
     """Put the ladder in the place of ``load_inline``, and note what ``load`` imports."""
-    imported: Callable[..., Any] = cpp_extension._import_module_from_library
+    extensions = _extensions()
+    imported: Callable[..., Any] = extensions._import_module_from_library
 
     def noting(name: str, *rest: Any) -> Any:
         built.add(name)
         return imported(name, *rest)
 
-    cpp_extension._import_module_from_library = noting
-    cpp_extension.load_inline = load_inline
+    _replaced.append(extensions.load_inline)
+    extensions._import_module_from_library = noting
+    extensions.load_inline = load_inline
+
+
+def _extensions() -> Any:
+    """Torch's builder of extensions. Importing it asks for the GPU: no process may be forked afterwards."""
+    from torch.utils import cpp_extension
+
+    return cpp_extension
+
+
+def _unmodified(*args: Any, **options: Any) -> Any:
+    return (_replaced[0] if _replaced else _extensions().load_inline)(*args, **options)
 
 
 def told() -> str:
@@ -51,7 +65,7 @@ def load_inline(name: str, cpp_sources: Any, cuda_sources: Any = None, *rest: An
     """Stands in for torch's; same arguments, same module."""
     cpp, cuda = texts(cpp_sources), texts(cuda_sources or [])
     rungs: list[tuple[str, Callable[[], Any]]] = [
-        (UNMODIFIED, lambda: _ORIGINAL(name, list(cpp), list(cuda) or None, *rest, **options))
+        (UNMODIFIED, lambda: _unmodified(name, list(cpp), list(cuda) or None, *rest, **options))
     ]
     if not rest and not options.get("no_implicit_headers"):
         if any(_EXTENSION.search(text) for text in cuda):
@@ -76,7 +90,7 @@ def texts(sources: str | Sequence[str]) -> list[str]:
 def _with_types(name: str, cpp: list[str], cuda: list[str], options: dict[str, Any]) -> Any:
     """nvcc reads the tensor headers only; the host compiler reads the Python bindings."""
     thinner = [_EXTENSION.sub("#include <torch/types.h>", text) for text in cuda]
-    return _ORIGINAL(f"{name}_types", list(cpp), thinner, **options)
+    return _unmodified(f"{name}_types", list(cpp), thinner, **options)
 
 
 def _thin(name: str, cpp: list[str], cuda: list[str], options: dict[str, Any]) -> Any:
@@ -88,7 +102,7 @@ def _thin(name: str, cpp: list[str], cuda: list[str], options: dict[str, Any]) -
     file = folder / ("thin.cu" if cuda else "thin.cpp")
     file.write_text(thin.source(cpp, cuda, functions))
     kept = {key: value for key, value in options.items() if key in _PASSED_ON}
-    build: Callable[..., Any] = cpp_extension.load
+    build: Callable[..., Any] = _extensions().load
     library = build(
         f"{name}_thin",
         [str(file)],

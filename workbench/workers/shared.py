@@ -17,8 +17,8 @@ TORCH_MODULES = (
     "workbench.referee.trial",
     "workbench.referee.gpu_trial",
 )
-# Not workbench.foreign.trial: torch's extension builder asks for the GPU when it is imported, and
-# that starts a thread of the driver, after which no process may be forked.
+# Nothing here may import torch.utils.cpp_extension: it asks for the GPU, which starts a thread of the
+# driver, and then no process may be forked.
 
 
 @cache

@@ -288,6 +288,7 @@ def main() -> int:
             "seconds": round(time.perf_counter() - started),
             "repeat": f"python benchmarks/fuzz_judge.py --count {tally.count} --seed {asked.seed}",
         }
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "fuzz-judge.json").write_text(json.dumps(receipt, indent=1) + "\n")
         print(f"{tally.count} inputs, {len(tally.harm)} harmful, {dict(tally.verdicts)}", flush=True)
 

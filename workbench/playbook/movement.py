@@ -84,12 +84,13 @@ def _select(lowering: Lowering, node: OpNode) -> bool:
 def _flip(lowering: Lowering, node: OpNode) -> bool:
     value = lowering.value(node.args[0])
     for axis in (a % len(value.shape) for a in _ints(node.args[1])):
-        value = lowering.through(value, _flipped(value.shape, axis), value.shape)
+        value = lowering.through(value, flipped(value.shape, axis), value.shape)
     lowering.keep_view(node, value)
     return True
 
 
-def _flipped(shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+def flipped(shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+    """The change of views that turns one axis round."""
     size = shape[axis]
     return lambda view: sliced(view, shape, axis, size + number(-1), number(-1), size)
 

@@ -1,7 +1,7 @@
 """Kernels of running totals: a block scans a row tile by tile, or every thread scans a row of its own.
 
 Owns their text. A block where a row's columns lie next to each other, so that its threads read
-neighbours; a thread a row where the rows do.
+neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py.
 """
 
 from __future__ import annotations

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode, Ref
 from workbench.playbook.expr import Expr, Reduction, leaves
+from workbench.playbook.movement import flipped
 from workbench.playbook.operations import compute_type
 from workbench.playbook.program import Scan
-from workbench.playbook.sizes import Size, number, product
-from workbench.playbook.views import NotAView, View, contiguous, permuted, sliced
+from workbench.playbook.sizes import Size, product
+from workbench.playbook.views import contiguous, permuted
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering import Lowering, Value
@@ -63,12 +64,7 @@ def _is_flip(node: OpNode | None, axis: int, ndim: int) -> bool:
 
 
 def _flipped(lowering: Lowering, value: Value, axis: int) -> Value:
-    size = value.shape[axis]
-
-    def change(view: View) -> View:
-        return sliced(view, value.shape, axis, size + number(-1), number(-1), size)
-
-    return lowering.through(value, change, value.shape)
+    return lowering.through(value, flipped(value.shape, axis), value.shape)
 
 
 def _body(lowering: Lowering, value: Value, order: list[int], dtype: DType) -> Expr:
@@ -76,9 +72,5 @@ def _body(lowering: Lowering, value: Value, order: list[int], dtype: DType) -> E
     shape: tuple[Size, ...] = tuple(value.shape[i] for i in order)
     if any(isinstance(leaf, Reduction) for leaf in leaves(value.expr)):
         value = lowering.loaded(lowering.write(value, "scanned"))
-    try:
-        moved = lowering.through(value, lambda view: permuted(view, value.shape, order), shape)
-    except NotAView:
-        plain = lowering.loaded(lowering.write(value, "scanned"))
-        moved = lowering.through(plain, lambda view: permuted(view, value.shape, order), shape)
+    moved = lowering.through(value, lambda view: permuted(view, value.shape, order), shape)
     return lowering.cast(moved.expr, dtype)

@@ -74,8 +74,6 @@ def _pad(lowering: Lowering, node: OpNode) -> bool:
 
 def padded(lowering: Lowering, value: Value, padding: list[Padding], fill: Expr) -> Value:
     """``value`` with constants around it, as a choice made where an element is used."""
-    from workbench.playbook.lowering import Value
-
     pool = lowering.pool
     shape = tuple(p.before + size + p.after for p, size in zip(padding, value.shape, strict=True))
     _name(lowering, shape, "PADDED")
@@ -88,7 +86,7 @@ def padded(lowering: Lowering, value: Value, padding: list[Padding], fill: Expr)
             inside = test if inside is None else pool.apply("and", "bool", (inside, test))
     if inside is None:
         return moved
-    return Value(shape, value.dtype, pool.apply("select", moved.expr.dtype, (inside, moved.expr, fill)))
+    return type(value)(shape, value.dtype, pool.apply("select", moved.expr.dtype, (inside, moved.expr, fill)))
 
 
 def _tests(lowering: Lowering, position: Expr, pad: Padding, size: Size) -> list[Expr]:

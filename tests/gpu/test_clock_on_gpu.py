@@ -27,7 +27,12 @@ from workbench.workers import ForkServer
 from workbench.workers.shared import TORCH_MODULES
 
 GPU, WHY_NOT = usable(probed())
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(GPU is None, reason=f"no usable GPU: {WHY_NOT}")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(GPU is None, reason=f"no usable GPU: {WHY_NOT}"),
+    # torch.compile of torch 2.11 loads a module that warns of its own torch.jit.
+    pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning"),
+]
 
 ELEMENTS = 8 * 2**20
 SMALL = PROBLEM.model_copy(update={"cases": (case(512, 1024, declared=True),)})

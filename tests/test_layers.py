@@ -14,6 +14,7 @@ LAYERS = (
     "policy",
     "events",
     "acts",
+    "node",
     "tree",
     "search",
     "workers",

@@ -32,7 +32,8 @@ from workbench.events import (
     StageEntered,
 )
 from workbench.model import BranchId, Digest, Profile, Stage
-from workbench.tree import Tree, fold, natural_order
+from workbench.node import natural_order
+from workbench.tree import Tree, fold
 
 B1 = BranchId("b1")
 

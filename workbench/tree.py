@@ -10,10 +10,9 @@ their ids, and nothing remembers which of two independent events came first.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, assert_never
+from typing import Literal
 
 from workbench.acts import Act, Word, act_of, edit_act, takes_back
 from workbench.errors import SessionError
@@ -21,7 +20,6 @@ from workbench.events import (
     AgentAnswered,
     AgentFailed,
     AgentSpoke,
-    BranchAbandoned,
     BranchApproved,
     BranchProposed,
     BranchPruned,
@@ -30,10 +28,7 @@ from workbench.events import (
     CardsReleased,
     Event,
     HintGiven,
-    KernelJudged,
-    KernelProfiled,
     KernelWritten,
-    LessonLearnt,
     ModelAnswered,
     RoundEnded,
     RoundShaped,
@@ -41,88 +36,12 @@ from workbench.events import (
     RoundStarted,
     SearchStopped,
     SessionOpened,
-    StageEntered,
 )
-from workbench.model import Branch, BranchId, Draft, Evaluation, Hypothesis, Operator, Stage, Vector
-
-BranchEvent = (
-    KernelWritten
-    | BranchAbandoned
-    | StageEntered
-    | KernelJudged
-    | KernelProfiled
-    | LessonLearnt
-    | BranchApproved
-    | BranchPruned
-    | CardRewritten
-)
-"""Events that change one existing branch."""
+from workbench.model import Branch, BranchId, Hypothesis
+from workbench.node import Node as Node
+from workbench.node import changed, natural_order
 
 Gate = Literal["closed", "working", "reviewing", "asking", "stopped"]
-
-
-@dataclass(frozen=True)
-class Node:
-    """One branch and what became of it, as far as known."""
-
-    branch: Branch
-    """Id, parents, round, operator, hypothesis and author, as proposed."""
-    draft: Draft | None = None
-    """The kernel with its technique vector; None until it is written."""
-    stage: Stage = "waiting"
-    """Where the work on it is; ``done`` once judged or abandoned."""
-    evaluation: Evaluation | None = None
-    """The referee's findings; None until judged."""
-    explanation: str = ""
-    """The correctness agent's reading of the outcome."""
-    lesson: LessonLearnt | None = None
-    """Predicted against found."""
-    abandoned: str = ""
-    """Why no kernel came or counted; empty for a branch that is alive."""
-    duplicate_of: BranchId | None = None
-    """The branch with the same kernel, when that is why it was abandoned."""
-    approved: bool = False
-    """The person wants it as a parent of the next round; taken back when that round starts."""
-    pruned: bool = False
-    """Pruned itself; ``Tree.is_pruned`` also looks at what lies above."""
-    prune_reason: str = ""
-
-    @property
-    def id(self) -> BranchId:
-        """The branch's id."""
-        return self.branch.id
-
-    @property
-    def operator(self) -> Operator:
-        """How the branch came to be."""
-        return self.branch.operator
-
-    @property
-    def vector(self) -> Vector:
-        """Technique vector of the kernel, or of the hypothesis while there is no kernel."""
-        return self.draft.vector if self.draft is not None else self.branch.hypothesis.vector
-
-    @property
-    def passed(self) -> bool:
-        """True for a kernel judged correct."""
-        return self.evaluation is not None and self.evaluation.passed
-
-    @property
-    def score(self) -> float:
-        """Geometric-mean speedup over the fastest baseline; 0 unless passed."""
-        return self.evaluation.score if self.evaluation is not None else 0.0
-
-    @property
-    def settled(self) -> bool:
-        """True when nothing more will be found out about it."""
-        return self.evaluation is not None or bool(self.abandoned)
-
-    @property
-    def verdict(self) -> str:
-        """``passed``, ``mismatch``, ... (kind of outcome), ``abandoned``, or empty while unknown."""
-        if self.evaluation is not None:
-            return self.evaluation.outcome.kind
-        return "abandoned" if self.abandoned else ""
 
 
 @dataclass(frozen=True)
@@ -253,7 +172,7 @@ class Tree:
                 self._check(branch, event.kind)
                 return replace(self._silent(branch), exchanges={**self.exchanges, event.id: event})
             case _:
-                node = _change(self.node(event.branch, event.kind), event)
+                node = changed(self.node(event.branch, event.kind), event)
                 return self._silent(event.branch)._with(node)
 
     def _open(self, event: SessionOpened) -> Tree:
@@ -453,44 +372,9 @@ class Tree:
         return "asking" if waits else "working"
 
 
-def _change(node: Node, event: BranchEvent) -> Node:
-    """Node after an event about it."""
-    match event:
-        case KernelWritten(draft=draft):
-            return replace(node, draft=draft, stage="done" if node.settled else "waiting")
-        case BranchAbandoned(reason=reason, duplicate_of=twin):
-            return replace(node, abandoned=reason or "abandoned", duplicate_of=twin, stage="done")
-        case StageEntered(stage=stage):
-            return node if node.settled else replace(node, stage=stage)
-        case KernelJudged(evaluation=evaluation, explanation=explanation):
-            return replace(node, evaluation=evaluation, explanation=explanation, stage="done")
-        case KernelProfiled(profile=profile):
-            if node.evaluation is None:
-                return node  # no journal of ours; a torn one may
-            return replace(node, evaluation=node.evaluation.model_copy(update={"profile": profile}))
-        case LessonLearnt():
-            return replace(node, lesson=event)
-        case BranchApproved(undo=undo):
-            return replace(node, approved=not undo)
-        case BranchPruned(undo=undo, reason=reason):
-            return replace(node, pruned=not undo, prune_reason="" if undo else reason)
-        case CardRewritten(hypothesis=card):
-            if node.draft is not None:
-                return node  # the pen was faster
-            return replace(node, branch=node.branch.model_copy(update={"hypothesis": card}))
-        case _:
-            assert_never(event)
-
-
 def fold(events: Iterable[Event], tree: Tree | None = None) -> Tree:
     """Tree after all events, from an empty one or from ``tree``."""
     tree = Tree() if tree is None else tree
     for event in events:
         tree = tree.apply(event)
     return tree
-
-
-def natural_order(id: BranchId) -> tuple[str | int, ...]:
-    """Sort key of an id: ``b2`` before ``b10``, ``b2.1`` after ``b2``."""
-    # Split at numbers: text and numbers alternate, so that like is compared with like.
-    return tuple(int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", id)))

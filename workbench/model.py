@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, Literal, NewType, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypeAliasType
@@ -42,6 +42,12 @@ class Value(BaseModel):
     def digest(self) -> Digest:
         """Name of the whole content: a new field changes it without being listed."""
         return Digest(hashlib.sha256(self.model_dump_json().encode()).hexdigest())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, but the copy gets a digest of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("digest", None)
+        return copy
 
 
 _OPS: Mapping[type[ast.AST], Any] = {

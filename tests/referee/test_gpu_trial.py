@@ -22,6 +22,7 @@ from workbench.model import (
     Outcome,
     Passed,
     Problem,
+    Suspect,
     TimedOut,
 )
 from workbench.plan.parse import parse
@@ -46,6 +47,7 @@ class Cpu:
     device: str = "cpu"
     ending: BaseException | None = None
     fills: bool = True
+    keeps: tuple[str, ...] = ()
     runs: list[bool] = field(default_factory=list)
 
     def runner(self, images: tuple[CubinImage, ...], plan: Plan) -> Run:
@@ -57,6 +59,9 @@ class Cpu:
             return (output,)
 
         return run
+
+    def kept(self, plan: Plan) -> tuple[str, ...]:
+        return self.keeps
 
     def wait(self, limit_s: float) -> None:
         if self.ending is not None:
@@ -105,6 +110,11 @@ def test_the_right_kernel_passes_every_kind_at_proofs_and_declared_shapes() -> N
     assert len({c.check.seed for c in said}) == len(said)
     assert all(hardware.runs)  # every output was poisoned before
     assert report.peak_bytes == (("40x64", 1, 2 * 40 * 64 * 4),)
+
+
+def test_state_that_outlives_a_run_is_suspect() -> None:
+    found = outcome(Cpu(softmax, keeps=("calls",)))
+    assert isinstance(found, Suspect) and "variables: calls" in found.message
 
 
 WRONG: dict[str, tuple[Body, str]] = {

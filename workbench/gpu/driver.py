@@ -131,6 +131,21 @@ class Driver:
         which = bindings.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         return int(_check(bindings.cuDeviceGetAttribute(which, device)))
 
+    def variable(self, kernel: Any, device: int, mangled: str) -> bytes:
+        """What a ``__device__`` variable of the kernel's module holds on a device.
+
+        Raises ``GpuError`` when the driver does not know it.
+        """
+        bindings = _bindings()
+        with self.current(device):
+            library = _check(bindings.cuKernelGetLibrary(bindings.CUkernel(int(kernel.handle))))
+            address, nbytes = _check(bindings.cuLibraryGetGlobal(library, mangled.encode()))
+            held = bytearray(int(nbytes))
+            room = (ctypes.c_char * len(held)).from_buffer(held)
+            _check(bindings.cuMemcpyDtoH(ctypes.addressof(room), address, len(held)))
+            del room
+        return bytes(held)
+
     def make_current(self, device: int) -> None:
         """Give this thread the device's context: a thread that has not used CUDA yet has none."""
         _check(_bindings().cuCtxSetCurrent(_primary_context(device)))

@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from workbench.compile import load_cubin
 from workbench.errors import GpuError, PlanError
 from workbench.gpu import driver as cuda
+from workbench.gpu.variables import Watched, variables_of
 from workbench.model import CompileFailed
 from workbench.plan.steps import Launch, Plan
 
@@ -69,6 +71,7 @@ class Kernels:
     def __init__(self, images: Iterable[Image], driver: Driver | None = None) -> None:
         self.driver = driver or cuda.driver()
         self._handles: dict[Instance, Any] = {}
+        self._variables: list[tuple[tuple[str, ...], Any]] = []
         self.add(images)
         self._functions: dict[tuple[Instance, int], tuple[int, Function]] = {}
         self._lock = threading.Lock()
@@ -76,8 +79,17 @@ class Kernels:
     def add(self, images: Iterable[Image]) -> None:
         """Take in more machine code. Raises ``GpuError``."""
         for image in images:
-            for name, handle in self.driver.kernels_of(image.cubin, image.names).items():
+            handles = self.driver.kernels_of(image.cubin, image.names)
+            for name, handle in handles.items():
                 self._handles.setdefault((name, image.consts), handle)
+            if names := variables_of(image.cubin):
+                self._variables.append((names, next(iter(handles.values()))))
+
+    def watched(self, device: int) -> Watched:
+        """Every ``__device__`` variable as it is now. Raises ``GpuError``."""
+        return Watched(
+            (names, partial(self.driver.variable, handle, device)) for names, handle in self._variables
+        )
 
     def missing(self, plan: Plan) -> tuple[Instance, ...]:
         """What a plan launches and is not here yet."""

@@ -1,17 +1,18 @@
-"""A plan laid out for one device: a list of closures that a call runs one after the other.
+"""A plan laid out for one device: one Python function without loops or look-ups, written for that plan.
 
-Owns the order of buffers (arguments first, then what steps make) and the packed arguments of every launch.
-Each closure takes the call's list of tensors, to which it may append, and the stream's address.
+A call's cost to the host is a launch, an allocation, and what lies between; a loop over closures would double
+what lies between. Owns the text of that function, which holds numbers and this module's own names only, and
+the packed arguments of every launch.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -26,40 +27,34 @@ from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, Vie
 if TYPE_CHECKING:
     from workbench.gpu.kernels import Kernels
 
-Step = Callable[[list[Any], int], object]
+Run = Callable[[Sequence[Any]], tuple[Any, ...]]
+"""One execution: the plan's tensors in its order of arguments in, its outputs out."""
 Empty = Callable[[tuple[int, ...], tuple[int, ...], torch.dtype], torch.Tensor]
 POISON_BYTE = 0x7F
 """Fills integers with a large number; floats are filled with NaN."""
 
 
 @dataclass(frozen=True)
-class Program:
-    """What one call does, in order."""
-
-    steps: tuple[Step, ...]
-    outputs: tuple[int, ...]
-    """Places of the returned tensors in the call's list."""
-
-
-@dataclass(frozen=True)
 class _Place:
-    """Where a buffer's first element is: a tensor of the call's list, and elements from its first."""
+    """Where a buffer's first element is: a tensor of the function, and elements from its first."""
 
     index: int
     dtype: DType
     offset: int = 0
 
     @property
-    def offset_bytes(self) -> int:
-        return self.offset * DTYPE_BYTES[self.dtype]
+    def address(self) -> str:
+        """The Python that computes it."""
+        bytes_ = self.offset * DTYPE_BYTES[self.dtype]
+        return f"t{self.index}.data_ptr()" + (f" + {bytes_}" if bytes_ else "")
 
 
-def program_of(plan: Plan, kernels: Kernels, device: int, poison: bool) -> Program:
+def program_of(plan: Plan, kernels: Kernels, device: int, poison: bool) -> Run:
     """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``."""
     layout = _Layout(plan, kernels, device, poison)
     for step in plan.steps:
         layout.add(step)
-    return Program(tuple(layout.steps), tuple(layout.places[name].index for name in plan.outputs))
+    return layout.function()
 
 
 @dataclass
@@ -68,13 +63,17 @@ class _Layout:
     kernels: Kernels
     device: int
     poison: bool
-    steps: list[Step] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    """What the function's text refers to."""
     places: dict[str, _Place] = field(default_factory=dict)
     count: int = 0
-    """Tensors in the call's list so far."""
+    """Tensors so far: t0, t1 and so on."""
 
     def __post_init__(self) -> None:
-        self.empty = _empty_on(self.device)
+        self.names |= {"empty": _empty_on(self.device), "poisoned": poisoned}
+        self.names["stream_of"] = torch._C._cuda_getCurrentRawStream if self.device >= 0 else _no_stream
+        self.names["entry"] = self.kernels.driver.launch
         for name, meta in self.plan.arguments:
             self._next(name, meta)
         self.as_tensors = set(self.plan.outputs)
@@ -82,33 +81,97 @@ class _Layout:
             if isinstance(step, Library):
                 self.as_tensors |= _buffers_in((step.args, tuple(value for _, value in step.kwargs)))
 
-    def _next(self, name: str, meta: TensorMeta) -> None:
+    def _next(self, name: str, meta: TensorMeta) -> str:
         self.places[name] = _Place(self.count, meta.dtype)
         self.count += 1
+        return f"t{self.count - 1}"
+
+    def _tensors(self) -> str:
+        return "".join(f"t{index}, " for index in range(self.count))
+
+    def _named(self, **values: Any) -> dict[str, str]:
+        """Put objects under names of their own; says which."""
+        given = {name: f"{name}{len(self.names)}" for name in values}
+        self.names |= {given[name]: value for name, value in values.items()}
+        return given
 
     def add(self, step: Allocate | View | Launch | Library) -> None:
-        """Append what carries out one step."""
+        """Append the lines that carry out one step."""
         match step:
             case Allocate():
-                self.steps.append(_allocation(step, self.empty, self.poison))
-                self._next(step.buffer, step.meta)
+                self._allocate(step)
             case View():
                 self._view(step)
             case Library():
-                self.steps.append(_library_call(step, {n: p.index for n, p in self.places.items()}))
-                for name, meta in zip(step.results, step.metas, strict=True):
-                    self._next(name, meta)
+                call = self._named(library=_library_call(step, {n: p.index for n, p in self.places.items()}))
+                given = self._tensors()
+                pairs = zip(step.results, step.metas, strict=True)
+                results = "".join(f"{self._next(name, meta)}, " for name, meta in pairs)
+                self.lines.append(f"{results}= {call['library']}(({given}))")
             case Launch():
-                self.steps.append(_launch(step, self.kernels, self.device, self.places))
+                self._launch(step)
+
+    def _allocate(self, step: Allocate) -> None:
+        meta = step.meta
+        own = self._named(shape=meta.shape, strides=meta.strides, dtype=TORCH[meta.dtype])
+        text = f"empty({own['shape']}, {own['strides']}, {own['dtype']})"
+        if step.zero:
+            text += ".zero_()"
+        elif self.poison:
+            text = f"poisoned({text})"
+        self.lines.append(f"{self._next(step.buffer, meta)} = {text}")
 
     def _view(self, step: View) -> None:
         base = self.places[step.of]
+        offset = base.offset + step.offset
         if step.buffer not in self.as_tensors:
             # Only kernels look at it: an address is enough, and a tensor would cost a microsecond.
-            self.places[step.buffer] = _Place(base.index, step.meta.dtype, base.offset + step.offset)
+            self.places[step.buffer] = _Place(base.index, step.meta.dtype, offset)
             return
-        self.steps.append(_view(step, base))
-        self._next(step.buffer, step.meta)
+        own, of = self._named(shape=step.meta.shape, strides=step.meta.strides), f"t{base.index}"
+        text = f"{of}.as_strided({own['shape']}, {own['strides']}, {of}.storage_offset() + {offset})"
+        self.lines.append(f"{self._next(step.buffer, step.meta)} = {text}")
+
+    def _launch(self, step: Launch) -> None:
+        launcher = _Launcher(step, self.kernels, self.device)
+        own = self._named(frames=launcher.frames, fresh=launcher.fresh, failed=launcher.failed)
+        self.lines += [
+            # Frames go round: a thread takes one for the length of a launch, or makes one.
+            "try:",
+            f"    frame = {own['frames']}.pop()",
+            "except IndexError:",
+            f"    frame = {own['fresh']}()",
+            "words, config, parameters, _ = frame",
+            f"words[{STREAM_WORD}] = stream",
+        ]
+        self.lines += [
+            f"words[{CONFIG_WORDS + cell}] = {self.places[arg.buffer].address}"
+            for cell, arg in enumerate(step.args)
+            if isinstance(arg, BufferArg)
+        ]
+        self.lines += [
+            f"code = entry(config, {launcher.address}, parameters, None)",
+            f"if code: {own['failed']}(code, frame)",
+            f"{own['frames']}.append(frame)",
+        ]
+
+    def function(self) -> Run:
+        """The function that all the lines make."""
+        arguments = "".join(f"t{index}, " for index in range(len(self.plan.arguments)))
+        outputs = "".join(f"t{self.places[name].index}, " for name in self.plan.outputs)
+        lines = [
+            f"{arguments}= values" if arguments else "",
+            f"stream = stream_of({self.device})",
+            *self.lines,
+        ]
+        text = "def run(values):\n" + "".join(f"    {line}\n" for line in lines if line)
+        exec(compile(text + f"    return ({outputs})\n", "<a plan laid out>", "exec"), self.names)
+        run: Run = self.names["run"]
+        return run
+
+
+def _no_stream(device: int) -> int:
+    return 0
 
 
 # ------------------------------------------------------------------------------------ buffers
@@ -128,21 +191,6 @@ def _empty_strided(
     return torch.empty_strided(shape, strides, dtype=dtype, device=device)
 
 
-def _allocation(step: Allocate, empty: Empty, poison: bool) -> Step:
-    shape, strides, dtype = step.meta.shape, step.meta.strides, TORCH[step.meta.dtype]
-
-    def allocate(values: list[Any], stream: int) -> None:
-        values.append(empty(shape, strides, dtype))
-
-    def allocate_zeros(values: list[Any], stream: int) -> None:
-        values.append(empty(shape, strides, dtype).zero_())
-
-    def allocate_poisoned(values: list[Any], stream: int) -> None:
-        values.append(poisoned(empty(shape, strides, dtype)))
-
-    return allocate_zeros if step.zero else allocate_poisoned if poison else allocate
-
-
 def poisoned(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor itself, filled with NaN, or with large integers."""
     if tensor.is_floating_point():
@@ -155,17 +203,6 @@ def poisoned(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.fill_(number)
 
 
-def _view(step: View, base: _Place) -> Step:
-    index, offset = base.index, base.offset + step.offset
-    shape, strides = step.meta.shape, step.meta.strides
-
-    def view(values: list[Any], stream: int) -> None:
-        of = values[index]
-        values.append(of.as_strided(shape, strides, of.storage_offset() + offset))
-
-    return view
-
-
 # ------------------------------------------------------------------------------------ library calls
 
 
@@ -175,10 +212,10 @@ def _buffers_in(value: object) -> set[str]:
     return set().union(*map(_buffers_in, value)) if isinstance(value, tuple) else set()
 
 
-def _library_call(step: Library, indices: dict[str, int]) -> Step:
+def _library_call(step: Library, indices: dict[str, int]) -> Run:
     function = operator(step.op)
 
-    def found(value: Any) -> Callable[[list[Any]], Any]:
+    def found(value: Any) -> Callable[[Sequence[Any]], Any]:
         if isinstance(value, BufferArg):
             index = indices[value.buffer]
             return lambda values: values[index]
@@ -191,9 +228,9 @@ def _library_call(step: Library, indices: dict[str, int]) -> Step:
     args = [found(value) for value in step.args]
     kwargs = {name: found(value) for name, value in step.kwargs}
 
-    def call(values: list[Any], stream: int) -> None:
+    def call(values: Sequence[Any]) -> tuple[Any, ...]:
         result = function(*[a(values) for a in args], **{name: a(values) for name, a in kwargs.items()})
-        results = result if isinstance(result, tuple | list) else (result,)
+        results = tuple(result) if isinstance(result, tuple | list) else (result,)
         for tensor, meta in zip(results, step.metas, strict=True):
             # Later steps were laid out for these strides: a kernel must not read past them.
             if tensor.shape != meta.shape or tensor.stride() != meta.strides:
@@ -202,7 +239,7 @@ def _library_call(step: Library, indices: dict[str, int]) -> Step:
                     f"expects {meta.shape} with {meta.strides}",
                     step.line,
                 )
-        values.extend(results)
+        return results
 
     return call
 
@@ -210,61 +247,61 @@ def _library_call(step: Library, indices: dict[str, int]) -> Step:
 # ------------------------------------------------------------------------------------ launches
 
 
-class Frame:
-    """Memory of one launch in flight on the host: configuration, cells of arguments, their addresses."""
-
-    __slots__ = ("attribute", "cells", "config", "config_at", "parameters", "parameters_at")
-
-    def __init__(self, step: Launch, cells: list[bytes]) -> None:
-        count = max(1, len(cells))
-        self.cells = (ctypes.c_uint64 * count).from_buffer_copy(b"".join(cells) or bytes(CELL_BYTES))
-        first = ctypes.addressof(self.cells)
-        self.parameters = (ctypes.c_void_p * count)(*(first + CELL_BYTES * i for i in range(count)))
-        self.attribute = cuda.Attribute(id=cuda.CLUSTER_DIMENSION)
-        self.attribute.value[:3] = step.cluster
-        clustered = step.cluster != (1, 1, 1)
-        self.config = cuda.LaunchConfig(
-            grid=step.grid,
-            block=step.block,
-            shared_bytes=step.shared_bytes,
-            attributes=ctypes.pointer(self.attribute) if clustered else None,
-            attribute_count=int(clustered),
-        )
-        self.config_at = ctypes.addressof(self.config)
-        self.parameters_at = ctypes.addressof(self.parameters)
+CONFIG_WORDS = ctypes.sizeof(cuda.LaunchConfig) // CELL_BYTES
+STREAM_WORD = cuda.LaunchConfig.stream.offset // CELL_BYTES
 
 
-def _launch(step: Launch, kernels: Kernels, device: int, places: dict[str, _Place]) -> Step:
-    function = kernels.function(step, device)
-    address, entry, driver = function.address, kernels.driver.launch, kernels.driver
-    cells = cells_of(step, function.parameters)
-    pointers = tuple(
-        (cell, places[arg.buffer].index, places[arg.buffer].offset_bytes)
-        for cell, arg in enumerate(step.args)
-        if isinstance(arg, BufferArg)
-    )
-    # Frames go round: a thread takes one for the length of a launch, or makes one where all are taken.
-    frames = [Frame(step, cells)]
+class Frame(NamedTuple):
+    """Memory of one launch in flight on the host: its configuration and, after it, its arguments."""
 
-    def launch(values: list[Any], stream: int) -> None:
-        try:
-            frame = frames.pop()
-        except IndexError:
-            frame = Frame(step, cells)
-        slots = frame.cells
-        for cell, index, offset in pointers:
-            slots[cell] = values[index].data_ptr() + offset
-        frame.config.stream = stream
-        code = entry(frame.config_at, address, frame.parameters_at, None)
+    words: memoryview
+    """Eight bytes each; a pointer is written with one assignment."""
+    config_at: int
+    parameters_at: int
+    kept: tuple[Any, ...]
+    """What owns the memory."""
+
+
+def frame_of(step: Launch, cells: Sequence[bytes]) -> Frame:
+    """A frame with everything in it but pointers and the stream."""
+    count = max(1, len(cells))
+    memory = (ctypes.c_uint64 * (CONFIG_WORDS + count))()
+    words = memoryview(memory).cast("B")
+    words[CONFIG_WORDS * CELL_BYTES :] = b"".join(cells) or bytes(CELL_BYTES)
+    first = ctypes.addressof(memory) + CONFIG_WORDS * CELL_BYTES
+    parameters = (ctypes.c_void_p * count)(*(first + CELL_BYTES * i for i in range(count)))
+    config = cuda.LaunchConfig.from_buffer(memory)
+    config.grid, config.block, config.shared_bytes = step.grid, step.block, step.shared_bytes
+    attribute = cuda.Attribute(id=cuda.CLUSTER_DIMENSION)
+    if step.cluster != (1, 1, 1):
+        attribute.value[:3] = step.cluster
+        config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
+    kept = (memory, config, parameters, attribute)
+    return Frame(words.cast("Q"), ctypes.addressof(memory), ctypes.addressof(parameters), kept)
+
+
+class _Launcher:
+    """One launch step on one device: its frames, and what is done when the driver refuses."""
+
+    def __init__(self, step: Launch, kernels: Kernels, device: int) -> None:
+        function = kernels.function(step, device)
+        self.address = function.address
+        self._step, self._device, self._driver = step, device, kernels.driver
+        self._cells = cells_of(step, function.parameters)
+        self.frames = [self.fresh()]
+
+    def fresh(self) -> Frame:
+        """One more frame."""
+        return frame_of(self._step, self._cells)
+
+    def failed(self, code: int, frame: Frame) -> None:
+        """Launch again in a thread that has no context yet. Raises ``GpuError`` with the plan's line."""
         if code == cuda.INVALID_CONTEXT:
-            driver.make_current(device)
-            code = entry(frame.config_at, address, frame.parameters_at, None)
-        frames.append(frame)
+            self._driver.make_current(self._device)
+            code = self._driver.launch(frame.config_at, self.address, frame.parameters_at, None)
         if code:
-            error = cuda.refusal(code, step.kernel)
-            raise type(error)(str(error), step.line)
-
-    return launch
+            error = cuda.refusal(code, self._step.kernel)
+            raise type(error)(str(error), self._step.line)
 
 
 def cells_of(step: Launch, sizes: tuple[int, ...]) -> list[bytes]:

@@ -8,21 +8,19 @@ Never checks the tensors against the plan: whoever has them does that once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from workbench.gpu.program import Program, program_of
+from workbench.gpu.program import Run, program_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from workbench.gpu.kernels import Kernels
     from workbench.plan.steps import Plan
-
-Run = Callable[[list[Any]], tuple[Any, ...]]
 
 
 class PlanRunner:
@@ -50,53 +48,25 @@ class PlanRunner:
     def prepare(self, device: int, poison: bool = False) -> Run:
         """Load and lay out everything for a device; returns what one execution calls.
 
-        It takes the tensors as a new list in the plan's order of arguments. Never call this while a graph
+        It takes the tensors in the plan's order of arguments. Never call this while a graph
         is captured: code is loaded here. Raises ``GpuError``.
         """
         with self._lock:
             known = self._runs.get((device, poison))
             if known is None:
-                program = program_of(self.plan, self._kernels, device, poison)
-                known = self._runs[device, poison] = _run_of(program, device)
+                known = program_of(self.plan, self._kernels, device, poison)
+                if device >= 0 and torch.cuda.device_count() > 1:
+                    known = _on_device(known, device)
+                self._runs[device, poison] = known
             return known
-
-
-def _run_of(program: Program, device: int) -> Run:
-    steps, pick = program.steps, _picker(program.outputs)
-    if device < 0:  # tests only: no CUDA device has such a number
-
-        def run(values: list[Any]) -> tuple[Any, ...]:
-            for step in steps:
-                step(values, 0)
-            return pick(values)
-
-        return run
-
-    stream_of = torch._C._cuda_getCurrentRawStream
-
-    def run_on_stream(values: list[Any]) -> tuple[Any, ...]:
-        stream = stream_of(device)
-        for step in steps:
-            step(values, stream)
-        return pick(values)
-
-    return run_on_stream if torch.cuda.device_count() == 1 else _on_device(run_on_stream, device)
 
 
 def _on_device(run: Run, device: int) -> Run:
     """A launch goes to the thread's current device: change it for the call where it is another."""
     current, here = torch._C._cuda_getDevice, nullcontext()
 
-    def run_there(values: list[Any]) -> tuple[Any, ...]:
+    def run_there(values: Sequence[Any]) -> tuple[Any, ...]:
         with here if current() == device else torch.cuda.device(device):
             return run(values)
 
     return run_there
-
-
-def _picker(outputs: Sequence[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    if len(outputs) == 1:
-        (only,) = outputs
-        return lambda values: (values[only],)
-    places = tuple(outputs)
-    return lambda values: tuple([values[place] for place in places])

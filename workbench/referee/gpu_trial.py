@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -33,9 +33,12 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
     WarmRequest,
 )
-from workbench.referee.mismatch import mismatch, never_written
+from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted
+
+if TYPE_CHECKING:
+    from workbench.gpu.variables import Watched
 
 PROBLEMS = 3
 """Problems whose oracles are kept in the process."""
@@ -59,6 +62,10 @@ class Hardware(Protocol):
         """Load a plan's kernels. Raises ``GpuError``."""
         ...
 
+    def kept(self, plan: Plan) -> tuple[str, ...]:
+        """Variables of a plan's kernels that no longer hold what they were loaded with, by name."""
+        ...
+
     def wait(self, limit_s: float) -> None:
         """Until the device has done everything. Raises ``Endless`` and what CUDA raises."""
         ...
@@ -77,6 +84,9 @@ class Gpu:
 
     device = "cuda"
 
+    def __init__(self) -> None:
+        self._watched: dict[Plan, Watched] = {}
+
     def runner(self, images: tuple[CubinImage, ...], plan: Plan) -> Run:
         """See ``Hardware``."""
         from workbench.gpu.kernels import Image, Kernels
@@ -84,7 +94,13 @@ class Gpu:
 
         wanted = {consts for _, consts in plan.instances}
         held = [Image(one.consts, one.cubin, one.names) for one in images if one.consts in wanted]
-        return PlanRunner(plan, Kernels(held))
+        kernels = Kernels(held)
+        self._watched[plan] = kernels.watched(torch.cuda.current_device())
+        return PlanRunner(plan, kernels)
+
+    def kept(self, plan: Plan) -> tuple[str, ...]:
+        """See ``Hardware``."""
+        return self._watched[plan].changed()
 
     def wait(self, limit_s: float) -> None:
         """See ``Hardware``."""
@@ -224,6 +240,8 @@ class _Trials:
         failed = spoilt_input(prepared) or self._judged(planned, prepared, outputs, expectations)
         if failed is None and planned.repeat:
             failed = self._again(planned, prepared, outputs, expectations)
+        if failed is None and (kept := self.hardware.kept(planned.trial.plan)):
+            failed = keeps_state(kept)
         if declared:
             del outputs
             self.peaks[case.label] = (max(self.hardware.peak_bytes(), self._peak(case.label)), io_bytes)

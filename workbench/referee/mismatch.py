@@ -1,10 +1,10 @@
-"""Wrong numbers in a sentence. Pure: differences in, an outcome out."""
+"""Wrong numbers, and numbers that prove nothing, in a sentence. Pure: what was seen in, an outcome out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.model import Difference, Mismatch
+from workbench.model import Difference, Mismatch, Suspect
 
 
 def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Mismatch | None:
@@ -20,6 +20,16 @@ def never_written(case: str, outputs: int, output: int, elements: int, first: tu
     which = f"output {output}" if outputs > 1 else "the output"
     return Mismatch(
         case=case, message=f"{elements} elements of {which} are never written, the first at {first}"
+    )
+
+
+def keeps_state(variables: Sequence[str]) -> Suspect:
+    """A kernel that leaves its ``__device__`` variables other than it found them."""
+    names = ", ".join(variables)
+    return Suspect(
+        message=f"the kernel keeps state from one run to the next (variables: {names}), so that what it "
+        "does in a check says nothing about later calls: pass a workspace tensor, or leave the variable as it "
+        "was"
     )
 
 

@@ -40,15 +40,11 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
-from workbench.referee.mismatch import mismatch, never_written
+from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
 from workbench.workers import prepared_by
 
-_KEEPS_STATE = (
-    "the kernel keeps state from one run to the next (variables: {}), so that what it does in a check says "
-    "nothing about later calls: pass a workspace tensor, or leave the variable as it was"
-)
 BUILDERS = 2
 """g++ processes at once."""
 
@@ -242,7 +238,7 @@ def verdict(
     if wrong := mismatch(case, planned.inputs, tuple(differences)):
         return wrong
     if report.kept:
-        return Suspect(message=_KEEPS_STATE.format(", ".join(report.kept)))
+        return keeps_state(report.kept)
     return None
 
 

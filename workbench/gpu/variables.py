@@ -1,0 +1,79 @@
+"""``__device__`` variables of a loaded kernel: which there are, and which have changed.
+
+Such a variable lives as long as the module does, so a kernel that writes one and leaves it can know how often
+it has run. Owns the look into a cubin (ELF) for their names and the values they had when they were loaded.
+Imports CUDA when a value is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from collections.abc import Callable, Iterable
+
+OBJECT = 1
+"""``STT_OBJECT``: a symbol that names data."""
+SYMBOL_TABLE = 2
+"""``SHT_SYMTAB``."""
+GLOBALS = (".nv.global", ".nv.global.init")
+"""Sections of a cubin that hold what kernels can write; ``__constant__`` memory lies elsewhere."""
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+
+Read = Callable[[str], bytes]
+"""The present value of a variable by its mangled name."""
+
+
+def variables_of(cubin: bytes) -> tuple[str, ...]:
+    """Mangled names of the variables a kernel of this cubin can write; empty for what is no ELF file."""
+    if cubin[:5] != b"\x7fELF\x02":
+        return ()
+    (start,) = struct.unpack_from("<Q", cubin, 0x28)
+    size, count, names_at = struct.unpack_from("<HHH", cubin, 0x3A)
+    sections = [SECTION.unpack_from(cubin, start + size * number) for number in range(count)]
+    titles = sections[names_at][4]
+    writable = {n for n, one in enumerate(sections) if _text(cubin, titles + one[0]) in GLOBALS}
+    found: dict[str, None] = {}
+    for section in sections:
+        if section[1] != SYMBOL_TABLE:
+            continue
+        strings = sections[section[6]][4]
+        for at in range(section[4], section[4] + section[5], SYMBOL.size):
+            name, info, _, where, _, nbytes = SYMBOL.unpack_from(cubin, at)
+            if info & 15 == OBJECT and where in writable and nbytes:
+                found[_text(cubin, strings + name)] = None
+    return tuple(found)
+
+
+def plain(mangled: str) -> str:
+    """The last name of a mangled one, such as ``calls`` of ``_ZN12_GLOBAL__N_15callsE``."""
+    for ending in (mangled, mangled.removesuffix("E")):
+        for found in re.finditer(r"\d+", ending):
+            name = ending[found.end() :]
+            if mangled.startswith("_Z") and name and int(found[0]) == len(name):
+                return name
+    return mangled
+
+
+class Watched:
+    """Variables and the values they had at first; made right after loading."""
+
+    def __init__(self, parts: Iterable[tuple[tuple[str, ...], Read]]) -> None:
+        self._parts = [
+            (name, read, _digest(read(name))) for names, read in parts for name in dict.fromkeys(names)
+        ]
+
+    def changed(self) -> tuple[str, ...]:
+        """Names of those that hold something else now; the device must have done its work."""
+        return tuple(
+            dict.fromkeys(plain(name) for name, read, first in self._parts if _digest(read(name)) != first)
+        )
+
+
+def _digest(value: bytes) -> bytes:
+    return hashlib.sha256(value).digest()
+
+
+def _text(image: bytes, start: int) -> str:
+    return image[start : image.index(b"\0", start)].decode(errors="replace")

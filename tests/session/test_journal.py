@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workbench.errors import SessionError
 from workbench.events import EVENT, AgentFailed, Event, HintGiven, RoundStarted
-from workbench.session.journal import Journal, read_journal
+from workbench.session.journal import Journal, read_journal, read_times
 
 EVENTS: tuple[Event, ...] = (
     RoundStarted(round=1),
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def write(path: Path, *events: Event) -> None:
-    journal = Journal(path, 0)
+    journal = Journal(path, 0, lambda: 1763.25)
     journal.append(events)
     journal.close()
 
@@ -39,6 +39,15 @@ def test_what_was_appended_is_read(path: Path) -> None:
     assert len(path.read_text().splitlines()) == 3
 
 
+def test_a_line_says_when_it_was_written_and_the_event_does_not(path: Path) -> None:
+    write(path, *EVENTS)
+    old = EVENT.dump_json(HintGiven(text='a line may end with ,"at":1.5}', by="person")) + b"\n"
+    path.write_bytes(path.read_bytes() + old)
+    events, _ = read_journal(path)
+    assert events[:3] == EVENTS and isinstance(events[3], HintGiven) and events[3].text.endswith('"at":1.5}')
+    assert read_times(path) == (1763.25, 1763.25, 1763.25, None)
+
+
 @given(st.data())
 def test_a_line_torn_anywhere_is_left_out(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -46,7 +55,7 @@ def test_a_line_torn_anywhere_is_left_out(
     path = tmp_path_factory.mktemp("torn") / "journal.jsonl"
     write(path, *EVENTS)
     whole = path.read_bytes()
-    last = len(EVENT.dump_json(EVENTS[-1])) + 1
+    last = len(EVENT.dump_json(EVENTS[-1])) + len(',"at":1763.250\n')
     kept = len(whole) - last
     path.write_bytes(whole[: kept + data.draw(st.integers(0, last - 1))])
     events, size = read_journal(path)
@@ -54,7 +63,7 @@ def test_a_line_torn_anywhere_is_left_out(
     journal = Journal(path, size)
     journal.append(EVENTS[2:])
     journal.close()
-    assert path.read_bytes() == whole
+    assert read_journal(path) == (EVENTS, path.stat().st_size)
 
 
 def test_opening_cuts_off_a_long_torn_line(path: Path) -> None:
@@ -165,7 +174,7 @@ from workbench.errors import SessionError
 from workbench.events import HintGiven
 from workbench.session.journal import Journal
 journal = Journal(Path(sys.argv[1]), 0)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))
 try:
     while True:
         journal.append([HintGiven(text="x" * 90, by="person")])
@@ -175,7 +184,7 @@ except SessionError as error:
     ran = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
     assert "the disk is full" in ran.stdout
     events, size = read_journal(path)
-    assert len(events) == 6
+    assert len(events) == 7
     assert size == path.stat().st_size
 
 

@@ -1,7 +1,8 @@
 """The journal: one event a line, appended and never changed.
 
 Owns the bytes on disk. Never folds events and never decides. What ``append`` returned from is on disk;
-what it raised for is not in the file.
+what it raised for is not in the file. Every line ends with the moment it was written, which is the
+journal's own note and no part of the event: ``read_times`` tells it, nothing follows from it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable
+import re
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,14 +21,17 @@ from workbench.errors import SessionError
 from workbench.events import EVENT, Event
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_AT = re.compile(rb',"at":(\d+\.\d+)\}$')
+"""The end of a line: seconds since 1970. Journals of earlier versions are without it."""
 
 
 class Journal:
     """An open journal file. One writer at a time: the session's lock sees to that."""
 
-    def __init__(self, path: Path, size: int) -> None:
+    def __init__(self, path: Path, size: int, clock: Callable[[], float] = time.time) -> None:
         """Open for appending after ``size`` good bytes; what follows them, a torn line, is cut off."""
         self.path = path
+        self._clock = clock
         self._size = size
         self._broken = False
         try:
@@ -42,7 +48,8 @@ class Journal:
         """
         if self._broken:
             raise SessionError(f"{self.path} could not be mended after a failed write; resume the session")
-        data = b"".join(EVENT.dump_json(event) + b"\n" for event in events)
+        end = b',"at":%.3f}\n' % self._clock()
+        data = b"".join(EVENT.dump_json(event)[:-1] + end for event in events)
         try:
             self._write(data)
             if durable:
@@ -102,10 +109,23 @@ def read_journal(path: Path) -> tuple[tuple[Event, ...], int]:
     return tuple(events), good
 
 
+def read_times(path: Path) -> tuple[float | None, ...]:
+    """When each event of a journal was written, seconds since 1970; None where it does not say.
+
+    Raises ``SessionError``.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")[: len(read_journal(path)[0])]
+    except OSError as error:
+        raise SessionError(f"cannot read {path}: {error.strerror}") from error
+    found = (_AT.search(line) for line in lines)
+    return tuple(float(at[1]) if at is not None else None for at in found)
+
+
 def _parse(line: bytes, where: str, last: bool) -> Event | None:
     """One event; None for a last line that is not even JSON, as a power cut leaves it."""
     try:
-        return EVENT.validate_json(line)
+        return EVENT.validate_json(_AT.sub(b"}", line))
     except ValidationError as error:
         if last and not _is_json(line):
             return None

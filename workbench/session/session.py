@@ -20,6 +20,9 @@ from workbench.events import (
     BranchProposed,
     Event,
     KernelWritten,
+    LessonLearnt,
+    RoundEnded,
+    RoundStarted,
     SessionOpened,
     StageEntered,
 )
@@ -28,6 +31,10 @@ from workbench.policy import Policy
 from workbench.session.journal import Journal, read_journal, write_error
 from workbench.session.lock import FolderLock
 from workbench.tree import Tree, fold
+
+FOLLOWS = StageEntered | AgentSpoke | RoundStarted | RoundEnded | LessonLearnt
+"""What a resumed session comes to again by itself: it is written at once, but not waited for. A power cut
+may take it, a crash of the program not; the next event of any other kind has the disk confirm it too."""
 
 Listener = Callable[[Tree], None]
 """Called with the newest tree after every recorded batch, one call at a time, on the posting thread."""
@@ -152,9 +159,7 @@ class Session:
             if self._closed:
                 raise SessionError(f"session {self.folder} is closed; resume it to go on")
             tree = fold(events, self._tree)
-            # A lost stage is entered again on resume, so it need not wait for the disk.
-            passing = all(isinstance(e, StageEntered | AgentSpoke) for e in events)
-            self._journal.append(events, durable=not passing)
+            self._journal.append(events, durable=not all(isinstance(e, FOLLOWS) for e in events))
             self._tree = tree
             self._notify()
             for event in events:

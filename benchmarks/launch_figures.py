@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from workbench.gpu.kernels import load
-from workbench.gpu.program import Frame, cells_of
+from workbench.gpu.program import CONFIG_WORDS, STREAM_WORD, cells_of, frame_of
 from workbench.gpu.runner import PlanRunner
 from workbench.live.applied import Applied
 from workbench.live.gpu_calls import architecture
@@ -135,13 +135,14 @@ def _routes(x: torch.Tensor) -> dict[str, Callable[[], Any]]:
     metas = {"x": TensorMeta(dtype="f32", shape=SHAPE, strides=contiguous_strides(SHAPE))}
     plan = interpret(parse(KERNEL), metas, H100)
     kernels = load(KERNEL, [plan], architecture(x.get_device()))
-    runner, tensors, call = PlanRunner(plan, kernels), {"x": x}, applied()
+    runner, call = PlanRunner(plan, kernels), applied()
+    run = runner.prepare(x.get_device())
     (step,) = plan.launches
     function = kernels.function(step, x.get_device())
     out = torch.empty_like(x)
-    frame = Frame(step, cells_of(step, function.parameters))
-    frame.cells[0], frame.cells[1] = x.data_ptr(), out.data_ptr()
-    frame.config.stream = torch.cuda.current_stream().cuda_stream
+    frame = frame_of(step, cells_of(step, function.parameters))
+    frame.words[CONFIG_WORDS], frame.words[CONFIG_WORDS + 1] = x.data_ptr(), out.data_ptr()
+    frame.words[STREAM_WORD] = torch.cuda.current_stream().cuda_stream
     entry, at, address, parameters = (
         kernels.driver.launch,
         frame.config_at,
@@ -153,14 +154,14 @@ def _routes(x: torch.Tensor) -> dict[str, Callable[[], Any]]:
         "bare launch": lambda keep=(frame, function, kernels): entry(at, address, parameters, None),
         "cuda.core launch": _core_launch(x, out),
         "empty_like": lambda: torch.empty_like(x),
-        "plan runner": lambda: runner(tensors),
+        "plan runner": lambda: run((x,)),
         "applied call": lambda: call(x),
         "torch.softmax": lambda: torch.softmax(x, 1),
         "original": lambda: softmax(x),
         "torch.mul": lambda: torch.mul(x, x),
     }
     with torch.no_grad():
-        torch.testing.assert_close(runner(tensors)[0], softmax(x))
+        torch.testing.assert_close(runner({"x": x})[0], softmax(x))
         torch.testing.assert_close(call(x), softmax(x))
     assert call.kernel_calls == 1, call.last_fallback
     return routes

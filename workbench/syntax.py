@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 _ATTEMPTS = 5
@@ -24,8 +25,9 @@ def module(text: str, filename: str = "<text>") -> ast.Module:
     return _built(lambda: ast.parse(text, filename))
 
 
+@lru_cache(maxsize=4096)
 def expression(text: str) -> ast.expr:
-    """One expression. Raises as ``module`` does."""
+    """One expression; the tree is shared, so read it only. Raises as ``module`` does."""
     return _built(lambda: ast.parse(text, mode="eval")).body
 
 

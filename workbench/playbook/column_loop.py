@@ -125,6 +125,7 @@ class ColumnLoop:
         """The whole loop."""
         roots = step.roots
         if self.vector:
+            self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
         self._keep_loads()
         self._keep_replacements()

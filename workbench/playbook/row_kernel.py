@@ -11,7 +11,7 @@ from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop, Waits
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, leaves, walk
+from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
@@ -233,7 +233,7 @@ class RowKernel:
             isinstance(leaf, Load) and not leaf.lookups and self._is_unit(leaf.view)
             for step in self.passes
             for root in step.roots
-            for leaf in leaves(root)
+            for leaf in unguarded(root)
         )
 
     def _is_unit(self, view: View) -> bool:

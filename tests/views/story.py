@@ -31,6 +31,7 @@ from workbench.model import (
     Check,
     CompileFailed,
     CompileReport,
+    Conditions,
     Counts,
     Diagnostic,
     Difference,
@@ -40,6 +41,8 @@ from workbench.model import (
     Hazard,
     Hypothesis,
     Kernel,
+    KernelProfile,
+    Measured,
     Mismatch,
     Operator,
     Outcome,
@@ -47,8 +50,10 @@ from workbench.model import (
     Passed,
     PlanFacts,
     Problem,
+    Profile,
     Ref,
     Resources,
+    Rival,
     Sampler,
     Stage,
     TensorSpec,
@@ -344,6 +349,81 @@ def events(rounds: int = 3) -> tuple[Event, ...]:
 def tree(rounds: int = 3) -> Tree:
     """The folded story."""
     return fold(events(rounds))
+
+
+def _measured(name_of_receipt: str, time_us: float, suspicion: str = "") -> Measured:
+    """As a clock on an H100 would tell it, against all five baselines."""
+    rivals = (
+        ("eager", 1.62, "FASTER"), ("compile", 1.004, "SAME"), ("compile max-autotune", 0.91, "SLOWER"),
+        ("graph of eager", 1.5, "FASTER"), ("graph of compile", 1.02, "AMBIGUOUS"),
+    )  # fmt: skip
+    return Measured(
+        clock="cupti",
+        low_us=0.998 * time_us,
+        high_us=1.003 * time_us,
+        samples=48,
+        relative_stdev=0.0123,
+        warm_us=0.9 * time_us,
+        rivals=tuple(
+            Rival(
+                name=name, time_us=ratio * time_us, ratio=ratio, low=ratio - 0.006, high=ratio + 0.007,
+                verdict=verdict, blocks=24,
+            )
+            for name, ratio, verdict in rivals
+        ),
+        missing=(("clock events", "tracing stretches the gaps"),),
+        crosschecks=(("CUDA events", 1.001 * time_us),),
+        conditions=Conditions(sm_mhz_low=1755, sm_mhz_high=1980, power_w=612.3, temperature_c=51, dropped=2),
+        suspicion=suspicion,
+        receipt=name_of_receipt,
+    )  # fmt: skip
+
+
+PROFILE = Profile(
+    case="4096x32768",
+    source="counters",
+    kernels=(
+        KernelProfile(
+            kernel="softmax_rows<256>",
+            metrics=(("time_us", 482.912), ("dram_percent", 65.11), ("dram_read_bytes", 5.37e8)),
+        ),
+    ),
+    sentences=("65% of DRAM peak: 537 MB read, 517 MB written in 483 us. Memory is the limit.",),
+    bound="memory",
+)
+
+
+def measured_tree(receipt: str = "receipts/one.json") -> Tree:
+    """Two rounds on a GPU: a seed, another, and a branch of both, all of them measured."""
+    opened = events(0)[0].model_copy(update={"device": "cuda"})
+    seed = card("One block a row", "threads_per_row", SCALAR, 1.0)
+    found: list[Event] = [opened, RoundStarted(round=1)]
+    for id, parents, operator, block, time_us in (
+        ("b1", "", "seed", 256, 700.0), ("b2", "", "seed", 128, 650.0),
+        ("b3", "b1 b2", "crossover", 512, 500.0),
+    ):  # fmt: skip
+        passed = evaluation(kernel(block, 4), Passed())
+        doubt = "the clocks disagree: CUPTI 500 us, events 560 us" if id == "b3" else ""
+        times = tuple(
+            time.model_copy(
+                update={
+                    "source": "measured",
+                    "time_us": scale * time_us,
+                    "measured": (clocked := _measured(receipt, scale * time_us, doubt if scale < 1 else "")),
+                    "baselines": tuple((rival.name, rival.time_us) for rival in clocked.rivals),
+                }
+            )
+            for time, scale in zip(_times(1.0), (1.0, 0.07), strict=True)
+        )
+        judged = passed.model_copy(
+            update={"device": "cuda", "times": times, "counts": (), "profile": PROFILE}
+        )
+        found += [
+            _branch(id, parents, 1 if not parents else 2, operator, seed),
+            _written(id, block, 4, SCALAR),
+            KernelJudged(branch=BranchId(id), evaluation=judged),
+        ]
+    return fold(found)
 
 
 def large_tree(count: int, seed: int = 1) -> Tree:

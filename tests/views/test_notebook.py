@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ class Live(Recorder):
     def __init__(self, tree: Tree) -> None:
         super().__init__()
         self.tree = tree
+        self.folder = Path("no folder")
         self.listeners: list[Callable[[Tree], None]] = []
         self.failures: list[Callable[[str], None]] = []
         self.closers: list[Callable[[], None]] = []

@@ -43,6 +43,10 @@ def test_details_are_golden(branch: str) -> None:
     check_golden(f"detail-{branch}", detail(story.tree(), branch))
 
 
+def test_a_measured_branch_is_golden() -> None:
+    check_golden("detail-measured-b3", detail(story.measured_tree(), BranchId("b3")))
+
+
 def test_a_comparison_is_golden() -> None:
     check_golden("compare-b1-b4-b5", compare(story.tree(), tuple(map(BranchId, ("b1", "b4", "b5")))))
 
@@ -54,10 +58,18 @@ def test_a_difference_marks_the_words_that_changed() -> None:
 
 
 def test_the_roofline_shows_the_way_of_a_branch() -> None:
-    found = detail(story.tree(), "b4")["roofline"]
+    found = detail(story.tree(), "b4")["rooflines"][0]
     assert [point["id"] for point in found["points"]] == ["b3.1", "b4"]  # b3 never ran
     assert all(point["y"] <= found["ideal"]["y"] for point in found["points"])
     assert all(point["y"] <= point["x"] + found["bandwidth"] + 1e-3 for point in found["points"])
+
+
+def test_the_other_parents_lie_beside_the_way() -> None:
+    found = detail(story.measured_tree(), BranchId("b3"))
+    assert [parent["id"] for parent in found["parents"]] == ["b1", "b2"]
+    roofline = found["rooflines"][0]
+    assert [point["id"] for point in roofline["points"]] == ["b1", "b3"]
+    assert [point["id"] for point in roofline["others"]] == ["b2"]
 
 
 def test_occupancy_says_what_limits_it() -> None:

@@ -9,10 +9,11 @@ from workbench.model import BranchId
 from workbench.tree import Node, Tree
 from workbench.views.detail import launched
 from workbench.views.differences import changed_lines
-from workbench.views.numbers import compile_json, time_json, worst_difference
+from workbench.views.numbers import compile_json, worst_difference
 from workbench.views.phrases import count_text
 from workbench.views.profile import profile_json
 from workbench.views.project import row_json
+from workbench.views.speed import time_json
 from workbench.views.teaching import teaching
 
 Json = dict[str, Any]

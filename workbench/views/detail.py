@@ -10,23 +10,23 @@ from workbench.model import AccessSite, BranchId, Evaluation
 from workbench.tree import Node, Tree
 from workbench.views.differences import parents_diff
 from workbench.views.highlight import highlight
-from workbench.views.launches import launches
+from workbench.views.launches import card_words, launches
 from workbench.views.numbers import (
     Launched,
     check_json,
     compile_json,
     counts_json,
     diagnostics,
+    difference_json,
     facts_json,
     source_of_times,
-    time_json,
     verdict_message,
-    worst_difference,
 )
-from workbench.views.phrases import factor_text, plural
+from workbench.views.phrases import factor_text, listed, plural
 from workbench.views.profile import profile_json
-from workbench.views.project import row_json
-from workbench.views.roofline import roofline_json
+from workbench.views.project import TITLE_LENGTH, row_json, score_label
+from workbench.views.roofline import rooflines
+from workbench.views.speed import speed_json, timing_json
 from workbench.views.teaching import teaching
 
 Json = dict[str, Any]
@@ -43,6 +43,7 @@ def detail(tree: Tree, branch: BranchId) -> Json:
     return {
         "row": row_json(tree, node, tree.best()),
         "origin": _origin(node),
+        "parents": [_parent(tree, id) for id in node.branch.parents],
         "hypothesis": _hypothesis(tree, node),
         "techniques": _techniques(tree, node),
         "note": node.draft.note if node.draft else "",
@@ -51,7 +52,7 @@ def detail(tree: Tree, branch: BranchId) -> Json:
         "choices": _choices(tree, node),
         "conversation": _conversation(tree, node),
         "speaking": tree.speaking[node.id].tail if node.id in tree.speaking else "",
-        "roofline": roofline_json(tree, node),
+        "rooflines": rooflines(tree, node),
         "receipt": _receipt(tree, node),
         "message": message,
         # Often the explanation begins with the message: once is enough.
@@ -69,18 +70,25 @@ def _findings(evaluation: Evaluation | None, found: Launched | None) -> Json:
         "profile": profile_json(evaluation) if evaluation else None,
         "facts": [facts_json(facts) for facts in evaluation.facts] if evaluation else [],
         "checks": [check_json(check) for check in evaluation.checks] if evaluation else [],
-        "difference": worst_difference(evaluation) if evaluation else None,
+        "difference": difference_json(evaluation) if evaluation else None,
         "counts": [counts_json(counts) for counts in evaluation.counts] if evaluation else [],
         "line_counts": _line_counts(evaluation) if evaluation else [],
-        "times": [time_json(time) for time in evaluation.times] if evaluation else [],
+        "speed": speed_json(evaluation) if evaluation else None,
+        "times": [timing_json(time) for time in evaluation.times] if evaluation else [],
         "seconds": {name: round(s, 3) for name, s in evaluation.seconds} if evaluation else {},
     }
 
 
 def _origin(node: Node) -> str:
-    parents = " and ".join(node.branch.parents)
+    parents = listed(node.branch.parents)
     made = f"{node.operator} of {parents}" if parents else node.operator
     return f"{made}, round {node.branch.round}, by {node.branch.author}"
+
+
+def _parent(tree: Tree, id: BranchId) -> Json:
+    """What a branch came from, on one line."""
+    parent = tree.nodes[id]
+    return {"id": id, "title": parent.branch.hypothesis.title[:TITLE_LENGTH], "label": score_label(parent)}
 
 
 def _hypothesis(tree: Tree, node: Node) -> Json:
@@ -208,6 +216,7 @@ def _receipt(tree: Tree, node: Node) -> list[list[str]]:
         ("workbench", opened.version),
         ("device", evaluation.device),
         ("target", evaluation.target),
+        ("card", card_words(opened.target)),
         ("precision", opened.problem.contract),
         ("NVRTC", f"{report.nvrtc} for {report.arch}" if report else "nothing was compiled"),
         ("checks", str(len(evaluation.checks))),
@@ -215,7 +224,11 @@ def _receipt(tree: Tree, node: Node) -> list[list[str]]:
         ("times", source_of_times(evaluation) or "none"),
         ("clock", measured.clock if measured else ""),
         ("raw samples", measured.receipt if measured else ""),
-        ("seconds", ", ".join(f"{name} {s:.3g}" for name, s in evaluation.seconds)),
+        (
+            "repeat it",
+            f"workbench replay-receipt {measured.receipt}" if measured and measured.receipt else "",
+        ),
+        ("seconds", ", ".join(f"{name} {s:.3g}" for name, s in evaluation.seconds if s)),
     ]
     return [[name, value] for name, value in facts if value]
 

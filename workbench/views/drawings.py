@@ -1,9 +1,7 @@
-"""Script-free SVG: the tree, bars of time, error heatmaps. Takes the JSON of project.py and detail.py."""
+"""Script-free SVG of the tree for pages that nobody clicks through. Takes the JSON of project.py."""
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
 from typing import Any
 
 from workbench.views.markup import Markup, tag
@@ -13,7 +11,6 @@ Json = dict[str, Any]
 ROW, STEP, LEFT = 30, 22, 20
 TREE_WIDTH = 960
 TITLE_CHARACTERS = 58
-BAR_LABEL, BAR_SPAN, BAR_ROW = 130, 420, 24
 
 
 def glyph(row: Json, size: float = 7) -> Markup:
@@ -68,46 +65,3 @@ def _line(row: Json, lane: int, best: float) -> Markup:
         tag("text", row["label"], x=TREE_WIDTH - 4, y=y + 4, cls="label") if row["label"] else None,
         cls=f"tone-{row['tone']}{' faded' if row['pruned'] else ''}",
     )
-
-
-def bars_svg(time: Json) -> Markup:
-    """One case: every baseline, this kernel, the speed of light."""
-    entries = [(b["name"], b["time_us"], b["time"], "") for b in time["baselines"]]
-    entries.append(("this kernel", time["time_us"], time["time"], "mine"))
-    entries.append(("speed of light", time["floor_us"], time["floor"], "floor"))
-    top = max(entry[1] for entry in entries)
-    drawn = [_bar(i, entry, BAR_SPAN * entry[1] / top) for i, entry in enumerate(entries)]
-    box = f"0 0 {BAR_LABEL + BAR_SPAN + 90} {len(entries) * BAR_ROW}"
-    said = ", ".join(f"{name} {text}" for name, _, text, _ in entries)
-    return tag("svg", drawn, viewBox=box, cls="bars", role="img", aria_label=said)
-
-
-def _bar(index: int, entry: tuple[str, float, str, str], width: float) -> list[Markup]:
-    name, _, text, kind = entry
-    y = index * BAR_ROW
-    strong = "bar-text strong" if kind == "mine" else "bar-text"
-    width = max(2.0, width)
-    return [
-        tag("text", name, x=BAR_LABEL - 8, y=y + 16, text_anchor="end", cls=strong),
-        tag("rect", x=BAR_LABEL, y=y + 4, width=f"{width:.1f}", height=15, rx=2, cls=f"bar {kind}"),
-        tag("text", text, x=f"{BAR_LABEL + width + 6:.1f}", y=y + 16, cls=strong),
-    ]
-
-
-def heatmap_svg(levels: list[list[int]]) -> Markup:
-    """Error over bound in bins: rows by columns of the output."""
-    columns = max(len(row) for row in levels)
-    paths: dict[int, list[str]] = defaultdict(list)
-    for y, row in enumerate(levels):
-        x = 0
-        for level, run in itertools.groupby(row):
-            width = len(list(run))
-            paths[level].append(f"M{x} {y}h{width}v1h-{width}z")
-            x += width
-    cells = [tag("path", d="".join(parts), cls=f"heat{level}") for level, parts in paths.items()]
-    side = min(10.0, 220 / max(len(levels), columns))
-    return tag(
-        "svg", cells, viewBox=f"0 0 {columns} {len(levels)}", preserveAspectRatio="none", cls="heatmap",
-        width=round(columns * side), height=max(8, round(len(levels) * side)), role="img",
-        aria_label="Error over bound, rows by columns of the output",
-    )  # fmt: skip

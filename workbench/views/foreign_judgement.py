@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.foreign.values import ForeignEvaluation
+from workbench.foreign.values import ForeignEvaluation, ForeignTime
 from workbench.views.judgement import check_json
 from workbench.views.numbers import verdict_message
 
 Json = dict[str, Any]
-NO_TIME = "no time is given: right or wrong is judged, the speed of foreign code is not measured yet"
+NO_TIME = "no time is given: foreign code is timed on a GPU only, and once its numbers are right"
 
 
 def foreign_judgement(evaluation: ForeignEvaluation) -> Json:
@@ -32,7 +32,7 @@ def foreign_judgement(evaluation: ForeignEvaluation) -> Json:
         "sandbox": {fence.name: fence.holds for fence in report.fences},
         "replay": report.replay,
         "versions": dict(report.versions),
-        "times": [],
+        "times": [time.model_dump(mode="json") for time in report.times],
         "seconds": dict(report.seconds),
     }
 
@@ -51,12 +51,28 @@ def foreign_lines(evaluation: ForeignEvaluation) -> Iterator[str]:
     for note in report.notes:
         yield f"note        {note}"
     yield f"sandbox     {sandbox_line(evaluation)}"
-    yield f"time        {NO_TIME}"
+    for line in map(time_line, report.times):
+        yield f"time        {line}"
+    if not report.times:
+        yield f"time        {NO_TIME}"
     reason = verdict_message(report.outcome)
     verdict = (
         f"{report.outcome.kind} ({evaluation.label}, on {evaluation.device}, {report.calls} calls compared)"
     )
     yield f"{verdict}: {reason}" if reason else verdict
+
+
+def time_line(time: ForeignTime) -> str:
+    """One case: the time, the baselines, the clock, and what was checked from outside."""
+    rivals = [f"{r.ratio:.2f}x {r.name} ({r.low:.2f} to {r.high:.2f}, {r.verdict})" for r in time.rivals]
+    clock = "CUDA events in its own process" if time.clock == "events" else "its own process's clock"
+    late = f", {time.late_us:.0f} us of it on other streams" if time.late_us else ""
+    wall = f", {time.wall_us:.1f} us by the clock outside" if time.wall_us is not None else ""
+    held = "; ".join([*rivals, *(f"no {name}: {why}" for name, why in time.missing)])
+    return (
+        f"{time.case}: {time.time_us:.1f} us ({time.low_us:.1f} to {time.high_us:.1f}{late}; {clock}{wall}; "
+        f"{time.checked} of {time.samples} timed calls compared); {held}"
+    )
 
 
 def sandbox_line(evaluation: ForeignEvaluation) -> str:

@@ -11,11 +11,11 @@ from workbench.views.numbers import (
     counts_json,
     diagnostics,
     facts_json,
-    time_json,
     verdict_message,
     worst_difference,
 )
 from workbench.views.phrases import number
+from workbench.views.speed import time_json
 
 Json = dict[str, Any]
 

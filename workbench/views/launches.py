@@ -21,17 +21,27 @@ Json = dict[str, Any]
 
 @lru_cache(maxsize=256)
 def launches(problem: Problem, kernel: Kernel, target: Target) -> tuple[Launch, ...]:
-    """The launches at the first declared case the plan covers; empty when the plan alone does not tell."""
+    """The launches at every declared case the plan covers; empty when the plan alone does not tell."""
     try:
         program = parse(kernel.source)
     except WorkbenchError:
         return ()
+    found: list[Launch] = []
     for case in problem.cases:
         try:
-            return interpret(program, problem.metas(case), target, refuse_library).launches
+            found += interpret(program, problem.metas(case), target, refuse_library).launches
         except WorkbenchError:
             continue
-    return ()
+    return tuple(found)
+
+
+def card_words(target: Target) -> str:
+    """The card's figures that kernels are planned by, in a line."""
+    return (
+        f"{target.sm_count} multiprocessors, copies at {target.dram_bytes_per_s * 1e-12:.2f} TB/s, "
+        f"{target.fp32_flops_per_s * 1e-12:.0f} TFLOP/s in float32, {target.dram_bytes / 1e9:.0f} GB, "
+        f"{target.l2_bytes >> 20} MiB of L2"
+    )
 
 
 def occupancy(found: tuple[Launch, ...], entry: Resources, target: Target) -> Json | None:

@@ -69,6 +69,13 @@ class Compare(Value):
     branches: Annotated[tuple[BranchId, ...], Field(min_length=2, max_length=4)]
 
 
+class Samples(Value):
+    """Asks for the raw samples behind a branch's measured times."""
+
+    type: Literal["samples"]
+    branch: BranchId
+
+
 class LoadEditor(Value):
     """Asks for the editor's script, once a page."""
 
@@ -116,7 +123,7 @@ class StopSearch(Value):
     type: Literal["stop"]
 
 
-Question = Select | Check | Differ | Compare | LoadEditor
+Question = Select | Check | Differ | Compare | Samples | LoadEditor
 """Answered by the panel itself; nothing is recorded."""
 Act = (
     Approve | Prune | Undo | Edit | GiveHint | Shape | ReviewCards | Rewrite | ReleaseCards | RunRounds

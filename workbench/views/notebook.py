@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from IPython.core.getipython import get_ipython
@@ -29,6 +30,8 @@ class Watched(Steering, Protocol):
 
     @property
     def tree(self) -> Tree: ...
+    @property
+    def folder(self) -> Path: ...
     def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]: ...
     def at_note(self, tell: Callable[[str], None]) -> None: ...
     def at_failure(self, tell: Callable[[str], None]) -> None: ...
@@ -47,7 +50,7 @@ class Shown:
         if not in_notebook():
             print(summary_text(live.tree))
             return
-        self._panel = Panel(live.tree, live, self._id)
+        self._panel = Panel(live.tree, live, self._id, live.folder)
         self._snapshots: Throttle[Tree] = Throttle(self._snapshot, SNAPSHOT_S)
         display(self._panel, display_id=self._id)
         display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")

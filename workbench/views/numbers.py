@@ -10,7 +10,6 @@ from typing import Any
 
 from workbench.model import (
     ULP_EDGES,
-    CaseTime,
     Check,
     CompileFailed,
     CompileReport,
@@ -19,7 +18,6 @@ from workbench.model import (
     Difference,
     Evaluation,
     LaunchFailed,
-    Measured,
     Outcome,
     Passed,
     PlanFacts,
@@ -32,11 +30,11 @@ from workbench.views.phrases import (
     bound_text,
     bytes_text,
     error_text,
-    factor_text,
     number,
     plural,
-    time_text,
+    share_text,
 )
+from workbench.views.plots import heatmap, histogram
 
 Json = dict[str, Any]
 Launched = tuple[tuple[Launch, ...], Target]
@@ -141,6 +139,7 @@ def check_json(check: Check) -> Json:
         "ok": bool(check.covered and ratio is not None and ratio <= 1),
         "max_abs": error_text(absolute),
         "ratio": error_text(ratio),
+        "of_bound": share_text(ratio),
         "note": check.note,
     }
 
@@ -167,6 +166,14 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
         "heatmap": [[heat_level(ratio) for ratio in row] for row in found.heatmap],
         "ulps": _ulps(found),
     }
+
+
+def difference_json(evaluation: Evaluation) -> Json | None:
+    """The same for a view of one branch: heatmap and histogram are drawings."""
+    found = worst_difference(evaluation)
+    if found is None:
+        return None
+    return {**found, "heatmap": heatmap(found["heatmap"]), "ulps": histogram(found["ulps"])}
 
 
 def _ulps(found: Difference) -> list[Json]:
@@ -221,61 +228,6 @@ def facts_json(facts: PlanFacts) -> Json:
         "workspace": bytes_text(facts.workspace_bytes),
         "library": list(facts.library_calls),
         "library_percent": round(100 * facts.library_share),
-    }
-
-
-def time_json(time: CaseTime) -> Json:
-    """One case's time with its baselines; ``source`` is ``model`` or ``measured``."""
-    return {
-        "case": time.case,
-        "source": time.source,
-        "time_us": number(time.time_us),
-        "time": time_text(time.time_us),
-        "floor_us": number(time.floor_us),
-        "floor": time_text(time.floor_us),
-        "speedup": factor_text(time.speedup),
-        "roofline_percent": round(100 * time.roofline_share),
-        "bound": time.bound,
-        "baselines": [
-            {"name": name, "time_us": number(us), "time": time_text(us)} for name, us in time.baselines
-        ],
-        "note": time.note,
-        "measured": _measured(time.measured) if time.measured else None,
-    }
-
-
-def _measured(found: Measured) -> Json:
-    """How a time was measured: its interval, rivals with theirs, the card's state, what is missing."""
-    card = found.conditions
-    return {
-        "clock": found.clock,
-        "low_us": number(found.low_us),
-        "high_us": number(found.high_us),
-        "interval": f"{time_text(found.low_us)} to {time_text(found.high_us)}",
-        "samples": found.samples,
-        "spread_percent": round(100 * found.relative_stdev, 2),
-        "warm": time_text(found.warm_us) if found.warm_us is not None else "",
-        "host": time_text(found.host_us) if found.host_us is not None else "",
-        "graph": time_text(found.graph_us) if found.graph_us is not None else "",
-        "rivals": [
-            {
-                "name": rival.name,
-                "time": time_text(rival.time_us),
-                "ratio": factor_text(rival.ratio),
-                "interval": f"{factor_text(rival.low)} to {factor_text(rival.high)}",
-                "verdict": rival.verdict.lower(),
-                "blocks": rival.blocks,
-            }
-            for rival in found.rivals
-        ],
-        "missing": [f"{name}: {why}" for name, why in found.missing],
-        "crosschecks": [f"{name} {time_text(us)}" for name, us in found.crosschecks],
-        "clocks": f"{card.sm_mhz_low} to {card.sm_mhz_high} MHz" if card.sm_mhz_high else "",
-        "power": f"{card.power_w:.0f} W" if card.power_w else "",
-        "temperature": f"{card.temperature_c} °C" if card.temperature_c else "",
-        "throttled": list(card.throttled),
-        "suspicion": found.suspicion,
-        "receipt": found.receipt,
     }
 
 

@@ -12,6 +12,7 @@ from workbench.tree import Tree
 from workbench.views.detail import detail
 from workbench.views.project import project
 from workbench.views.report import TREE_HEADING, to_html
+from workbench.views.samples import samples_json
 from workbench.views.verdicts import SHAPES
 
 STATIC = Path(__file__).parent / "static"
@@ -25,17 +26,21 @@ document.querySelectorAll("[data-replaced]").forEach((part) => { part.hidden = t
 """
 """Shows the panel in place of the parts of the static page that it replaces."""
 EXPORT = "as default};"
+SAMPLED = 12
+"""Branches whose raw samples are in the page."""
 
 
-def to_page(tree: Tree) -> str:
+def to_page(tree: Tree, folder: Path | None = None) -> str:
     """The script-free page with an interactive tree in it: one file, no network, no kernel.
 
-    Text from kernels and models goes in as JSON and is never parsed as markup.
+    Text from kernels and models goes in as JSON and is never parsed as markup. Raw samples are read from
+    the session's ``folder``, for the best branches only: each is some tens of kilobytes.
     """
     data = {
         "view": project(tree),
         "shapes": SHAPES,
         "details": {id: detail(tree, id) for id in tree.nodes},
+        "samples": {id: samples_json(tree, id, folder) for id in tree.ranked()[:SAMPLED]},
         "frozen": True,
         "key": "",
         "busy": "",

@@ -25,6 +25,7 @@ from workbench.views.messages import (
     Differ,
     LoadEditor,
     Question,
+    Samples,
     Select,
     Steering,
     carry_out,
@@ -33,6 +34,7 @@ from workbench.views.messages import (
 from workbench.views.numbers import compiled_words, complaints
 from workbench.views.project import project
 from workbench.views.report import summary_text, to_fragment
+from workbench.views.samples import samples_json
 from workbench.views.throttle import Throttle
 from workbench.views.verdicts import SHAPES
 
@@ -72,11 +74,12 @@ class Panel(anywidget.AnyWidget):
     busy = traitlets.Unicode().tag(sync=True)
     failure = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, tree: Tree, steering: Steering, key: str = "") -> None:
-        """``key`` names the snapshot that is hidden while this panel lives."""
+    def __init__(self, tree: Tree, steering: Steering, key: str = "", folder: Path | None = None) -> None:
+        """``key`` names the snapshot that is hidden while this panel lives; receipts lie in ``folder``."""
         super().__init__(key=key)
         _hear_where_asked(self.comm)
         self._tree = tree
+        self._folder = folder
         self._sent: dict[BranchId, tuple[object, ...]] = {}
         self._steering = steering
         self._throttle: Throttle[Tree] = Throttle(self._draw)
@@ -137,6 +140,8 @@ class Panel(anywidget.AnyWidget):
                 self.send({"type": "difference", "difference": differences(tree, branch, against)})
             case Compare(branches=branches):
                 self.send({"type": "comparison", "comparison": compare(tree, branches)})
+            case Samples(branch=branch):
+                self.send({"type": "samples", "samples": samples_json(tree, branch, self._folder)})
             case LoadEditor():
                 self.send({"type": "editor", "script": _join((EDITOR,))})
             case Check(ticket=ticket, source=source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float | None) -> float | str | None:
@@ -55,11 +56,29 @@ def bound_text(ratio: float) -> str:
     return f"{share} of what the arithmetic allows" if ratio <= 1 else f"{share} what the arithmetic allows"
 
 
+def share_text(ratio: float | None) -> str:
+    """Error over bound as a share: ``8.5%``, ``under 0.1%``, ``37x``; a dash where nothing was compared."""
+    if ratio is None:
+        return "–"
+    if not ratio < 1e30:
+        return "NaN or infinity"
+    if ratio > 1:
+        return f"{ratio:.3g}x"
+    if ratio >= 0.1:
+        return f"{100 * ratio:.0f}%"
+    return f"{100 * ratio:.2g}%" if ratio >= 1e-3 else "0" if ratio == 0 else "under 0.1%"
+
+
 def plural(count: int, noun: str) -> str:
     """``1 branch``, ``3 branches``."""
     if count == 1:
         return f"1 {noun}"
     return f"{count} {noun}es" if noun.endswith(("ch", "s", "x")) else f"{count} {noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """``b3``, ``b3 and b2``, ``b3, b2 and b7``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def duration_text(seconds: float) -> str:
@@ -69,3 +88,30 @@ def duration_text(seconds: float) -> str:
     if seconds < 90:
         return f"about {5 * round(seconds / 5)} s"
     return f"about {round(seconds / 60)} min"
+
+
+def number_text(value: float) -> str:
+    """Four figures: ``550.9``, ``12.69``, ``1739``."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _places(low: float, high: float) -> int:
+    """Decimals that show a width in two figures, three at most."""
+    width = high - low
+    return max(0, min(3, 1 - math.floor(math.log10(width)))) if width > 0 else 3
+
+
+def time_interval_text(low_us: float, high_us: float) -> str:
+    """``550.5 to 551.4 us``: as many decimals as it takes to tell the ends apart."""
+    for limit, scale, unit in ((1e3, 1.0, "us"), (1e6, 1e3, "ms"), (math.inf, 1e6, "s")):
+        if high_us < limit:
+            low, high = low_us / scale, high_us / scale
+            places = _places(low, high)
+            return f"{low:.{places}f} to {high:.{places}f} {unit}"
+    return ""
+
+
+def factor_interval_text(low: float, high: float) -> str:
+    """``1.220x to 1.222x``."""
+    places = max(2, _places(low, high)) if high < 9.95 else _places(low, high)
+    return f"{low:.{places}f}x to {high:.{places}f}x"

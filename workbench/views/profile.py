@@ -16,6 +16,7 @@ UNITS = (
     ("_ns", "ns"),
     ("_mhz", "MHz"),
 )
+PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 SOURCES = {
     "counters": "Read from the hardware's counters by Nsight Compute",
     "estimate": "An estimate from resources, plan and time: no counters were read",
@@ -44,5 +45,14 @@ def profile_json(evaluation: Evaluation) -> Json | None:
 def _metric(name: str, value: float) -> Json:
     for ending, unit in UNITS:
         if name.endswith(ending):
-            return {"name": name.removesuffix(ending).replace("_", " "), "value": number(value), "unit": unit}
-    return {"name": name.replace("_", " "), "value": number(value), "unit": ""}
+            return _entry(name.removesuffix(ending), value, unit)
+    return _entry(name, value, "")
+
+
+def _entry(name: str, value: float, unit: str) -> Json:
+    """Bytes in the prefix that suits; ``value`` is a number or, for NaN and infinity, a word."""
+    for prefix, size in PREFIXES if unit in ("B", "B/s") else ():
+        if abs(value) >= size:
+            value, unit = value / size, f"{prefix}{unit}"
+            break
+    return {"name": name.replace("_", " "), "value": number(value), "unit": unit}

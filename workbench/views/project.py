@@ -120,7 +120,14 @@ def words_of(node: Node) -> str:
 
 
 def score_label(node: Node) -> str:
-    """``1.87x (model)``; empty for a kernel that is not correct or not timed."""
+    """``1.87x (model)``; empty for a kernel that is not correct or not timed.
+
+    ``1.87x eager so far (measured)`` while it is judged and has been timed once.
+    """
+    if node.first_time is not None and not node.settled:
+        time = node.first_time
+        rivals = " and ".join(name for name, _ in time.baselines)
+        return f"{factor_text(time.speedup)} {rivals} so far ({time.source})" if rivals else ""
     source = source_of_times(node.evaluation)
     return f"{factor_text(node.score)} ({source})" if node.passed and source else ""
 

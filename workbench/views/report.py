@@ -10,12 +10,13 @@ from typing import Any
 
 from workbench.tree import Tree
 from workbench.views.detail import detail
-from workbench.views.drawings import bars_svg, glyph, heatmap_svg, tree_svg
+from workbench.views.drawings import glyph, tree_svg
 from workbench.views.highlight import highlight
 from workbench.views.markup import Markup, grid, join, tag
 from workbench.views.numbers import technique_text
 from workbench.views.phrases import plural
 from workbench.views.project import project
+from workbench.views.svg import to_markup
 
 Json = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
@@ -117,17 +118,55 @@ def _lead(view: Json) -> Markup:
     return tag("p", found, words, cls="lead")
 
 
-def _speed(best: Json) -> list[Markup]:
-    return [tag("h2", "Speed of the best kernel"), *(_timing(time) for time in best["times"])]
+def _speed(best: Json) -> list[object]:
+    return [tag("h2", "Speed of the best kernel"), _factors(best), [_timing(time) for time in best["times"]]]
+
+
+def _factors(entry: Json) -> list[object]:
+    """Every shape against every baseline: a table, and the same as a drawing."""
+    speed = entry["speed"]
+    if not speed or not speed["baselines"]:
+        return []
+    rows: list[list[object]] = [
+        [row["case"], [row["time"], tag("div", row["interval"], cls="fine")], row["roofline"],
+         *(_factor(cell) for cell in row["cells"])]
+        for row in speed["rows"]
+    ]  # fmt: skip
+    rows.append([tag("b", "geometric mean"), "", "", *speed["means"]])
+    heads = [
+        "shape",
+        f"time ({speed['source']})",
+        "of the roofline",
+        *(f"over {n}" for n in speed["baselines"]),
+    ]
+    table = grid(heads, rows, range(1, len(heads)))
+    return [table, to_markup(speed["drawing"]) if speed["drawing"] else None]
+
+
+def _factor(cell: Json | None) -> object:
+    if cell is None:
+        return "–"
+    return [
+        tag("span", cell["text"], cls=f"verdict tone-{cell['tone']}"),
+        tag("div", cell["interval"], cls="fine"),
+    ]
 
 
 def _timing(time: Json) -> Markup:
     words = (
-        f"{time['speedup']} over the fastest baseline, {time['roofline_percent']}% of the roofline, "
+        f"{time['speedup']} against the fastest baseline, {time['roofline_percent']}% of the roofline, "
         f"bound by {time['bound']} ({time['source']})"
     )
     note = tag("p", time["note"], cls="fine") if time["note"] else None
-    return tag("div", tag("h3", time["case"], " ", tag("span", words, cls="soft")), bars_svg(time), note)
+    measured = time["measured"]
+    doubt = (
+        tag("p", measured["suspicion"], cls="message tone-warn")
+        if measured and measured["suspicion"]
+        else None
+    )
+    facts = [[tag("dt", name), tag("dd", value)] for name, value in time["facts"]]
+    said = tag("h3", time["case"], " ", tag("span", words, cls="soft"))
+    return tag("div", said, doubt, to_markup(time["drawing"]), note, tag("dl", facts) if facts else None)
 
 
 TABLE = ("", "branch", "hypothesis", "techniques", "registers", "shared", "spills", "verdict",
@@ -198,7 +237,10 @@ def _inside(entry: Json) -> list[object]:
         said,
         tag("p", entry["explanation"]) if entry["explanation"] else None,
         _card(entry),
+        _factors(entry),
         [_timing(time) for time in entry["times"]],
+        [to_markup(found["drawing"]) for found in entry["rooflines"][:1]],
+        _profile(entry["profile"]),
         _numbers(entry),
         [tag("h3", "Source"), listing(entry)] if entry["lines"] else None,
     ]
@@ -228,15 +270,23 @@ def _numbers(entry: Json) -> list[object]:
     error = f"largest error {worst['max_abs_text']}, {worst['allowed']}"
     words = f"{worst['check']}: {error}.{where}"
     rows = [
-        [c["case"], c["inputs"], c["seed"], c["max_abs"], c["ratio"], _check_verdict(c)]
+        [c["case"], c["inputs"], c["seed"], c["max_abs"], c["of_bound"], _check_verdict(c)]
         for c in entry["checks"]
     ]
     return [
         tag("h3", "Numbers against float64"),
         tag("p", words),
-        heatmap_svg(worst["heatmap"]) if worst["heatmap"] else None,
+        to_markup(worst["heatmap"]) if worst["heatmap"] else None,
         grid(["shape", "inputs", "seed", "largest error", "of the bound", ""], rows, (2, 3, 4)),
     ]
+
+
+def _profile(profile: Json | None) -> list[object]:
+    if profile is None:
+        return []
+    said = f"{profile['words']}, at {profile['case']}."
+    return [tag("h3", "Where the time goes"), tag("p", said, cls="fine"),
+            tag("ul", [tag("li", text) for text in profile["sentences"]])]  # fmt: skip
 
 
 def _check_verdict(check: Json) -> str:

@@ -10,43 +10,48 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from workbench.model import BranchId, Case, Problem
+from workbench.model import BranchId, Case, CaseTime, Problem
 from workbench.referee.work import sized
 from workbench.tree import Node, Tree
 from workbench.views.phrases import factor_text
+from workbench.views.roofline_plot import roofline_drawing
 
 Json = dict[str, Any]
 
 
-def roofline_json(tree: Tree, node: Node) -> Json | None:
-    """Roof, points and the least possible at the first timed case; None before there is a time."""
-    opened, evaluation = tree.opened, node.evaluation
-    if opened is None or evaluation is None or not evaluation.times:
+def rooflines(tree: Tree, node: Node) -> list[Json]:
+    """One a timed case, in the order of importance; empty before there is a time."""
+    if tree.opened is None or node.evaluation is None:
+        return []
+    cases = {case.label: case for case in tree.opened.problem.cases}
+    times = [time for time in node.evaluation.times if time.case in cases]
+    return [found for time in times if (found := _roofline(tree, node, cases[time.case], time))]
+
+
+def _roofline(tree: Tree, node: Node, case: Case, time: CaseTime) -> Json | None:
+    assert tree.opened is not None and node.evaluation is not None  # there is a time
+    target = tree.opened.target
+    operations = _operations(tree.opened.problem, case)
+    work = (operations, target.dram_bytes_per_s)
+    points = [point for id in lineage(tree, node) if (point := _point(tree.nodes[id], case.label, work))]
+    facts = next((one for one in node.evaluation.facts if one.case == case.label), None)
+    if not points or facts is None:
         return None
-    case = next((c for c in opened.problem.cases if c.label == evaluation.times[0].case), None)
-    if case is None:
-        return None
-    operations = _operations(opened.problem, case)
-    bandwidth = opened.target.dram_bytes_per_s
-    path = [_point(tree.nodes[id], case.label, (operations, bandwidth)) for id in lineage(tree, node)]
-    points = [point for point in path if point]
-    if not points:
-        return None
-    target = opened.target
-    last = points[-1]
-    least = next(facts.bytes_min for facts in evaluation.facts if facts.case == case.label)
-    ideal, floor = operations / max(least, 1), max(evaluation.times[0].floor_us, 1e-3)
-    return {
+    others = [point for id in node.branch.parents[1:] if (point := _point(tree.nodes[id], case.label, work))]
+    last, first, floor = points[-1], points[0], max(time.floor_us, 1e-3)
+    found = {
         "case": case.label,
-        "source": evaluation.times[0].source,
+        "source": time.source,
         "bandwidth": math.log10(target.dram_bytes_per_s),
         "peak": math.log10(target.fp32_flops_per_s),
-        "ridge": math.log10(target.fp32_flops_per_s / target.dram_bytes_per_s),
-        "ideal": {"x": round(math.log10(ideal), 4), "y": round(math.log10(operations / (floor * 1e-6)), 4)},
+        "ideal": {"x": round(math.log10(operations / max(facts.bytes_min, 1)), 4),
+                  "y": round(math.log10(operations / (floor * 1e-6)), 4)},
         "points": points,
+        "others": others,
         "words": f"{last['id']} at {last['share']}% of the roofline"
-        + (f", {points[0]['id']} was at {points[0]['share']}%" if len(points) > 1 else ""),
-    }
+        + (f", {first['id']} was at {first['share']}%" if len(points) > 1 else ""),
+    }  # fmt: skip
+    return {**found, "drawing": roofline_drawing(found)}
 
 
 def lineage(tree: Tree, node: Node) -> tuple[BranchId, ...]:

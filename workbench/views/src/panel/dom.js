@@ -35,3 +35,6 @@ export function glyph(shapes, row, size = 7) {
   return s("svg", { width: 2.6 * size, height: 2.6 * size, viewBox: "-1.3 -1.3 2.6 2.6", class: `tone-${row.tone}`, "aria-hidden": "true" },
     s("path", { d: shapes[row.shape], class: "glyph" }));
 }
+
+// A drawing made in Python: [tag, attributes, children].
+export const drawn = (drawing) => (Array.isArray(drawing) ? s(drawing[0], drawing[1], drawing[2].map(drawn)) : drawing);

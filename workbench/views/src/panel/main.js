@@ -11,7 +11,7 @@ class Panel {
   constructor(model, el) {
     Object.assign(this, {
       model, uid: `wb-${Math.random().toString(36).slice(2, 9)}`, shapes: model.get("shapes"), frozen: Boolean(model.get("frozen")),
-      details: new Map(Object.entries(model.get("details") ?? {})), items: new Map(), drawnRails: new Map(), folded: new Set(), marked: new Set(), openChips: new Set(),
+      details: new Map(Object.entries(model.get("details") ?? {})), samples: new Map(Object.entries(model.get("samples") ?? {})), items: new Map(), drawnRails: new Map(), folded: new Set(), marked: new Set(), openChips: new Set(),
       tab: "card", selected: null, followsBest: true, zoom: 0, fit: false, hidePruned: true, against: "", mounts: [], tickets: 0,
     });
     this.build(el);
@@ -161,7 +161,10 @@ class Panel {
       if (this.comparing?.includes(message.branch)) this.compare();
     } else if (message.type === "said") this.say(message.text);
     else if (message.type === "editor") this.gotEditor?.(message.script);
-    else if (message.type === "difference") {
+    else if (message.type === "samples") {
+      this.samples.set(message.samples.branch, message.samples);
+      this.redraw();
+    } else if (message.type === "difference") {
       this.difference = message.difference;
       this.redraw();
     } else if (message.type === "comparison" && this.comparing) {

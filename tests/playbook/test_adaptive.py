@@ -34,7 +34,8 @@ def problem() -> Problem:
         (700, 96, ("softmax_short<4>",)),
         (3, 1023, ("softmax_short<1>",)),
         (2000, 1032, ("softmax<4>",)),
-        (2, 9001, ("softmax_partial<1>", "softmax_partial_2<1>", "softmax_finish<1>")),
+        (2, 9001, ("softmax<1>",)),
+        (2, 40001, ("softmax_partial<1>", "softmax_partial_2<1>", "softmax_finish<1>")),
     ],
 )
 def test_the_plan_chooses_by_shape(
@@ -44,6 +45,28 @@ def test_the_plan_chooses_by_shape(
     source = generate(problem, ADAPTIVE).kernel.source
     tensors = {"x": torch.empty(rows, columns, device="meta")}
     assert tuple(launch.kernel for launch in plan_of(source, tensors).launches) == kernels
+
+
+def test_rows_too_long_for_the_chip_do_not_take_the_others_with_them() -> None:
+    cases = ({"s0": 4096, "s1": 393216}, {"s0": 4096, "s1": 4096}, {"s0": 1, "s1": 2**20})
+    mixed = problem_of(softmax, {"x": torch.randn(3, 5)}, "softmax", cases=cases)
+    source = generate(mixed, (*ADAPTIVE, ("single_pass", "on"))).kernel.source
+    for columns, kernel in (
+        (4096, "softmax<4>"),
+        (32769, "softmax_reread<1>"),
+        (393216, "softmax_reread<4>"),
+    ):
+        plan = plan_of(source, {"x": torch.empty(4096, columns, device="meta")})
+        assert [launch.kernel for launch in plan.launches] == [kernel]
+    whole, again = source.index("void softmax("), source.index("void softmax_reread(")
+    assert "OnlineSoftmax::add" not in source[whole:again]
+    assert "OnlineSoftmax::add" in source[again:]
+
+
+def test_a_pass_less_is_not_offered_where_rows_wait_on_the_chip() -> None:
+    alone = problem_of(softmax, {"x": torch.randn(5000, 4096)}, "softmax")
+    assert "single_pass" not in dict(settled(alone, (("row_cache", "registers"),)))
+    assert "single_pass" in dict(settled(alone, ()))
 
 
 def test_blocks_are_as_long_as_their_rows(problem: Problem) -> None:
@@ -56,7 +79,7 @@ def test_blocks_are_as_long_as_their_rows(problem: Problem) -> None:
     assert blocks == [128, 512, 1024]
 
 
-@pytest.mark.parametrize("shape", [(9, 40), (2, 3000), (600, 1030)])
+@pytest.mark.parametrize("shape", [(9, 40), (2, 3000), (600, 1030), (2, 33000), (530, 1025)])
 def test_each_choice_is_right(problem: Problem, shape: tuple[int, int]) -> None:
     check(softmax, generate(problem, ADAPTIVE).kernel.source, {"x": torch.randn(shape)})
 

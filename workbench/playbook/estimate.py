@@ -20,7 +20,7 @@ from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, row_shape, traits_of
+from workbench.playbook.traits import program_of, scheduled_shape, traits_of
 from workbench.playbook.views import View, split
 
 _L2_SPEED = 1.85
@@ -156,13 +156,13 @@ class _Model:
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
         rows, columns = self.at(space.rows), self.at(space.columns)
-        passes = passes_of(space, kernel, self.schedule.single_pass)
-        short, long = by_length(self.schedule, row_shape(space, passes), [self.sizes])
+        short, long = by_length(self.schedule, scheduled_shape(space, kernel, self.schedule), [self.sizes])
         fit = short or long
         assert fit is not None
         pieces = pieces_of(fit, self.target, rows, columns)
         if pieces > 1:
-            fit = replace(fit, cache="reread", team=split_team(fit), persistent=False)
+            single = self.schedule.single_pass
+            fit = replace(fit, cache="reread", team=split_team(fit), persistent=False, single_pass=single)
         return self._row_as(kernel, stored, fit, pieces)
 
     def _row_as(self, kernel: Kernel, stored: float, schedule: Schedule, pieces: int) -> Estimate:

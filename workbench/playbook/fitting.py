@@ -10,12 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import H100, Target
-from workbench.playbook.schedule import ALWAYS_SPLIT, SHORT_ROW, Schedule, Team, fit_threads, pieces_of
+from workbench.playbook.schedule import (
+    ALWAYS_SPLIT,
+    MOST_FITTED,
+    SHORT_ROW,
+    Schedule,
+    Team,
+    fit_threads,
+    pieces_of,
+    split_from,
+)
 from workbench.playbook.sizes import Size
 
 _MOST_KEPT = 64
 _REGISTERS = 65536
 _SHARED_BYTES = 220 * 1024
+_ENDLESS = 2**62
 
 Cases = Sequence[Mapping[str, int]]
 """Sizes of the symbols, in every case a kernel has to work for."""
@@ -31,11 +41,6 @@ class RowShape:
     """Loads that later passes need again."""
     neighbours: bool
     """Columns lie next to each other in memory."""
-
-    @property
-    def always_split(self) -> bool:
-        """Rows are so few, whatever the sizes, that a split has no plain kernel beside it."""
-        return self.rows.number is not None and self.rows.number <= ALWAYS_SPLIT
 
 
 def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:
@@ -63,11 +68,36 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     if whole.fit:
         rows = max((shape.rows.at(case) for case in cases), default=0)
         whole = replace(whole, threads=fit_threads(longest, rows, target))
-    if cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads):
+    crowded = cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads)
+    if crowded or longest > most_columns(whole, shape):
         cache = "reread"
-    if cache == "shared" and not shared_fits(whole, shape, longest):
-        cache = "reread"
-    return replace(whole, cache=cache)
+    single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
+    return replace(whole, cache=cache, single_pass=single_pass)
+
+
+def most_columns(schedule: Schedule, shape: RowShape) -> int:
+    """Columns up to which a row waits where the schedule wants it."""
+    if not shape.kept or schedule.cache == "reread":
+        return _ENDLESS
+    if schedule.cache == "registers":
+        threads = MOST_FITTED if schedule.fit else schedule.threads
+        lanes = threads if schedule.team == "block" else lanes_of(schedule)
+        return lanes * most_kept(threads) // shape.kept
+    rows = schedule.threads // 32 if schedule.team == "warp" else 1
+    return 0 if schedule.team == "thread" else _SHARED_BYTES // (4 * shape.kept * rows)
+
+
+def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
+    """Where the longest rows do not fit on the chip: a schedule for those that do, and their most columns."""
+    wanted = replace(schedule, team=team_for(schedule, shape), team_fit=False)
+    wanted = replace(wanted, fit=schedule.fit and wanted.team == "block")
+    if fitted(wanted, shape, cases).cache == wanted.cache:
+        return None
+    most = most_columns(wanted, shape)
+    fitting = [case for case in cases if shape.columns.at(case) <= most]
+    found = fitted(wanted, shape, fitting)
+    useful = found.cache == wanted.cache and longest_whole_row(wanted, shape, fitting)
+    return (found, most) if useful else None
 
 
 def team_for(schedule: Schedule, shape: RowShape) -> Team:
@@ -87,15 +117,13 @@ def lanes_of(schedule: Schedule) -> int:
     return {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
 
 
-def shared_fits(schedule: Schedule, shape: RowShape, longest: int) -> bool:
-    """True when the rows of a block fit in shared memory."""
-    rows = schedule.threads // 32 if schedule.team == "warp" else 1
-    return schedule.team != "thread" and longest * shape.kept * rows * 4 <= _SHARED_BYTES
+def always_split(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:
+    """Rows are so few and so long in every case that a split has no plain kernel beside it."""
+    few = shape.rows.number is not None and shape.rows.number <= ALWAYS_SPLIT
+    return few and all(shape.columns.at(case) > split_from(schedule) for case in cases)
 
 
 def longest_whole_row(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H100) -> int:
     """Longest row that a single team computes, over all cases; 0 when every row is split."""
-    if schedule.split and shape.always_split:
-        return 0
     whole = [c for c in cases if pieces_of(schedule, target, shape.rows.at(c), shape.columns.at(c)) == 1]
     return max((shape.columns.at(c) for c in whole), default=0)

@@ -5,24 +5,18 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.cuda_helpers import helper_texts
-from workbench.playbook.fitting import by_length
 from workbench.playbook.flat_kernel import flat_kernel
-from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
+from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText, Step, kernels_of
-from workbench.playbook.program import Kernel as KernelStep
 from workbench.playbook.program import LibraryCall, Program, Scan
-from workbench.playbook.row_kernel import row_kernel
-from workbench.playbook.row_passes import RowSpace, passes_of
+from workbench.playbook.row_layers import row_step
 from workbench.playbook.scan_kernel import scan_kernel
-from workbench.playbook.schedule import SHORT_ROW, Schedule, schedule_of
-from workbench.playbook.split_kernel import split_kernel
+from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, rewritten, row_shape, traits_of
+from workbench.playbook.traits import program_of, rewritten, traits_of
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -82,29 +76,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if step.stores[0].level == "flat":
             steps.append(flat_kernel(site, step, name))
             continue
-        steps.append(_row_step(site, step, name, names))
+        steps.append(row_step(site, step, name, names))
     return steps
-
-
-def _row_step(site: Site, kernel: KernelStep, name: str, names: Names) -> Step:
-    """The kernel with its schedule fitted: one, or one for short rows and one for long."""
-    space = RowSpace(site.program.pool, kernel)
-    shape = row_shape(space, passes_of(space, kernel, site.schedule.single_pass))
-    short, long = by_length(site.schedule, shape, site.cases)
-    if short is None or long is None:
-        schedule = short or long
-        assert schedule is not None
-        return _whole_or_split(replace(site, schedule=schedule), kernel, name, names)
-    brief = row_kernel(replace(site, schedule=short), kernel, names.new(f"{name}_short"))
-    return ShapedText(
-        space.columns, SHORT_ROW, brief, _whole_or_split(replace(site, schedule=long), kernel, name, names)
-    )
-
-
-def _whole_or_split(site: Site, kernel: KernelStep, name: str, names: Names) -> KernelText | SplitText:
-    if site.schedule.split and site.schedule.fuse:
-        return split_kernel(site, kernel, name, names)
-    return row_kernel(site, kernel, name)
 
 
 def _headers(kernels: list[KernelText]) -> list[str]:

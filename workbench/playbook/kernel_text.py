@@ -74,7 +74,7 @@ class SplitText:
     kernels: tuple[KernelText, ...]
     partials: tuple[tuple[str, str], ...]
     """Buffers of partial results, one row a piece: name and type."""
-    plain: KernelText | None
+    plain: KernelText | ShapedText | None
     """None when rows are always few."""
     teams: str
     """Blocks along the rows, in the plan language."""
@@ -82,6 +82,8 @@ class SplitText:
     columns: Size
     least: int
     """Columns that are worth a piece of their own."""
+    longest_whole: int
+    """Columns up to which a row is not split, however few rows there are."""
     threads: int
 
 
@@ -93,7 +95,7 @@ class ShapedText:
     most: int
     """Columns up to which a row is short."""
     short: KernelText
-    long: KernelText | SplitText
+    long: KernelText | SplitText | ShapedText
 
 
 @dataclass(frozen=True)

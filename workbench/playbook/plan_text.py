@@ -186,8 +186,7 @@ class PlanText:
 
     def _split(self, program: Program, split: SplitText) -> list[str]:
         """Few rows: as many pieces as fill the GPU; many rows: the plain kernel."""
-        kernels = [*split.kernels, *([split.plain] if split.plain else [])]
-        lines = [line for kernel in kernels for line in self._prepared(program, kernel)]
+        lines = [line for kernel in kernels_of(split) for line in self._prepared(program, kernel)]
         columns = self.size(split.columns)
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
@@ -201,7 +200,8 @@ class PlanText:
             body += self._launch(kernel)
         if split.plain is None:
             return lines + body
-        return [*lines, *_branch("pieces > 1", body, self._launch(split.plain))]
+        long = "" if split.columns.number else f"{columns} > {split.longest_whole} and "
+        return [*lines, *_branch(f"{long}pieces > 1", body, self._step(program, split.plain))]
 
     def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]
@@ -283,7 +283,7 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
         case KernelText():
             return (step,)
         case SplitText(kernels=kernels, plain=plain):
-            return kernels if plain is None else (plain, *kernels)
+            return kernels if plain is None else (*kernels_of(plain), *kernels)
         case ShapedText(short=short, long=long):
             return (short, *kernels_of(long))
         case LibraryCall():

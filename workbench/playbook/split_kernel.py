@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import Waits
-from workbench.playbook.kernel_text import KernelText, Site, SplitText, block
+from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Kernel
-from workbench.playbook.row_kernel import RowKernel, row_kernel
+from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
-from workbench.playbook.schedule import ALWAYS_SPLIT, LEAST_PIECE, Schedule, split_team
+from workbench.playbook.schedule import LEAST_PIECE, Schedule, split_from, split_team
 
 
 class _Partials:
@@ -122,8 +122,10 @@ class SplitKernel(RowKernel):
         return block(f"if ({self.team.leads})", lines) if self.team.leads else lines
 
 
-def split_kernel(site: Site, kernel: Kernel, name: str, names: Names) -> SplitText:
-    """Write all launches of a kernel that is split, and the plain kernel for many rows."""
+def split_kernel(
+    site: Site, kernel: Kernel, name: str, names: Names, plain: KernelText | ShapedText | None
+) -> SplitText:
+    """Write all launches of a kernel that is split; ``plain`` is what many rows get."""
     schedule = site.schedule
     team = split_team(schedule)
     threads = Schedule.threads if schedule.fit else schedule.threads
@@ -133,11 +135,11 @@ def split_kernel(site: Site, kernel: Kernel, name: str, names: Names) -> SplitTe
     site.macros.name(kernel.stores[0].rows, "ROWS")
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = _Partials(shared)
-    few = rows.number is not None and rows.number <= ALWAYS_SPLIT
-    plain = None if few else row_kernel(site, kernel, name)
     texts = _launches(shared, kernel, name, names, partials)
     teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
-    return SplitText(texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], threads)
+    return SplitText(
+        texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], split_from(schedule), threads
+    )
 
 
 def _launches(

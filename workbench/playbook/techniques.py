@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
-from workbench.playbook.fitting import RowShape, by_length, longest_whole_row, team_for
+from workbench.playbook.fitting import RowShape, by_length, kept_part, longest_whole_row, team_for
 from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
-from workbench.playbook.traits import Traits, traits_of
+from workbench.playbook.traits import RowTraits, Traits, traits_of
 
 Settings = Mapping[str, str]
 """A vector as a mapping, with a value for every technique decided so far."""
@@ -91,14 +91,25 @@ def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
     """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
+    if kept_part(wanted, row, traits.all_cases) is not None:
+        return True
     fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
     whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
     return any(fit.cache == wanted.cache for fit in whole)
 
 
 def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    joint = any(row.joint_passes < row.passes for row in traits.rows)
-    return ("off", "on") if joint and settings["fusion"] == "all" else ()
+    schedule = schedule_of(tuple(settings.items()))
+    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
+    return ("off", "on") if saves and settings["fusion"] == "all" else ()
+
+
+def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
+    """True when some rows go through memory in every pass: those that do not wait on the chip."""
+    if schedule.split or schedule.cache == "reread" or not row.joint_kept:
+        return True
+    fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
+    return any(fit.cache == "reread" for fit in fits)
 
 
 def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:

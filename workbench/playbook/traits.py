@@ -15,6 +15,7 @@ from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program
 from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.schedule import Schedule
 from workbench.playbook.views import split
 
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
@@ -28,6 +29,8 @@ class RowTraits:
     passes: int
     joint_passes: int
     """Passes when reductions that can be made at once are."""
+    joint_kept: int = 0
+    """Loads that later passes need again even then."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,21 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=False)
     joint = passes_of(space, kernel, single_pass=True)
-    return RowTraits(row_shape(space, passes), len(passes), len(joint))
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), row_shape(space, joint).kept)
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     """What a schedule is fitted to."""
     kept = len(waiting_loads(space, passes))
     return RowShape(space.rows, space.columns, kept, _neighbours(space, passes))
+
+
+def scheduled_shape(space: RowSpace, kernel: Kernel, schedule: Schedule) -> RowShape:
+    """The same for a schedule: a row that waits on the chip is not read again by a further pass."""
+    joint = row_shape(space, passes_of(space, kernel, schedule.single_pass))
+    if schedule.cache == "reread" or not schedule.single_pass or not joint.kept:
+        return joint
+    return row_shape(space, passes_of(space, kernel, single_pass=False))
 
 
 def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:

@@ -1,0 +1,68 @@
+"""Which kernels a reduction along rows gets: by the length of its rows, and by how many there are.
+
+Owns the choice: a warp for short rows, a row that waits on the chip where it fits, one that is read again
+where it does not, several blocks a row where rows are few. The plan branches on the sizes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.playbook.fitting import RowShape, always_split, by_length, kept_part
+from workbench.playbook.kernel_text import KernelText, Limits, ShapedText, Site, SplitText
+from workbench.playbook.names import Names
+from workbench.playbook.program import Kernel
+from workbench.playbook.row_kernel import row_kernel
+from workbench.playbook.row_passes import RowSpace
+from workbench.playbook.schedule import SHORT_ROW, Schedule, split_from
+from workbench.playbook.split_kernel import split_kernel
+from workbench.playbook.traits import scheduled_shape
+
+
+def row_step(site: Site, kernel: Kernel, name: str, names: Names) -> KernelText | SplitText | ShapedText:
+    """The kernel with its schedule fitted: one, or one for short rows and others for long."""
+    space = RowSpace(site.program.pool, kernel)
+    shape = scheduled_shape(space, kernel, site.schedule)
+    short, long = by_length(site.schedule, shape, site.cases)
+    if long is None:
+        assert short is not None
+        return row_kernel(replace(site, schedule=short), kernel, name)
+    layers = _Layers(site, kernel, name, names, shape)
+    if short is None:
+        return layers.step(long)
+    brief = row_kernel(replace(site, schedule=short), kernel, names.new(f"{name}_short"))
+    return ShapedText(space.columns, SHORT_ROW, brief, layers.step(long))
+
+
+class _Layers:
+    """Kernels for rows that are not short."""
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, names: Names, shape: RowShape) -> None:
+        self.site = site
+        self.kernel = kernel
+        self.name = name
+        self.names = names
+        self.shape = shape
+
+    def step(self, long: Schedule) -> KernelText | SplitText | ShapedText:
+        """One team a row, or several where rows are few."""
+        columns = self.shape.columns.number
+        never = columns is not None and columns <= split_from(long)
+        if never or not (long.split and long.fuse):
+            return self.whole(long)
+        plain = None if always_split(long, self.shape, self.site.cases) else self.whole(long)
+        joint = replace(long, single_pass=self.site.schedule.single_pass)
+        return split_kernel(replace(self.site, schedule=joint), self.kernel, self.name, self.names, plain)
+
+    def whole(self, long: Schedule) -> KernelText | ShapedText:
+        """One team a row: rows that fit on the chip wait there, longer ones are read again."""
+        found = kept_part(self.site.schedule, self.shape, self.site.cases)
+        if found is None:
+            return row_kernel(replace(self.site, schedule=long), self.kernel, self.name)
+        kept, most = found
+        fits = row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
+        if kept.cache == "registers":  # the branch says what the limit would
+            fits = replace(fits, limits=Limits())
+        name = self.names.new(f"{self.name}_reread")
+        rest = row_kernel(replace(self.site, schedule=long), self.kernel, name)
+        return ShapedText(self.shape.columns, most, fits, rest)

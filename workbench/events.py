@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from workbench.model import (
     Branch,
     BranchId,
+    CaseTime,
     Digest,
     Draft,
     Evaluation,
@@ -92,6 +93,17 @@ class StageEntered(Value):
     kind: Literal["stage_entered"] = "stage_entered"
     branch: BranchId
     stage: Stage
+
+
+class CaseTimed(Value):
+    """A kernel that is still being judged was timed once, against what is ready. Nothing follows from it.
+
+    Shown until the verdict comes, whose times are others: ``torch.compile`` may take long to compile.
+    """
+
+    kind: Literal["case_timed"] = "case_timed"
+    branch: BranchId
+    time: CaseTime
 
 
 class KernelJudged(Value):
@@ -279,6 +291,7 @@ Event = Annotated[
     | KernelWritten
     | BranchAbandoned
     | StageEntered
+    | CaseTimed
     | KernelJudged
     | KernelProfiled
     | LessonLearnt

@@ -14,18 +14,20 @@ from workbench.events import (
     BranchApproved,
     BranchPruned,
     CardRewritten,
+    CaseTimed,
     KernelJudged,
     KernelProfiled,
     KernelWritten,
     LessonLearnt,
     StageEntered,
 )
-from workbench.model import Branch, BranchId, Draft, Evaluation, Operator, Stage, Vector
+from workbench.model import Branch, BranchId, CaseTime, Draft, Evaluation, Operator, Stage, Vector
 
 BranchEvent = (
     KernelWritten
     | BranchAbandoned
     | StageEntered
+    | CaseTimed
     | KernelJudged
     | KernelProfiled
     | LessonLearnt
@@ -46,6 +48,8 @@ class Node:
     """The kernel with its technique vector; None until it is written."""
     stage: Stage = "waiting"
     """Where the work on it is; ``done`` once judged or abandoned."""
+    first_time: CaseTime | None = None
+    """A first time of a kernel that is still being judged; None before, and once the verdict is there."""
     evaluation: Evaluation | None = None
     """The referee's findings; None until judged."""
     explanation: str = ""
@@ -109,8 +113,12 @@ def changed(node: Node, event: BranchEvent) -> Node:
             return replace(node, abandoned=reason or "abandoned", duplicate_of=twin, stage="done")
         case StageEntered(stage=stage):
             return node if node.settled else replace(node, stage=stage)
+        case CaseTimed(time=time):
+            return node if node.settled else replace(node, first_time=time)
         case KernelJudged(evaluation=evaluation, explanation=explanation):
-            return replace(node, evaluation=evaluation, explanation=explanation, stage="done")
+            return replace(
+                node, evaluation=evaluation, explanation=explanation, stage="done", first_time=None
+            )
         case KernelProfiled(profile=profile):
             if node.evaluation is None:
                 return node  # no journal of ours; a torn one may

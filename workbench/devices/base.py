@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from workbench.model import Evaluation, Kernel, Problem, Profile, Stage, Target
+from workbench.model import CaseTime, Digest, Evaluation, Kernel, Problem, Profile, Stage, Target
 
 OnStage = Callable[[Stage], None]
+OnTime = Callable[[Digest, CaseTime], None]
+"""Takes a kernel's digest and a first time of it."""
 
 
 class Device(Protocol):
@@ -39,5 +41,17 @@ class Profiler(Protocol):
         """Where the time goes, with counters where the card allows them; may take seconds.
 
         None where nothing can be said. Raises ``DeviceError`` when the machine fails.
+        """
+        ...
+
+
+@runtime_checkable
+class Early(Protocol):
+    """A device that makes use of the time before the first kernel, and has numbers before the verdict."""
+
+    def prepare(self, problem: Problem, on_time: OnTime) -> None:
+        """Begin what every kernel of this problem will need, in the background; returns at once.
+
+        From now on ``on_time`` is called, on any thread, with times of kernels that are still being judged.
         """
         ...

@@ -16,6 +16,7 @@ from workbench.gpu.program import poisoned
 from workbench.model import H100, Measured, Rival
 from workbench.plan.steps import Plan
 from workbench.referee.clock.samples import RawTimes, Track
+from workbench.referee.gpu_preparing import prepared
 from workbench.referee.gpu_protocol import (
     REQUEST,
     BaselineReport,
@@ -23,11 +24,12 @@ from workbench.referee.gpu_protocol import (
     Card,
     CheckReport,
     CubinImage,
+    PrepareRequest,
     TimeReport,
     TimeRequest,
     WarmRequest,
 )
-from workbench.referee.gpu_trial import Run, checked
+from workbench.referee.gpu_trial import Run, checked, expectations_of
 
 CARD = Card(
     target=H100.model_copy(update={"name": "NVIDIA Pretended 80GB"}),
@@ -58,6 +60,9 @@ class Cpu:
 
         return run
 
+    def kept(self, plan: Plan) -> tuple[str, ...]:
+        return ()
+
     def wait(self, limit_s: float) -> None:
         pass
 
@@ -72,6 +77,8 @@ def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
     request = REQUEST.validate_json(payload)
     if isinstance(request, WarmRequest):
         return CARD.model_dump_json().encode()
+    if isinstance(request, PrepareRequest):
+        return prepared(request, expectations_of(request.problem, "cpu")).model_dump_json().encode()
     answer: CheckReport | TimeReport | BaselineReport
     if isinstance(request, TimeRequest):
         measured = Measured(

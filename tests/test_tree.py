@@ -18,6 +18,7 @@ from workbench.events import (
     CardReviewSet,
     CardRewritten,
     CardsReleased,
+    CaseTimed,
     Event,
     HintGiven,
     KernelProfiled,
@@ -31,7 +32,7 @@ from workbench.events import (
     SearchStopped,
     StageEntered,
 )
-from workbench.model import BranchId, Digest, Profile, Stage
+from workbench.model import BranchId, CaseTime, Digest, Profile, Stage
 from workbench.node import natural_order
 from workbench.tree import Tree, fold
 
@@ -46,6 +47,7 @@ EVERY_KIND: tuple[Event, ...] = (
     BranchAbandoned(branch=B1, reason="none", duplicate_of=BranchId("b2")),
     StageEntered(branch=B1, stage="running"),
     judged("b1", "// us 50"),
+    CaseTimed(branch=B1, time=CaseTime(case="a", source="measured", time_us=20.0, floor_us=10.0)),
     KernelProfiled(branch=B1, profile=Profile(case="a", source="counters", sentences=("told",))),
     LessonLearnt(branch=B1, expected_factor=1.2, actual_factor=None, lesson="none"),
     RoundEnded(round=1, best=B1, score=2.0),
@@ -287,3 +289,12 @@ def test_a_profile_replaces_what_the_evaluation_had() -> None:
     assert after.evaluation is not None
     assert after.evaluation.profile == profile
     assert after.passed and after.stage == "done"
+
+
+def test_a_first_time_is_shown_until_the_verdict() -> None:
+    time = CaseTime(case="a", source="measured", time_us=20.0, floor_us=10.0)
+    early = fold([proposed("b1"), written("b1", "// us 50"), CaseTimed(branch=B1, time=time)])
+    assert early.node(B1).first_time == time and early.best() is None
+    after = early.apply(judged("b1", "// us 50"))
+    assert after.node(B1).first_time is None
+    assert after.apply(CaseTimed(branch=B1, time=time)) == after

@@ -15,9 +15,24 @@ from softmax_problem import RIGHT, changed
 
 from workbench.devices.cuda import CudaDevice
 from workbench.errors import DeviceError
-from workbench.model import H100, CompileFailed, Crashed, Evaluation, Hazard, Kernel, Passed, Resources
+from workbench.model import (
+    H100,
+    CaseTime,
+    CompileFailed,
+    Crashed,
+    Evaluation,
+    Hazard,
+    Kernel,
+    Passed,
+    Resources,
+)
 from workbench.plan.steps import Launch
-from workbench.referee.gpu_judge import GpuOptions, does_not_fit
+from workbench.referee import matrix
+from workbench.referee.gpu_expectation import Expectations
+from workbench.referee.gpu_judge import GpuJudgement, GpuOptions, does_not_fit
+from workbench.referee.gpu_preparation import preparation
+from workbench.referee.gpu_preparing import prepared
+from workbench.referee.protocol import Trial
 from workbench.referee.receipts import read_receipt
 from workbench.referee.replay import hashes, plans
 
@@ -142,3 +157,40 @@ def test_the_process_of_the_device_has_neither_torch_nor_cuda() -> None:
     path = Path(__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=path)
     assert done.stdout.strip() == CARD.target.name
+
+
+def test_a_first_time_comes_before_the_verdict_until_compile_is_there() -> None:
+    own = CudaDevice(options=PLAIN, serve="pretended_gpu:serve")
+    told: list[tuple[str, CaseTime]] = []
+    own.prepare(SMALL, lambda kernel, time: told.append((kernel, time)))
+    for _ in range(2):
+        evaluation = judged(own, Kernel(source=RIGHT))
+    asyncio.run(own.close())
+    assert evaluation.outcome == Passed() and len(evaluation.times) == 1
+    ((kernel, time),) = told  # the second kernel finds torch.compile done
+    assert kernel == evaluation.kernel and (time.case, time.source) == ("8x64", "measured")
+    assert time.measured is not None and ("compile", "still being compiled") in time.measured.missing
+
+
+def test_preparing_makes_what_a_kernel_is_held_against() -> None:
+    request = preparation(SMALL, PLAIN.judge)
+    known = Expectations(SMALL, "cpu")
+    report = prepared(request, known)
+    assert report.machine == "" and report.checks > 10
+    kept = dict(known._kept)
+    again = prepared(request, known)
+    assert again.checks == report.checks
+    assert {key: one is known._kept[key][0] for key, (one, _) in kept.items()} == dict.fromkeys(kept, True)
+
+
+def test_what_preparing_makes_is_what_a_kernel_asks_for() -> None:
+    known = Expectations(SMALL, "cpu")
+    prepared(preparation(SMALL, PLAIN.judge), known)
+    before = len(known._kept)
+    plans = GpuJudgement(SMALL, Kernel(source=RIGHT), H100, PLAIN.judge, lambda stage: None)
+    assert plans._planned() is None
+    trials = tuple(Trial(case=case, plan=plan) for case, plan in plans.plans.items())
+    checks = matrix.checks_on_gpu(trials, PLAIN.judge, SMALL.own_inputs)
+    for planned in checks:
+        known.prepare(planned)
+    assert len(checks) > 10 and len(known._kept) == before

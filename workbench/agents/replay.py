@@ -29,6 +29,7 @@ from workbench.events import (
     Event,
     HintGiven,
     KernelJudged,
+    KernelProfiled,
     KernelWritten,
     LessonLearnt,
     ModelAnswered,
@@ -110,6 +111,10 @@ class Recording:
                 # By the digest of today: that of the recording may be another version's.
                 self.evaluations[self.drafts[id].kernel.digest] = evaluation
                 self.explanations[evaluation.kernel] = explanation
+            case KernelProfiled(branch=id, profile=profile):
+                # What was seen later is there at once: nobody looks closer in a replay.
+                digest = self.drafts[id].kernel.digest
+                self.evaluations[digest] = self.evaluations[digest].model_copy(update={"profile": profile})
             case LessonLearnt(branch=id, lesson=lesson):
                 self.lessons[id] = lesson
             case AgentAnswered(round=round, operator=operator, parents=parents):

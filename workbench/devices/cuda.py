@@ -7,21 +7,24 @@ asks. What a verdict means is the referee's business.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from workbench.devices.background import IdleTimes
-from workbench.devices.base import OnStage
+from workbench.devices.base import OnStage, OnTime
 from workbench.devices.cards import keep_card, kept_card
 from workbench.devices.profiling import Profiling
 from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
 from workbench.errors import DeviceError
-from workbench.model import Case, Evaluation, Kernel, Problem, Profile, Target
+from workbench.model import Case, Digest, Evaluation, Kernel, Problem, Profile, Target
 from workbench.referee.clock.store import BaselineRecord
 from workbench.referee.gpu_baselines import WALL_S, is_lost, kept, request_of, still_to_time
 from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
+from workbench.referee.gpu_preparation import WALL_S as PREPARE_S
+from workbench.referee.gpu_preparation import loss_of, preparation
 from workbench.referee.gpu_protocol import Card, WarmRequest
 from workbench.workers import Conversation, ForkServer, Limits, torch_ready
 
@@ -62,6 +65,9 @@ class CudaDevice:
             first.model_dump_json().encode(),
         )
         self._idle = IdleTimes(self._time_baselines)
+        self._on_time: OnTime | None = None
+        self._compiled: set[Digest] = set()
+        """Problems of which a kernel was held against every baseline a person waits for."""
         self._profiling = Profiling(index, self._pair.alone)
 
     @property
@@ -101,13 +107,29 @@ class CudaDevice:
             raise DeviceError("the cuda device is closed; open another session")
 
         def work(tell: OnStage) -> Evaluation:
+            first = None if problem.digest in self._compiled else self._on_time
+            options = replace(self._options, first_time=first)
             with self._idle.occupied():
-                evaluation = judge_on_gpu(problem, kernel, (self.card, self._pair), self._options, tell)
+                evaluation = judge_on_gpu(problem, kernel, (self.card, self._pair.seat()), options, tell)
+            if evaluation.times:
+                self._compiled.add(problem.digest)
             if self._options.slow_baselines and evaluation.times:
                 self._idle.ask(problem, lambda: still_to_time(problem, self.card))
             return self._profiling.with_estimate(problem, kernel, evaluation, self.target)
 
         return await judged_in_thread(self.name, work, on_stage)
+
+    def prepare(self, problem: Problem, on_time: OnTime) -> None:
+        """Have inputs and bounds made while the first kernel is written; see ``Early``."""
+        self._on_time = on_time
+        payload = preparation(problem, self._options.judge).model_dump_json().encode()
+
+        def work() -> None:
+            # What fails here fails again where a kernel waits for it, and is told there.
+            with suppress(DeviceError), self._idle.occupied():
+                self._pair.ask(payload, PREPARE_S, lambda answer: "lost" if loss_of(answer) else "none")
+
+        threading.Thread(target=work, name="preparing", daemon=True).start()
 
     async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
         """Counters of a kernel judged before, or an estimate that says why there are none; seconds.
@@ -133,7 +155,7 @@ class CudaDevice:
 
     def _time_baselines(self, problem: Problem, case: Case) -> BaselineRecord:
         payload = request_of(problem, case).model_dump_json().encode()
-        result = self._pair.ask(
+        result = self._pair.seat(last=True).ask(
             payload, WALL_S, lambda answer: "lost" if is_lost(answer) else "none", quiet=True
         )
         return kept(problem, case, self.card, result)

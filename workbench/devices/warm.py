@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
+from workbench.devices.turns import Place, Turns
 from workbench.errors import DeviceError
 from workbench.referee.gpu_judge import Loss
 from workbench.workers import Conversation, Result, Returned
@@ -73,13 +75,43 @@ class _Worker:
             self._conversation.close()
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a process is asked; see ``Asking``."""
+
+    payload: bytes
+    wall_s: float
+    loss: Callable[[Result], Loss]
+    on_message: Callable[[bytes], None] | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Whoever asks the pair from one place in its queue, as often as it likes."""
+
+    pair: WarmPair
+    place: Place
+
+    def ask(
+        self,
+        payload: bytes,
+        wall_s: float,
+        loss: Callable[[Result], Loss],
+        on_message: Callable[[bytes], None] | None = None,
+        quiet: bool = False,
+    ) -> Result:
+        """See ``Asking``."""
+        return self.pair.asked(self.place, Request(payload, wall_s, loss, on_message, quiet))
+
+
 class WarmPair:
     """See the module. Thread-safe; both processes begin to warm up at once."""
 
     def __init__(self, open_one: Callable[[], Conversation], warm: bytes, first: bytes | None = None) -> None:
         """``warm`` is the request that warms a process up; ``first`` that of the very first one."""
         self._open, self._warm = open_one, warm
-        self._turn = threading.Lock()
+        self._turns = Turns()
         self._closed = False
         self._current = _Worker(open_one, first or warm)
         self._spare: _Worker | None = None
@@ -103,14 +135,25 @@ class WarmPair:
         quiet: bool = False,
     ) -> Result:
         """See ``Asking``. A process found dead before it was asked is replaced, and the next one asked."""
-        with self._turn:
+        return self.seat().ask(payload, wall_s, loss, on_message, quiet)
+
+    def seat(self, last: bool = False) -> Seat:
+        """A place in the queue that is kept from request to request: a kernel begun is ended first.
+
+        With ``last`` it is behind everybody, whenever they come.
+        """
+        return Seat(self, self._turns.place(last))
+
+    def asked(self, place: Place, request: Request) -> Result:
+        """One request at its place in the queue."""
+        with self._turns.turn(place):
             talk = self._ready()
-            if quiet and self._spare is not None:
+            if request.quiet and self._spare is not None:
                 self._spare.wait()
-            result = talk.ask(payload, wall_s, on_message)
+            result = talk.ask(request.payload, request.wall_s, request.on_message)
             if self._closed:  # whatever ended the process, it was not the kernel
                 raise DeviceError(CLOSED)
-            cost = loss(result)
+            cost = request.loss(result)
             if cost != "none" or talk.over:
                 self._replace(wait=cost == "running")
             return result
@@ -118,7 +161,7 @@ class WarmPair:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Nobody is asked in here: the card is another program's for a while."""
-        with self._turn:
+        with self._turns.turn(self._turns.place()):
             yield
 
     def close(self) -> None:

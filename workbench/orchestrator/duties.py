@@ -20,13 +20,14 @@ from workbench.agents.base import (
     Team,
 )
 from workbench.agents.reflection import reflect
-from workbench.devices.base import Device, Profiler
+from workbench.devices.base import Device, Early, Profiler
 from workbench.errors import SessionError, WorkbenchError
 from workbench.events import (
     AgentAnswered,
     AgentFailed,
     BranchAbandoned,
     BranchProposed,
+    CaseTimed,
     Event,
     KernelJudged,
     KernelProfiled,
@@ -37,7 +38,7 @@ from workbench.events import (
     SearchStopped,
     StageEntered,
 )
-from workbench.model import Branch, BranchId, Draft, Hypothesis, Stage
+from workbench.model import Branch, BranchId, CaseTime, Digest, Draft, Hypothesis, Stage
 from workbench.search import (
     Abandon,
     EndRound,
@@ -74,7 +75,10 @@ class Duties:
         self.over = False
         """True once the run has ended; a device's late word is then dropped."""
         self._team = team
+        self._judging: dict[Digest, BranchId] = {}
         team.connect(session)
+        if isinstance(device, Early):
+            device.prepare(session.problem, self._timed)
 
     @property
     def looks_back(self) -> bool:
@@ -238,6 +242,7 @@ class Duties:
         draft = self.session.tree.node(id).draft
         assert draft is not None  # search asks for written kernels only
         device, problem = self.device, self.session.problem
+        self._judging[draft.kernel.digest] = id
         try:
             evaluation = await device.evaluate(problem, draft.kernel, lambda stage: self._enter(id, stage))
             judged = KernelJudged(branch=id, evaluation=evaluation)
@@ -247,7 +252,17 @@ class Duties:
             self.session.post(_failure("device", error), StageEntered(branch=id, stage="waiting"))
             self.stop(f"the device failed while judging {id}: {error}")
             return
+        finally:
+            self._judging.pop(draft.kernel.digest, None)
         self.session.post(*self._explained(judged))
+
+    def _timed(self, kernel: Digest, time: CaseTime) -> None:
+        """Show a first time of a kernel while it is judged; a device calls this on a thread of its own."""
+        id = self._judging.get(kernel)
+        if id is not None and not self.over:
+            # As for a stage: only a view would miss it.
+            with contextlib.suppress(SessionError):
+                self.session.post(CaseTimed(branch=id, time=time))
 
     async def _reflect(self, id: BranchId) -> None:
         """The numbers are the workbench's, the sentence is the agent's; without one, the numbers speak."""

@@ -23,6 +23,7 @@ from workbench.model import (
     Counts,
     Crashed,
     Diagnostic,
+    Digest,
     Evaluation,
     Kernel,
     LaunchFailed,
@@ -37,7 +38,7 @@ from workbench.model import (
 )
 from workbench.plan.facts import facts
 from workbench.plan.steps import Launch, Plan
-from workbench.referee import gpu_baselines, roofline
+from workbench.referee import gpu_baselines, gpu_preparation, roofline
 from workbench.referee.beside import Beside, available, with_cause
 from workbench.referee.clock.options import INTERACTIVE, ClockOptions
 from workbench.referee.clock.physics import physics_of
@@ -100,6 +101,8 @@ class GpuOptions:
     """Time the baselines that take long in the background, once a problem."""
     receipts: Path | None = None
     """Folder for receipts of measured times; None to keep none."""
+    first_time: Callable[[Digest, CaseTime], None] | None = None
+    """Told a first time against eager, right after the checks: other baselines may take long."""
 
 
 def judge_on_gpu(
@@ -185,6 +188,10 @@ class GpuJudgement(Judgement):
         outcome = self._checked()
         if not isinstance(outcome, Passed) or not self.gpu_options.timing:
             return outcome
+        if self.gpu_options.first_time is not None and (
+            failed := self._first_time(self.gpu_options.first_time)
+        ):
+            return failed
         for case in self.problem.cases:
             if case in self.plans and (failed := self._timed(case)):
                 return failed
@@ -238,11 +245,42 @@ class GpuJudgement(Judgement):
 
     # -------------------------------------------------------------------------------- time
 
+    def _first_time(self, tell: Callable[[Digest, CaseTime], None]) -> Outcome | None:
+        """A quick look at the most important case; the verdict rests on none of it."""
+        case = gpu_preparation.first_case(self.problem, frozenset(self.plans))
+        assert case is not None  # planning saw to it
+        request = self._time_request(case).model_copy(
+            update={
+                "clock": gpu_preparation.FIRST_CLOCK,
+                "baselines": gpu_preparation.FIRST_BASELINES,
+                "earlier": None,
+                "missing": (gpu_preparation.COMPILING,),
+            }
+        )
+        with self._clock("first time"):
+            report = self._asked_for_time(request, quiet=False)
+        if not isinstance(report, TimeReport):
+            return report
+        tell(self.kernel.digest, self._case_time(case, self.plans[case], report))
+        return None
+
     def _timed(self, case: Case) -> Outcome | None:
+        request = self._time_request(case)
+        with self._clock(f"time {case.label}"):
+            report = self._asked_for_time(request, quiet=True)
+        if not isinstance(report, TimeReport):
+            return report
+        time = self._case_time(case, request.plan, report)
+        self.measured.append(time)
+        self.proofs.append(self._proof(request, time, report))
+        self.flags = report.flags
+        return None
+
+    def _time_request(self, case: Case) -> TimeRequest:
         plan = self.plans[case]
         consts = {consts for _, consts in plan.instances}
         earlier, missing = gpu_baselines.known(self.problem, case, self.card)
-        request = TimeRequest(
+        return TimeRequest(
             problem=self.problem,
             case=case,
             plan=plan,
@@ -254,23 +292,20 @@ class GpuJudgement(Judgement):
             missing=missing,
             seed=self.options.seed,
         )
-        with self._clock(f"time {case.label}"):
-            payload = request.model_dump_json().encode()
-            result = self.lane.ask(payload, TIME_WALL_S, _loss_of_timing, quiet=True)
+
+    def _asked_for_time(self, request: TimeRequest, quiet: bool) -> TimeReport | Outcome:
+        """A report with a time in it, or what the kernel did instead. Raises ``DeviceError``."""
+        label = request.case.label
+        payload = request.model_dump_json().encode()
+        result = self.lane.ask(payload, TIME_WALL_S, _loss_of_timing, quiet=quiet)
         if not isinstance(result, Returned):
             if isinstance(result, Raised):
-                raise DeviceError(f"timing {case.label} failed: {result.type}: {result.message}")
+                raise DeviceError(f"timing {label} failed: {result.type}: {result.message}")
             return self._ended(result)
         report = TimeReport.model_validate_json(result.payload)
         if report.machine:
             raise DeviceError(report.machine)
-        if report.outcome is not None:
-            return report.outcome
-        time = self._case_time(case, plan, report)
-        self.measured.append(time)
-        self.proofs.append(self._proof(request, time, report))
-        self.flags = report.flags
-        return None
+        return report if report.outcome is None else report.outcome
 
     def _proof(self, request: TimeRequest, time: CaseTime, report: TimeReport) -> CaseReceipt:
         assert report.measured is not None and report.raw is not None

@@ -81,6 +81,26 @@ class CheckReport(Value):
     """By declared case: most memory of the card held at once, and that of inputs and outputs."""
 
 
+class PrepareRequest(Value):
+    """Make what every kernel of a problem is held against, before there is a kernel."""
+
+    kind: Literal["prepare"] = "prepare"
+    problem: Problem
+    trials: tuple[Trial, ...]
+    """Cases with the metadata of their arguments; the plans have no steps."""
+    options: JudgeOptions
+
+
+class PrepareReport(Value):
+    """What it came to."""
+
+    checks: int = 0
+    """Checks whose inputs and bounds were made."""
+    seconds: float = 0.0
+    machine: str = ""
+    lost: bool = False
+
+
 class TimeRequest(Value):
     """Time this kernel at one declared case."""
 
@@ -138,5 +158,9 @@ class BaselineReport(Value):
     lost: bool = False
 
 
-Request = Annotated[WarmRequest | CheckRequest | TimeRequest | BaselineRequest, Field(discriminator="kind")]
-REQUEST: TypeAdapter[WarmRequest | CheckRequest | TimeRequest | BaselineRequest] = TypeAdapter(Request)
+Request = Annotated[
+    WarmRequest | PrepareRequest | CheckRequest | TimeRequest | BaselineRequest, Field(discriminator="kind")
+]
+REQUEST: TypeAdapter[WarmRequest | PrepareRequest | CheckRequest | TimeRequest | BaselineRequest] = (
+    TypeAdapter(Request)
+)

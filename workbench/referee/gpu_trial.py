@@ -30,6 +30,7 @@ from workbench.referee.gpu_protocol import (
     CheckReport,
     CheckRequest,
     CubinImage,
+    PrepareRequest,
     TimeRequest,
     WarmRequest,
 )
@@ -130,7 +131,12 @@ def serve(payload: bytes, send: Send) -> bytes:
         from workbench.referee.gpu_card import warm_up
 
         return warm_up(request).model_dump_json().encode()
-    if not isinstance(request, CheckRequest):
+    if isinstance(request, PrepareRequest):
+        from workbench.referee.gpu_preparing import prepared
+
+        known = expectations_of(request.problem, "cuda")
+        return prepared(request, known).model_dump_json().encode()
+    if needs_compiler(request):
         from workbench.referee.gpu_card import imported
 
         imported()
@@ -144,6 +150,11 @@ def serve(payload: bytes, send: Send) -> bytes:
 
         return timed(request, expectations_of(request.problem, "cuda"), Gpu()).model_dump_json().encode()
     return checked(request, send, Gpu()).model_dump_json().encode()
+
+
+def needs_compiler(request: CheckRequest | TimeRequest | BaselineRequest) -> bool:
+    """True where torch.compile takes part, which is imported in the background for seconds."""
+    return not isinstance(request, CheckRequest) and any(name != "eager" for name in request.baselines)
 
 
 LOST: list[object] = []

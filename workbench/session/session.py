@@ -18,6 +18,7 @@ from workbench.events import (
     AgentSpoke,
     BranchAbandoned,
     BranchProposed,
+    CaseTimed,
     Event,
     KernelWritten,
     LessonLearnt,
@@ -32,7 +33,7 @@ from workbench.session.journal import Journal, read_journal, write_error
 from workbench.session.lock import FolderLock
 from workbench.tree import Tree, fold
 
-FOLLOWS = StageEntered | AgentSpoke | RoundStarted | RoundEnded | LessonLearnt
+FOLLOWS = StageEntered | AgentSpoke | CaseTimed | RoundStarted | RoundEnded | LessonLearnt
 """What a resumed session comes to again by itself: it is written at once, but not waited for. A power cut
 may take it, a crash of the program not; the next event of any other kind has the disk confirm it too."""
 

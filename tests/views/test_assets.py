@@ -14,15 +14,19 @@ import workbench.views
 
 VIEWS = Path(workbench.views.__file__).parent
 SOURCES, STATIC = VIEWS / "src", VIEWS / "static"
-LIMITS = {"panel.js": 40_000, "editor.js": 700_000}
+LIMITS = {"panel.js": 40_000, "editor.js": 700_000, "page.js": 45_000}
 LEFT_OUT = ("node_modules", "test")
 
 
 def kept() -> list[Path]:
     """Everything the built files come from, in the order of build.mjs."""
     folders = [sorted(path for path in (SOURCES / name).rglob("*") if path.is_file())
-               for name in ("panel", "editor")]  # fmt: skip
-    return [*folders[0], *folders[1], SOURCES / "package-lock.json", SOURCES / "build.mjs"]
+               for name in ("panel", "editor", "page")]  # fmt: skip
+    return [
+        *(path for folder in folders for path in folder),
+        SOURCES / "package-lock.json",
+        SOURCES / "build.mjs",
+    ]
 
 
 def test_the_built_files_are_of_these_sources() -> None:

@@ -25,45 +25,49 @@ def compare(tree: Tree, branches: tuple[BranchId, ...]) -> Json:
     Raises ``SessionError`` for an unknown branch.
     """
     nodes = [tree.node(id) for id in branches]
+    columns = [column(tree, node) for node in nodes]
     best = tree.best()
     return {
         "branches": [row_json(tree, node, best) for node in nodes],
-        "techniques": _techniques(nodes),
-        "times": _times(nodes),
-        "facts": _facts(tree, nodes),
-        "profile": [profile_json(node.evaluation) if node.evaluation else None for node in nodes],
+        "techniques": _rows([made["techniques"] for made in columns]),
+        "times": _rows([made["times"] for made in columns], with_times=True),
+        "facts": _rows([made["facts"] for made in columns]),
+        "profile": [made["profile"] for made in columns],
         "sources": [changed_lines(nodes[0], node) for node in nodes[1:]],
     }
+
+
+def column(tree: Tree, node: Node) -> Json:
+    """What one branch brings to a comparison: entries of name and text, of a time also microseconds.
+
+    The page that can be clicked through puts the same columns beside each other by itself.
+    """
+    evaluation = node.evaluation
+    times = [time_json(time) for time in evaluation.times] if evaluation else []
+    return {
+        "techniques": [[teaching(name).title, value] for name, value in node.vector],
+        "times": [[time["case"], f"{time['time']}, {time['speedup']}", time["time_us"]] for time in times],
+        "facts": [list(entry) for entry in _found(tree, node).items()],
+        "profile": profile_json(evaluation) if evaluation else None,
+    }
+
+
+def _rows(columns: list[list[list[Any]]], with_times: bool = False) -> list[Json]:
+    """A row a name, in the order in which names first come up; a dash where a branch lacks it."""
+    known = [{entry[0]: entry for entry in entries} for entries in columns]
+    rows = []
+    for name in dict.fromkeys(entry[0] for entries in columns for entry in entries):
+        found = [entries.get(name) for entries in known]
+        row = _row(name, [entry[1] if entry else "–" for entry in found])
+        rows.append(
+            {**row, "times_us": [entry[2] if entry else None for entry in found]} if with_times else row
+        )
+    return rows
 
 
 def _row(name: str, cells: list[str]) -> Json:
     known = {cell for cell in cells if cell != "–"}
     return {"name": name, "cells": cells, "differs": len(known) > 1 or (len(known) == 1 and "–" in cells)}
-
-
-def _techniques(nodes: list[Node]) -> list[Json]:
-    vectors = [dict(node.vector) for node in nodes]
-    names = dict.fromkeys(name for vector in vectors for name in vector)
-    return [_row(teaching(name).title, [vector.get(name, "–") for vector in vectors]) for name in names]
-
-
-def _times(nodes: list[Node]) -> list[Json]:
-    """A row a declared case: time and speedup of every branch, and numbers to draw bars from."""
-    timed = [{t.case: t for t in node.evaluation.times} if node.evaluation else {} for node in nodes]
-    rows = []
-    for case in dict.fromkeys(case for times in timed for case in times):
-        found = [times.get(case) for times in timed]
-        known = [time_json(time) if time else None for time in found]
-        cells = [f"{time['time']}, {time['speedup']}" if time else "–" for time in known]
-        times_us = [time.time_us if time else None for time in found]
-        rows.append({**_row(case, cells), "times_us": times_us})
-    return rows
-
-
-def _facts(tree: Tree, nodes: list[Node]) -> list[Json]:
-    entries = [_found(tree, node) for node in nodes]
-    names = dict.fromkeys(name for entry in entries for name in entry)
-    return [_row(name, [entry.get(name, "–") for entry in entries]) for name in names]
 
 
 def _found(tree: Tree, node: Node) -> dict[str, str]:

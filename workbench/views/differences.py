@@ -25,7 +25,7 @@ def differences(tree: Tree, branch: BranchId, against: str) -> Json:
     node = tree.node(branch)
     if against == REFERENCE:
         text = tree.opened.problem.source if tree.opened else ""
-        return {"branch": branch, "against": against, "reference": _runs(text), "lines": None}
+        return {"branch": branch, "against": against, "reference": runs_of(text), "lines": None}
     other = tree.node(BranchId(against))
     return {"branch": branch, "against": against, "reference": None, "lines": changed_lines(other, node)}
 
@@ -41,7 +41,7 @@ def changed_lines(before: Node, after: Node) -> list[Json] | None:
         return None
     old, new = before.draft.kernel.source, after.draft.kernel.source
     was, now = old.split("\n"), new.split("\n")
-    shown_old, shown_new = _runs(old), _runs(new)
+    shown_old, shown_new = runs_of(old), runs_of(new)
     found: list[Json] = []
     for group in difflib.SequenceMatcher(None, was, now, autojunk=False).get_grouped_opcodes(CONTEXT_LINES):
         if found:
@@ -56,7 +56,8 @@ def changed_lines(before: Node, after: Node) -> list[Json] | None:
     return found
 
 
-def _runs(text: str) -> list[list[list[str]]]:
+def runs_of(text: str) -> list[list[list[str]]]:
+    """A text as lines of [class, words]."""
     return [[list(run) for run in line] for line in highlight(text)]
 
 

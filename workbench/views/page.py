@@ -9,23 +9,17 @@ import json
 from pathlib import Path
 
 from workbench.tree import Tree
+from workbench.views.compare import column
 from workbench.views.detail import detail
+from workbench.views.differences import runs_of
 from workbench.views.project import project
 from workbench.views.report import TREE_HEADING, to_html
 from workbench.views.samples import samples_json
 from workbench.views.verdicts import SHAPES
 
 STATIC = Path(__file__).parent / "static"
-START = """
-const data = JSON.parse(document.getElementById("wb-data").textContent);
-const model = { get: (name) => data[name], on() {}, off() {}, send() {} };
-const place = document.getElementById("wb-live");
-place.hidden = false;
-panel.render({ model, el: place });
-document.querySelectorAll("[data-replaced]").forEach((part) => { part.hidden = true; });
-"""
-"""Shows the panel in place of the parts of the static page that it replaces."""
-EXPORT = "as default};"
+SCRIPT = "page.js"
+"""The panel, with answers to the questions that a kernel would answer; built from ``src/page``."""
 SAMPLED = 12
 """Branches whose raw samples are in the page."""
 
@@ -41,6 +35,8 @@ def to_page(tree: Tree, folder: Path | None = None) -> str:
         "shapes": SHAPES,
         "details": {id: detail(tree, id) for id in tree.nodes},
         "samples": {id: samples_json(tree, id, folder) for id in tree.ranked()[:SAMPLED]},
+        "columns": {id: column(tree, node) for id, node in tree.nodes.items()},
+        "reference": runs_of(tree.opened.problem.source if tree.opened else ""),
         "frozen": True,
         "key": "",
         "busy": "",
@@ -53,17 +49,9 @@ def to_page(tree: Tree, folder: Path | None = None) -> str:
         f"<style>\n{style}.wb-page .wb-panel {{ margin-top: 20px; }}</style>",
         '<div id="wb-live" hidden></div>',
         f'<script type="application/json" id="wb-data">{text}</script>',
-        f'<script type="module">\n{_script()}\n{START}</script>',
+        f'<script type="module">\n{(STATIC / SCRIPT).read_text(encoding="utf-8")}</script>',
     )
     mark = f'<h2 id="{TREE_HEADING}">The tree</h2>'
     head, found, rest = to_html(tree).partition(mark)
     assert found, "the page has a heading for the tree"
     return f"{head}{found}{''.join(parts)}{rest}"
-
-
-def _script() -> str:
-    """The panel's script with its default export as ``panel``, to be inlined."""
-    text = (STATIC / "panel.js").read_text(encoding="utf-8").strip()
-    head, found, name = text.rpartition("export{")
-    assert found and name.endswith(EXPORT), "the bundler's last line is its export"
-    return f"{head}const panel={name.removesuffix(EXPORT).strip()};"

@@ -37,11 +37,11 @@ export function sourceTab(detail, panel) {
 
 function bar(detail, panel) {
   const parent = detail.row.parents[0];
-  const others = panel.frozen ? [] : panel.view.rows.filter((row) => row.id !== detail.row.id && row.id !== parent).map((row) => row.id);
+  const others = panel.view.rows.filter((row) => row.id !== detail.row.id && row.id !== parent).map((row) => row.id);
   const option = (value, text) => h("option", { value, selected: panel.against === value }, text);
   const select = h("select", { "aria-label": "Compare the source with", onchange: (event) => panel.differ(event.target.value) },
     option("", "the whole kernel"), parent && detail.diff && option(parent, `changes against its parent ${parent}`),
-    !panel.frozen && option("reference", "beside the reference"), others.map((id) => option(id, `changes against ${id}`)));
+    option("reference", "beside the reference"), others.map((id) => option(id, `changes against ${id}`)));
   return h("div", { class: "bar-row" }, h("label", { class: "soft" }, "Show ", select));
 }
 

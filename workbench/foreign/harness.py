@@ -15,6 +15,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,13 @@ from torch import Tensor, nn
 from workbench.foreign import ladder, tripwires
 from workbench.foreign.arena import Arena, meta_of
 from workbench.foreign.provenance import claims, profiled
+from workbench.foreign.sandbox import tighten
+from workbench.foreign.stopwatch import HostStopwatch, Stopwatch, stopwatch, vary
 from workbench.foreign.values import Fence
+from workbench.model import Contract
 from workbench.numerics.inputs import place
+from workbench.numerics.precision import precision
+from workbench.referee.clock.options import ClockOptions
 from workbench.workers import frames
 
 FILE = "solution.py"
@@ -33,6 +40,7 @@ MODULE = "workbench_solution"
 COPY: Callable[[Tensor, Tensor], Tensor] = Tensor.copy_
 SYNCHRONIZE: Callable[[], None] = torch.cuda.synchronize
 SLEEP: Callable[[int], None] = torch.cuda._sleep
+VARY: Callable[[Tensor, Tensor, int], None] = vary
 HOLD_UP_CYCLES = 500_000
 """About 0.3 ms of an H100."""
 MOST_FRESH = 8
@@ -76,6 +84,30 @@ def raised(error: BaseException) -> Answer:
     return {"type": type(error).__name__[:100], "message": str(error)[:2000], "line": line}
 
 
+@dataclass
+class Benched:
+    """What timed calls are made on."""
+
+    bases: list[list[Any]]
+    rooms: list[list[Any]]
+    watch: Stopwatch
+
+    def fill(self, place: int, base: int, seed: int) -> None:
+        """New contents in place, for every tensor of a set; each has a stream of its own."""
+        for turn, (room, value) in enumerate(zip(self.rooms[place], self.bases[base], strict=True)):
+            if isinstance(value, Tensor):
+                VARY(room, value, seed + 2**20 * turn)
+
+
+def _room(value: Any) -> Any:
+    """A tensor of its own laid out as ``value``; anything else is itself."""
+    if not isinstance(value, Tensor):
+        return value
+    room = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    COPY(room, value)
+    return room
+
+
 class Resident:
     """The loaded solution and the tensors it is called with; a public method is a kind of question."""
 
@@ -90,12 +122,20 @@ class Resident:
         self.flags = tripwires.flags()
         self.others = tripwires.other_flags()
         self.source = ""
+        self.stack = ExitStack()
+        self.benched = Benched([], [], HostStopwatch())
 
     # -------------------------------------------------------------------------------- loading
 
-    def load(self, solution: str, init: str, seed: int, device: str) -> Answer:
+    def load(self, solution: str, init: str, seed: int, device: str, contract: Contract,
+             memory_bytes: int) -> Answer:  # fmt: skip
         """Import the solution and build ``ModelNew``; ``init`` is a pickle of the trusted side's."""
         self.device, self.source = device, solution
+        self.stack.enter_context(precision(contract))
+        if device == "cuda":
+            torch.ones(1, device=device).add_(1)
+            SYNCHRONIZE()
+            tighten(memory_bytes)  # until here the driver has taken address space without end
         arguments = pickle.loads(base64.b64decode(init))
         Path(FILE).write_text(solution, encoding="utf-8")
         claimed = claims(solution)
@@ -192,7 +232,49 @@ class Resident:
         """Where the time of one call goes."""
         given = [self._rewritten(note, self._value(note)) for note in arguments]
         with torch.no_grad():
-            return profiled(lambda: self.model(*given))
+            return profiled(lambda: self.model(*given), self.source)
+
+    # -------------------------------------------------------------------------------- timing
+
+    def bench(self, arguments: list[list[dict[str, Any]]], places: int, clock: dict[str, Any]) -> Answer:
+        """Get ready to be timed: some sets of contents, and so many sets of tensors to put them into."""
+        self.arguments.clear()
+        self.fresh.clear()
+        bases = [[self._value(note) for note in notes] for notes in arguments]
+        rooms = [[_room(value) for value in bases[0]] for _ in range(places)]
+        self.benched = Benched(bases, rooms, stopwatch(self.device, ClockOptions.model_validate(clock)))
+        return {}
+
+    def sample(self, base: int, place: int, seeds: list[int], host_us: float,
+               slots: list[dict[str, Any]]) -> Answer:  # fmt: skip
+        """One timed call on contents it never saw; its outputs are delivered where there are slots."""
+        bench, room = self.benched, self.benched.rooms[place]
+        with torch.no_grad():
+            reading = bench.watch.once(
+                lambda attempt: bench.fill(place, base, seeds[attempt]), lambda: self.model(*room), host_us
+            )
+        self.last = tripwires.outputs_of(reading.returned)
+        described = self._described()
+        if slots and fit(described, slots):
+            self._deliver(slots)
+        return {"outputs": described, "time_us": reading.time_us, "host_us": reading.host_us,
+                "late_us": reading.late_us, "attempt": reading.attempt, **self.facts()}  # fmt: skip
+
+    def row(self, count: int, seed: int, idle: bool, slots: list[dict[str, Any]]) -> Answer:
+        """Calls without a pause, for the trusted side's clock; ``idle`` leaves the calls themselves out."""
+        bench = self.benched
+        with torch.no_grad():
+            for turn in range(count):
+                place = turn % len(bench.rooms)
+                bench.fill(place, turn % len(bench.bases), seed + turn)
+                bench.watch.flush()
+                if not idle:
+                    self.last = tripwires.outputs_of(self.model(*bench.rooms[place]))
+        bench.watch.join()
+        described = [] if idle else self._described()
+        if slots and fit(described, slots):
+            self._deliver(slots)
+        return {"outputs": described, "done": count, **self.facts()}
 
     def facts(self) -> Answer:
         """The tripwires, now."""
@@ -208,7 +290,12 @@ class Resident:
         """A static, or a new tensor on the device with the contents and strides the note asks for."""
         if "shape" not in note:
             return note["value"]
-        return place(self.inbox.view(note), meta_of(note)).to(self.device)
+        there = place(self.inbox.view(note), meta_of(note))
+        moved = there.to(self.device)
+        if moved.stride() == there.stride() or tripwires.overlaps(there):
+            return moved
+        room = torch.empty_strided(there.shape, there.stride(), dtype=there.dtype, device=self.device)
+        return COPY(room, moved)
 
     def _rewritten(self, note: dict[str, Any], value: Any, fresh: bool = False) -> Any:
         """The argument's own tensor with new contents, its version counter left as it was."""
@@ -218,9 +305,8 @@ class Resident:
         if fresh and key in self.arguments:
             self.fresh = [*self.fresh[-MOST_FRESH + 1 :], self.arguments.pop(key)]
         if key not in self.arguments:
-            self.arguments[key] = (
-                value.clone() if value.is_contiguous() else place(value, meta_of(note)).to(self.device)
-            )
+            made = self._value(note)  # on the CPU it may be the shared memory itself
+            self.arguments[key] = made.clone() if made.is_contiguous() else made
         COPY(self.arguments[key].data, value)
         return self.arguments[key]
 
@@ -230,6 +316,8 @@ class Resident:
     def _known(self) -> Iterator[tuple[str, Tensor]]:
         for key, tensor in self.arguments.items():
             yield f"input {json.loads(key)[0]}", tensor
+        for room in self.benched.rooms:
+            yield from (("an input", tensor) for tensor in room if isinstance(tensor, Tensor))
         for name, tensor in self.model.state_dict(keep_vars=True).items():
             yield f"parameter {name}", tensor
 

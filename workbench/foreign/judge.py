@@ -9,12 +9,18 @@ from typing import Literal
 from pydantic import ValidationError
 
 from workbench.errors import DeviceError, UsageError
-from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport, ForeignRequest
+from workbench.foreign.values import (
+    DRIVER_BYTES,
+    ForeignEvaluation,
+    ForeignOptions,
+    ForeignReport,
+    ForeignRequest,
+)
 from workbench.model import Crashed, Digest, Problem, TimedOut
 from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_ready
 
-SPARE_S = 60.0
-"""Beyond what the solution may take: oracle and comparisons."""
+SPARE_S = 120.0
+"""Beyond what the solution may take: oracle, comparisons, baselines."""
 SHARED_BYTES = 2**34
 """Largest shared-memory file of the trusted child."""
 
@@ -43,7 +49,8 @@ def judge_solution(problem: Problem, solution: str, options: ForeignOptions) -> 
     limits = Limits(
         wall_s=allowance.wall_s + SPARE_S,
         cpu_s=int(allowance.wall_s + SPARE_S),
-        memory_bytes=allowance.memory_bytes,
+        # On a GPU the baselines are timed there, and what its driver maps counts as private memory.
+        memory_bytes=DRIVER_BYTES if options.device == "cuda" else allowance.memory_bytes,
         file_bytes=SHARED_BYTES,
     )
     payload = request.model_dump_json().encode()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from pydantic import Field
+
+from workbench.foreign.stopwatch import ATTEMPTS
 from workbench.foreign.values import Fence, Share, Text
 from workbench.model import Value
 
@@ -72,6 +77,22 @@ class Profiled(Answer):
 
     shares: tuple[Share, ...] = ()
     own: tuple[Text, ...] = ()
+    own_kernels: tuple[Text, ...] = ()
+    defined: tuple[Text, ...] = ()
+    launches: int = 0
+    clock: Literal["processor", "device", "blind"] = "processor"
+
+
+class Sampled(Called):
+    """One timed call."""
+
+    time_us: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    host_us: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    """Until the call returned."""
+    late_us: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    """Part of ``time_us`` by which other streams ended after the current one."""
+    attempt: int = Field(default=0, ge=0, lt=ATTEMPTS)
+    """Which of the seeds its contents came from."""
 
 
 Answer.model_rebuild()

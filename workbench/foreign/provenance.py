@@ -1,4 +1,4 @@
-"""Which code did the work in one call: library operations, the solution's own kernels, plain Python.
+"""Which code did the work in one call: libraries' kernels or operations, the solution's own, plain Python.
 
 Owns reading the profile. Runs inside the solution's process, so the shares are its own word.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from types import FrameType
 from typing import Any
 
@@ -20,12 +20,42 @@ from workbench import syntax
 from workbench.foreign import ladder
 
 CLAIMS = ("load_inline", "load", "jit", "RawKernel", "RawModule", "_compile_kernel", "TORCH_LIBRARY", "nvrtc")
-LIBRARY = re.compile(
-    r"cublas|cudnn|cutlass|gemm|sm\d\d_xmma|at::|at_cuda|cub::|Memcpy|Memset|nccl|cufft|thrust"
-    r"|void gemv|splitKreduce"
+FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("copy", re.compile(r"^Memcpy|^Memset")),
+    (
+        "cuDNN",
+        re.compile(r"cudnn|implicit_convolve|xmma_(fprop|dgrad|wgrad)|conv2d_|winograd", re.IGNORECASE),
+    ),
+    ("cuBLAS", re.compile(r"cublas|nvjet|gemm|gemv|gemmk1|splitKreduce|cutlass|sm\d\d_xmma")),
+    ("NCCL", re.compile(r"nccl")),
+    ("cuFFT", re.compile(r"cufft|fft_")),
+    ("PyTorch", re.compile(r"at::|at_cuda|c10::|pytorch_flash|fmha|cub::|thrust")),
+    ("torch.compile", re.compile(r"^triton_(poi|per|red|tem|for|spl|unk)_")),
 )
-"""Kernel names of what comes with PyTorch and its libraries."""
+"""Whose kernel a name is, of what comes with PyTorch; the first that fits. Everything else is somebody's own.
+cuBLAS's kernels for Hopper are called nvjet; it is also told for CUTLASS, which it is built from."""
 REGION = "workbench: one call"
+_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)")
+_GLOBAL = re.compile(r"__global__[^;{(]*?\b(\w+)\s*\(")
+
+
+def defined(source: str) -> list[str]:
+    """Kernels whose definitions the text holds, by name: ``__global__`` functions and Triton's."""
+    names = dict.fromkeys(_GLOBAL.findall(_BOUNDS.sub("", source)))
+    for node in ast.walk(syntax.module(source)):
+        if isinstance(node, ast.FunctionDef):
+            marks = {_last(d.func if isinstance(d, ast.Call) else d) for d in node.decorator_list}
+            names |= dict.fromkeys([node.name] if "jit" in marks else [])
+    return list(names)
+
+
+def family_of(kernel: str, own: Collection[str]) -> str:
+    """Whose a kernel is; empty for one of the solution's own, whose definitions are called ``own``."""
+    head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    words = re.findall(r"\w+", head)
+    if words and words[-1] in own:
+        return ""
+    return next((family for family, names in FAMILIES if names.search(kernel)), "")
 
 
 def claims(source: str) -> list[str]:
@@ -43,8 +73,11 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def profiled(call: Callable[[], Any]) -> dict[str, Any]:
-    """Run ``call`` under the profiler, then once more to see which functions of its modules it calls."""
+def profiled(call: Callable[[], Any], source: str) -> dict[str, Any]:
+    """Run ``call`` under the profiler, then once more to see which functions of its modules it calls.
+
+    On a GPU the shares are of device time, as CUPTI tells it; ``source`` says which kernels are its own.
+    """
     own: set[str] = set()
     ladder.called.clear()
     gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
@@ -55,9 +88,12 @@ def profiled(call: Callable[[], Any]) -> dict[str, Any]:
                 call()
             if gpu:
                 torch.cuda.synchronize()
-    shares = _gpu_shares(profile, own) if gpu else _cpu_shares(profile, own)
     own |= ladder.called | _called(call, ladder.built)
-    return {"shares": shares, "own": sorted(own)[:20]}
+    if not gpu:
+        shares = _cpu_shares(profile, own)
+        return {"shares": shares, "own": sorted(own)[:20]}
+    kernels = defined(source)
+    return {**_device_time(profile, kernels), "own": sorted(own)[:20], "defined": kernels[:20]}
 
 
 def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
@@ -75,22 +111,27 @@ def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
     return [share for share in shares if share["percent"] >= 1][:8]
 
 
-def _gpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
-    """Device time by kernel name."""
+def _device_time(profile: Any, own: Collection[str]) -> dict[str, Any]:
+    """Device time by kernel name, and how many kernels and copies one call starts."""
     times: dict[str, float] = {}
+    launches = 0
     for event in profile.function_events:
-        if event.device_type == DeviceType.CUDA and event.name != REGION:
+        annotation = event.name == REGION or getattr(event, "is_user_annotation", False)
+        if event.device_type == DeviceType.CUDA and not annotation:
             times[event.name] = times.get(event.name, 0.0) + event.time_range.elapsed_us()
+            launches += 1
+    return {**shares_of(times, own), "launches": launches, "clock": "device" if times else "blind"}
+
+
+def shares_of(times: Mapping[str, float], own: Collection[str]) -> dict[str, Any]:
+    """Shares of the device time, largest first, and the names of the solution's own kernels."""
     total = sum(times.values()) or 1.0
-    own |= {name[:120] for name in times if not LIBRARY.search(name)}
-    return [
-        {
-            "name": name[:120],
-            "percent": 100 * spent / total,
-            "kind": "library" if LIBRARY.search(name) else "own",
-        }
-        for name, spent in sorted(times.items(), key=lambda item: -item[1])[:8]
-    ]
+    found = []
+    for name, spent in sorted(times.items(), key=lambda item: -item[1]):
+        family = family_of(name, own)
+        kind = "library" if family else "own"
+        found.append({"name": name[:120], "percent": 100 * spent / total, "kind": kind, "family": family})
+    return {"shares": found[:8], "own_kernels": [one["name"] for one in found if one["kind"] == "own"][:20]}
 
 
 def _called(call: Callable[[], Any], extensions: set[str]) -> set[str]:

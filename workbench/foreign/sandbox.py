@@ -37,7 +37,10 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "MAX_JOBS": "2",
 }
-KEPT = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME")
+KEPT = (
+    "PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_HOME", "CUDA_PATH",
+    "CUDA_DEVICE_ORDER", "CC", "CXX", "TRITON_LIBCUDA_PATH", "TORCH_CUDA_ARCH_LIST",
+)  # fmt: skip
 CACHES = ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH",
           "XDG_CACHE_HOME", "TRITON_HOME", "MPLCONFIGDIR")  # fmt: skip
 
@@ -102,7 +105,7 @@ def _shut_in(scratch: Path, allowance: Allowance, spaces: dict[str, str]) -> tup
     _environment(scratch)
     os.chdir(scratch)
     limits = _limits(allowance)
-    readable = (*allowance.readable, *(entry for entry in sys.path if (Path(entry) / "torch").is_dir()))
+    readable = (*allowance.readable, *(entry for entry in sys.path if _holds_packages(Path(entry))))
     files = limit_files(scratch, readable)
     drop_capabilities(EVERY_CAPABILITY)
     libc = ctypes.CDLL(None)
@@ -122,6 +125,17 @@ def _shut_in(scratch: Path, allowance: Allowance, spaces: dict[str, str]) -> tup
     return tuple(Fence(name=name, holds=holds) for name, holds in found.items())
 
 
+def _holds_packages(folder: Path) -> bool:
+    """True for a folder that packages were installed into, wherever it lies."""
+    return folder.is_absolute() and any(folder.glob("*.dist-info"))
+
+
+def tighten(memory_bytes: int) -> None:
+    """Allow this process so much private memory beyond what it holds now; for good."""
+    most = private_bytes() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
 def _environment(scratch: Path) -> None:
     """An allow-list, with every cache inside the scratch folder."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -133,7 +147,7 @@ def _environment(scratch: Path) -> None:
 
 def _limits(allowance: Allowance) -> dict[str, str]:
     """CPU time, memory, file size and descriptors of each process; the number of processes."""
-    most = private_bytes() + allowance.memory_bytes
+    most = private_bytes() + allowance.memory_bytes + allowance.driver_bytes
     wanted = (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_CPU, allowance.cpu_s),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from workbench.model import Check, Digest, Outcome, Passed, Problem, Value
+from workbench.model import Check, Digest, Outcome, Passed, Problem, Rival, Value
+from workbench.referee.clock.options import INTERACTIVE, ClockOptions
 
 LONGEST = 2000
+DRIVER_BYTES = 2**40
+"""What the driver maps counts as private memory, used or not."""
+DRIVER_THREADS = 96
+HOST_BYTES_ON_GPU = 16 * 2**30
+"""Libraries and modules on their way to the card lie in the host's memory first."""
 
 
 def printable(text: object) -> object:
@@ -47,6 +54,17 @@ class Allowance(Value):
     """Processes and threads alive at once."""
     readable: tuple[str, ...] = ()
     """Folders it may read beside Python, torch and the system's libraries."""
+    driver_bytes: int = 0
+    """Addresses that a GPU's driver may take before the solution is loaded, on top of ``memory_bytes``."""
+
+    def on_gpu(self) -> Allowance:
+        """With what CUDA itself needs: address space, and the threads of its driver and compilers."""
+        more = {
+            "driver_bytes": DRIVER_BYTES,
+            "processes": self.processes + DRIVER_THREADS,
+            "memory_bytes": max(self.memory_bytes, HOST_BYTES_ON_GPU),
+        }
+        return self.model_copy(update=more)
 
 
 class ForeignOptions(Value):
@@ -61,6 +79,10 @@ class ForeignOptions(Value):
     replay: int | None = None
     """Number that all seeds follow from; None draws one, which is what keeps inputs out of reach."""
     allowance: Allowance = Allowance()
+    timing: Literal["gpu", "any", "no"] = "gpu"
+    """``any`` also times CPU tensors by the host's clock, which says little about a kernel."""
+    clock: ClockOptions = INTERACTIVE
+    baselines: tuple[str, ...] = ("eager", "compile")
 
 
 class ForeignRequest(Value):
@@ -77,6 +99,8 @@ class Share(Value):
     name: Text
     percent: float = Field(ge=0, le=101)
     kind: Literal["library", "own", "python"]
+    family: Text = ""
+    """Of a kernel on a GPU: ``cuBLAS``, ``PyTorch``, ``torch.compile``, ``copy``, ...; empty for its own."""
 
 
 class Provenance(Value):
@@ -84,16 +108,71 @@ class Provenance(Value):
 
     shares: tuple[Share, ...] = ()
     own_calls: tuple[str, ...] = ()
-    """Functions of extensions the solution built, or kernels of its own, that ran."""
+    """Functions of extensions the solution built, or operators of its own, that were called."""
     claims: tuple[str, ...] = ()
     """Ways to bring a kernel that its text uses: ``load_inline``, ``triton.jit``, ..."""
+    clock: Literal["processor", "device", "blind"] = "processor"
+    """Whose time the shares are of; ``blind`` on a GPU whose kernels the profiler did not see."""
+    own_kernels: tuple[str, ...] = ()
+    """On a GPU: kernels that ran and come from no library."""
+    defined: tuple[str, ...] = ()
+    """Kernels whose definitions the text holds, by name."""
+    launches: int = 0
+    """Kernels, copies and memory sets of one call, on a GPU."""
 
     @property
     def sentence(self) -> str:
-        """Such as ``aten::softmax does 96% of the time``."""
+        """Such as ``aten::mm does 96% of the time``, or ``62% of device time in a cuBLAS kernel (nvjet)``."""
+        if self.clock == "blind":
+            return "the profiler saw no kernel on the device"
+        if self.clock == "device":
+            return "; ".join([*self._on_device(), f"{self.launches} kernels and copies a call"])
         parts = [f"{share.name} does {share.percent:.0f}% of the time" for share in self.shares[:2]]
         parts += [f"own code that ran: {', '.join(self.own_calls[:3])}"] if self.own_calls else []
         return "; ".join(parts)
+
+    def _on_device(self) -> Iterator[str]:
+        """One clause a family, the largest first, with the name of its longest kernel."""
+        families: dict[str, list[Share]] = {}
+        for share in self.shares:
+            families.setdefault(share.family, []).append(share)
+        for family, shares in sorted(families.items(), key=lambda item: -sum(s.percent for s in item[1])):
+            whose = f"a {family} kernel" if len(shares) == 1 else f"{len(shares)} {family} kernels"
+            if family == "":
+                whose = "a kernel of its own" if len(shares) == 1 else f"{len(shares)} kernels of its own"
+            elif family == "copy":
+                whose = "copies and memory sets"
+            percent = sum(share.percent for share in shares)
+            yield f"{percent:.0f}% of device time in {whose} ({shares[0].name[:60]})"
+
+
+class ForeignTime(Value):
+    """Time of one call at one declared case, by a clock that runs in the solution's own process.
+
+    The trusted side checks what can be checked from outside: outputs of timed calls it picks at random, its
+    own clock over rows of calls, and physics.
+    """
+
+    case: str
+    clock: Literal["events", "host"]
+    """CUDA events, the whole device joined after each call; ``host`` where there is no GPU."""
+    time_us: float
+    low_us: float
+    high_us: float
+    """95% interval of the median over blocks."""
+    samples: int
+    checked: int
+    """Timed calls whose outputs were compared, chosen by the trusted side while they were timed."""
+    host_us: float
+    """Host time of one call, Python included."""
+    late_us: float = 0.0
+    """Median time by which other streams ended after the current one; part of ``time_us``."""
+    wall_us: float | None = None
+    """One call by the trusted side's clock, less what a row without calls takes; None where unknown."""
+    rivals: tuple[Rival, ...] = ()
+    """Baselines, timed in turns in a process of their own."""
+    missing: tuple[tuple[str, str], ...] = ()
+    suspicion: str = ""
 
 
 class ForeignReport(Value):
@@ -103,18 +182,20 @@ class ForeignReport(Value):
     checks: tuple[Check, ...] = ()
     fences: tuple[Fence, ...] = ()
     provenance: Provenance | None = None
+    times: tuple[ForeignTime, ...] = ()
     notes: tuple[str, ...] = ()
     calls: int = 0
     """Calls whose outputs were compared."""
     build: str = ""
     """Which rung of the ``load_inline`` ladder took the solution's sources; empty when it built nothing."""
     replay: int = 0
+    """Number that all seeds followed from."""
     versions: tuple[tuple[str, str], ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
 
 
 class ForeignEvaluation(Value):
-    """The verdict on one foreign solution. Never a time: the lane has no clock yet."""
+    """The verdict on one foreign solution, and on a GPU its time."""
 
     label: Literal["foreign"] = "foreign"
     solution: Digest

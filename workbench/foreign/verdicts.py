@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,8 +13,11 @@ from workbench.emulator.buffers import bits
 from workbench.foreign.protocol import Called, RaisedInside, Weighed
 from workbench.foreign.values import Provenance
 from workbench.model import (
+    DTYPE_BYTES,
+    Crashed,
     Diagnostic,
     Difference,
+    DType,
     Hazard,
     LaunchFailed,
     Mismatch,
@@ -23,6 +27,7 @@ from workbench.model import (
 )
 from workbench.numerics.compare import compare
 from workbench.referee.expectation import Expectation
+from workbench.referee.gpu_faults import fault_of
 
 FILE = "solution.py"
 POISON = 255
@@ -41,8 +46,11 @@ def diagnostics(raised: RaisedInside) -> tuple[Diagnostic, ...]:
     return (diagnostic(f"{raised.type}: {(errors or lines)[0][:300]}", raised.line),)
 
 
-def failed(raised: RaisedInside, case: str) -> LaunchFailed:
-    """``forward`` raised where it may not."""
+def failed(raised: RaisedInside, case: str) -> LaunchFailed | Crashed:
+    """``forward`` raised where it may not; an error that breaks the GPU's context is a crash."""
+    fault = fault_of(RuntimeError(raised.message)) if "CUDA" in raised.message else None
+    if fault is not None and fault.lost:
+        return Crashed(case=case, message=f"{fault.message}, seen at line {raised.line}")
     return LaunchFailed(case=case, diagnostics=diagnostics(raised))
 
 
@@ -110,6 +118,11 @@ def inputs_back(name: str, case: str, back: Tensor, sent: Tensor) -> Outcome | N
     return Hazard(hazard="input_written", case=case, line=None, message=told)
 
 
+def nbytes(dtype: DType, shape: Sequence[int]) -> int:
+    """Size of an output."""
+    return math.prod(shape) * DTYPE_BYTES[dtype]
+
+
 def differences(got: Sequence[Tensor], expected: Expectation) -> tuple[Difference, ...]:
     """Every output against its bound."""
     return tuple(compare(t, limit, n) for n, (t, limit) in enumerate(zip(got, expected.bounds, strict=True)))
@@ -131,14 +144,21 @@ def mismatch(found: Sequence[Difference], case: str, when: str) -> Mismatch | No
 
 
 def ghost(provenance: Provenance) -> Suspect | None:
-    """A solution that brings a kernel and never runs it is not what it says."""
-    if not provenance.claims or provenance.own_calls:
+    """A solution that brings a kernel and never runs it is not what it says.
+
+    On a GPU it is the kernels that count: a host function of its own that calls a library is no kernel.
+    """
+    if provenance.clock == "blind":
+        return None
+    kernels = provenance.clock == "device" and bool(provenance.defined)
+    ran = provenance.own_kernels if kernels else (*provenance.own_calls, *provenance.own_kernels)
+    if ran or not (kernels or provenance.claims):
         return None
     shares = [share for share in provenance.shares if share.kind == "library"]
-    told = (
-        f"{shares[0].name} does {shares[0].percent:.0f}% of the time" if shares else "nothing else was seen"
-    )
-    claimed = ", ".join(provenance.claims)
+    told = provenance.sentence if kernels else "nothing else was seen"
+    if shares and not kernels:
+        told = f"{shares[0].name} does {shares[0].percent:.0f}% of the time"
+    claimed = ", ".join(provenance.defined if kernels else provenance.claims)
     return Suspect(message=f"its text brings a kernel ({claimed}), and none of its own code ran: {told}")
 
 

@@ -106,10 +106,11 @@ class Expectations:
 
     def _prepared(self, planned: PlannedCheck) -> Prepared | None:
         inputs = self._inputs(planned)
-        if inputs is None:
-            return None
+        return None if inputs is None else self.held(planned.trial.case, inputs)
+
+    def held(self, case: Case, inputs: tuple[Guarded, ...]) -> Prepared:
+        """What must come of inputs that hold their values already; remembered by nobody."""
         marks = tuple(int(one.fingerprint()) for one in inputs)
-        case = planned.trial.case
         prepared = Prepared(case, inputs, marks, ())
         elements = sum(one.tensor.numel() for one in inputs)
         if elements > SLICE_ELEMENTS and self._separable_symbol() in case.size_map:

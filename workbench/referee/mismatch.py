@@ -28,8 +28,8 @@ def keeps_state(variables: Sequence[str]) -> Suspect:
     names = ", ".join(variables)
     return Suspect(
         message=f"the kernel keeps state from one run to the next (variables: {names}), so that what it "
-        "does in a check says nothing about later calls: pass a workspace tensor, or leave the variable as it "
-        "was"
+        "does in a check says nothing about later calls: pass a workspace tensor, or leave the variable as "
+        "it was"
     )
 
 

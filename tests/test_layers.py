@@ -28,6 +28,7 @@ LAYERS = (
     "referee",
     "profile",
     "foreign",
+    "export",
     "devices",
     "agents",
     "session",

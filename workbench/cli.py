@@ -181,6 +181,24 @@ def judge(
     raise typer.Exit(0 if evaluation.passed else 1)
 
 
+@app.command("export")
+def export_session(
+    session: Annotated[Path, typer.Argument(help="Session folder.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
+    format: Annotated[str, typer.Option(help="kernelbench: one file with a class ModelNew.")] = "kernelbench",
+) -> None:
+    """Write a session's best kernel as a file that other harnesses can judge."""
+    from workbench.live.export import export_kernelbench
+    from workbench.session import read_tree
+
+    if format != "kernelbench":
+        raise UsageError(
+            f"--format is kernelbench, not {format!r}.{nearest(format, ['kernelbench'])} "
+            "(optimize --export writes a folder with kernel, journal and report)"
+        )
+    typer.echo(f"written  {export_kernelbench(read_tree(session), out)}")
+
+
 @app.command("replay-receipt")
 def replay_receipt(
     receipt: Annotated[Path, typer.Argument(help="JSON file of a measured result.")],

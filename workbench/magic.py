@@ -51,7 +51,7 @@ SET_BY_CONFIG = (
 
 @magics_class
 class CudaMagics(Magics, Configurable):
-    """``%%cuda_optimize``, ``%cuda_resume`` and ``%cuda_apply``."""
+    """``%%cuda_optimize``, ``%cuda_resume``, ``%cuda_apply`` and ``%cuda_export``."""
 
     rounds = Int(3, help="rounds of search before you are asked for more").tag(config=True)
     branches = Int(24, help="most branches in the tree").tag(config=True)
@@ -149,6 +149,19 @@ class CudaMagics(Magics, Configurable):
                 print(restore(options.name, self._names))
                 return
             print(apply(self._session_named(options.name), self._names))
+
+    @magic_arguments()
+    @argument("name", help="the operation's name in the notebook")
+    @argument("path", help="folder or file to write")
+    @argument("--format", default="folder", help="folder, or kernelbench: one file with a class ModelNew")
+    @no_var_expand
+    @line_magic
+    def cuda_export(self, line: str) -> None:
+        """Write the best kernel: a folder with journal and report, or one file for KernelBench."""
+        with _plain_errors():
+            options = _parse(self.cuda_export, line)
+            live = self._session_named(options.name)
+            print(f"written: {live.export(Path(options.path).expanduser(), options.format)}")
 
     # ------------------------------------------------------------------------------ steps
 

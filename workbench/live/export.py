@@ -4,12 +4,49 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from workbench.errors import SessionError
+from workbench.errors import SessionError, UsageError, nearest
+from workbench.live.parts import ExportFormat, best_of
+from workbench.model import Kernel
 
 if TYPE_CHECKING:
     from workbench.live.live_session import LiveSession
+    from workbench.tree import Tree
+
+
+def exported(live: LiveSession, path: Path, format: ExportFormat) -> Path:
+    """Write the session's best kernel in a format; returns ``path``. Raises ``WorkbenchError``."""
+    known_format(format)
+    return export(live, path) if format == "folder" else export_kernelbench(live.tree, path)
+
+
+def known_format(format: str) -> None:
+    """Raises ``UsageError`` for a format that is not known."""
+    if format not in get_args(ExportFormat):
+        known = get_args(ExportFormat)
+        raise UsageError(f"format is one of {', '.join(known)}, not {format!r}.{nearest(format, known)}")
+
+
+def export_kernelbench(tree: Tree, file: Path) -> Path:
+    """Write the best kernel as one file with a class ``ModelNew``; returns ``file``.
+
+    Raises ``SessionError`` when there is no correct kernel yet or the disk refuses, ``UsageError`` for a
+    problem or a kernel that such a file cannot hold.
+    """
+    from workbench.export import kernelbench_file
+
+    best, opened = best_of(tree), tree.opened
+    if best is None or opened is None:
+        name = opened.problem.name if opened else "the session"
+        raise SessionError(f"{name} has no correct kernel yet; there is nothing to export")
+    text = kernelbench_file(opened.problem, Kernel(source=best.source), opened.target)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SessionError(f"cannot write {file}: {error.strerror or error}") from error
+    return file
 
 
 def export(live: LiveSession, folder: Path) -> Path:

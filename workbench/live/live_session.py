@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.agents.base import Team
 from workbench.devices.base import Device
+from workbench.devices.usage import Usage, Watched
 from workbench.errors import SessionError
 from workbench.events import AgentFailed
-from workbench.live.parts import Beginning, Best, Listener, Tell, best_of
+from workbench.live.parts import Beginning, Best, ExportFormat, Listener, Tell, best_of
 from workbench.live.recordings import replay_words
 from workbench.live.steering import Steered
 from workbench.model import BranchId
@@ -131,6 +132,12 @@ class LiveSession(Steered):
 
         return conversation_text(self.tree, BranchId(branch))
 
+    def usage(self) -> Usage | None:
+        """What the session's GPU is doing now; None where it has none, or is closed."""
+        if self._closing.is_set() or not isinstance(self._device, Watched):
+            return None
+        return self._device.usage()
+
     def replayed(self) -> tuple[str, ...]:
         """Of a replay: that the recorded tree grew, or where it diverged; else nothing."""
         return replay_words(self.tree)
@@ -150,19 +157,21 @@ class LiveSession(Steered):
         from workbench.views.page import to_page
         from workbench.views.report import to_html
 
-        text = to_page(self.tree) if scripts else to_html(self.tree)
+        text = to_page(self.tree, self.folder) if scripts else to_html(self.tree)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def export(self, folder: Path | str) -> Path:
-        """Write the best kernel, the journal and the report to ``folder``; returns it.
+    def export(self, path: Path | str, format: ExportFormat = "folder") -> Path:
+        """Write the best kernel; returns ``path``.
 
-        Raises ``SessionError`` when there is no correct kernel yet or the disk refuses.
+        ``folder``: kernel, reference, journal and report. ``kernelbench``: one file with a class ``ModelNew``
+        that other harnesses can judge. Raises ``SessionError`` when there is no correct kernel yet or the
+        disk refuses, ``UsageError`` for what a format cannot hold.
         """
-        from workbench.live.export import export
+        from workbench.live.export import exported
 
-        return export(self, Path(folder))
+        return exported(self, Path(path), format)
 
     # ------------------------------------------------------------------------------ waiting
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from workbench.session import Session
 from workbench.tree import Tree
@@ -12,6 +13,7 @@ from workbench.tree import Tree
 Listener = Callable[[Tree], None]
 Tell = Callable[[str], None]
 """Takes a line for the person."""
+ExportFormat = Literal["folder", "kernelbench"]
 
 
 @dataclass(frozen=True)

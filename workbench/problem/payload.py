@@ -69,6 +69,21 @@ def unpack(text: str) -> dict[str, Any]:
     return {**names, **pickle.loads(values)}
 
 
+def carries(text: str) -> str:
+    """What a payload holds that stands in no text, in words for people; empty for nothing.
+
+    Values are not unpacked.
+    """
+    if not text:
+        return ""
+    folders, modules, values = pickle.loads(base64.b64decode(text))
+    if modules:
+        return f"module {next(iter(modules))}"
+    if values != _dumps({}):
+        return "an object of the notebook"
+    return f"a module in {folders[0]}" if folders else ""
+
+
 def _can_travel(value: Any) -> bool:
     try:
         _dumps(value)

@@ -1,0 +1,140 @@
+"""The exported file: its text, what it computes without a GPU, its host side, and what is refused."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from export.export_cases import CASES, kernel_of, problem_of
+
+from workbench.compile import load_cubin
+from workbench.errors import UsageError
+from workbench.export import kernelbench_file
+from workbench.export.launchers import device_text
+from workbench.model import H100, Kernel
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(params=CASES)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def text_of(name: str) -> str:
+    return kernelbench_file(problem_of(name), kernel_of(name), H100)
+
+
+def test_golden(name: str) -> None:
+    path = GOLDEN / f"{name}.py.txt"
+    text = text_of(name)
+    if os.environ.get("WORKBENCH_GOLDEN") == "write":
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_without_a_gpu_it_is_the_reference(name: str) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU: the file would build its kernels")
+    theirs: dict[str, Any] = {}
+    ours: dict[str, Any] = {}
+    exec(compile(CASES[name][0], "theirs", "exec"), theirs)
+    exec(compile(text_of(name), "ours", "exec"), ours)
+    init = theirs["get_init_inputs"]() if "get_init_inputs" in theirs else theirs["init_inputs"]
+    inputs = theirs["get_inputs"]() if "get_inputs" in theirs else theirs["inputs"]
+    models = []
+    for kind in (theirs[problem_of(name).entry], ours["ModelNew"]):
+        torch.manual_seed(7)
+        models.append(kind(*init).eval())
+    reference, exported = models
+    state = exported.state_dict()
+    assert list(state) == list(reference.state_dict())
+    assert all(torch.equal(state[key], value) for key, value in reference.state_dict().items())
+    assert torch.equal(exported(*inputs), reference(*inputs))
+    assert not exported(*inputs).requires_grad
+
+
+def cuda_text(text: str) -> str:
+    """What load_inline would be given as the CUDA file; the file's own code builds it."""
+    tree = ast.parse(text)
+    wanted = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.FunctionDef) and "_kernels = " not in ast.unparse(node)
+    ]
+    names: dict[str, Any] = {"load_inline": dict}
+    exec(ast.unparse(ast.Module(wanted, [])), names)
+    return "\n".join(names["_build"]()["cuda_sources"])
+
+
+RUNTIME = """
+cudaError_t cudaGetLastError();
+template <typename T> cudaError_t cudaFuncSetAttribute(T*, cudaFuncAttribute, int);
+template <typename... P, typename... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t*, void (*kernel)(P...), A&&... given) {
+    return cudaError_t((static_cast<P>(given), ..., 0));
+}
+template <typename... P> struct Started { void operator()(P...) const {} };
+template <typename... P> Started<P...> started(void (*)(P...), dim3, dim3, int, cudaStream_t) { return {}; }
+"""
+
+
+def test_launchers_fit_their_kernels(name: str) -> None:
+    """The CUDA compiler type-checks every launch; stand-ins declare the runtime's functions."""
+    text = cuda_text(text_of(name)).replace("#include <stdexcept>", RUNTIME)
+    text = re.sub(
+        r"static void check\(cudaError_t status\) \{.*?\n\}\n", "void check(cudaError_t);\n", text, flags=re.S
+    )
+    launch = re.compile(r"(sizes\d::\w+(?:<\d+>)?)<<<(.*?)>>>\(", re.S)
+    kernels = re.findall(r"(sizes\d::\w+(?:<\d+>)?)[,<]", text)
+    text = launch.sub(r"started(\1, \2)(", text)
+    answer = load_cubin(text, (), sorted(set(kernels)))
+    assert isinstance(answer, tuple), answer.diagnostics[:3]
+
+
+def test_a_wrong_launch_is_seen() -> None:
+    """The check above can fail."""
+    text = cuda_text(text_of("scale")).replace("(int)6144", '"6144"').replace("#include <stdexcept>", RUNTIME)
+    text = re.sub(r"<<<(.*?)>>>\(", r"_(", text, flags=re.S)
+    assert not isinstance(load_cubin(text, (), ["sizes0::scale<4>"]), tuple)
+
+
+def test_includes_stand_before_the_macros() -> None:
+    kernels, headers = device_text(kernel_of("scale").source)
+    assert headers == ("<cuda_fp16.h>",)
+    assert "plan" not in kernels and "#include" not in kernels and kernels.startswith("// Four")
+
+
+REFUSED = {
+    "instance": ({"kind": "module_instance"}, "it was built in the notebook"),
+    "global tensor": ({"source": CASES["linear"][0].replace("self.layers =", "layers =")}, "layers.0.weight"),
+    "starred": ({"source": CASES["linear"][0].replace("self, x", "self, *x")}, "name its inputs"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), REFUSED.values(), ids=REFUSED)
+def test_refused(change: dict[str, Any], words: str) -> None:
+    problem = problem_of("linear").model_copy(update=change)
+    with pytest.raises(UsageError, match=words):
+        kernelbench_file(problem, kernel_of("linear"), H100)
+
+
+def test_nothing_to_export() -> None:
+    kernel = Kernel(source='/* plan\ndef plan(A):\n    return library("aten.mul.Scalar", A, 3.5)\n*/\n')
+    with pytest.raises(UsageError, match="starts no kernel"):
+        kernelbench_file(problem_of("scale"), kernel, H100)
+    refusing = kernel_of("scale").source.replace("A.is_contiguous", "A.shape[0] == 1")
+    with pytest.raises(UsageError, match="covers none of the declared sizes"):
+        kernelbench_file(problem_of("scale"), Kernel(source=refusing), H100)
+
+
+def test_c_names_cannot_be_compiled_twice() -> None:
+    source = kernel_of("linear").source.replace("__global__ void raise", 'extern "C" __global__ void raise')
+    with pytest.raises(UsageError, match='leave out extern "C"'):
+        kernelbench_file(problem_of("linear"), Kernel(source=source), H100)

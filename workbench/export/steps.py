@@ -1,0 +1,176 @@
+"""A plan's steps as lines of Python: torch allocates, views and calls the library, launchers do the rest.
+
+Owns the body of the exported ``forward``. Sizes are the plan's at one case: literal numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.export.launchers import Launcher, launcher_of
+from workbench.model import DType, Problem, TensorMeta, TensorSpec
+from workbench.plan.parse import Program
+from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
+
+DTYPES: Mapping[DType, str] = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
+    "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+_WIDTH = 100
+
+
+@dataclass
+class StepText:
+    """Writes one plan; ``names`` maps its buffers to Python names."""
+
+    problem: Problem
+    program: Program
+    launchers: Sequence[Launcher]
+    parameters: Sequence[str]
+    """What the reference's ``forward`` calls its inputs, in order."""
+    names: dict[str, str] = field(default_factory=dict)
+    metas: dict[str, TensorMeta] = field(default_factory=dict)
+
+    # -------------------------------------------------------------------------------- arguments
+
+    def bindings(self) -> list[str]:
+        """Lines that give every tensor and static of the problem its name in the plan."""
+        lines = []
+        inputs = dict(zip(self.problem.signature, self.parameters, strict=False))
+        for spec in self.problem.tensors:
+            held = inputs[spec.name] if spec.role == "input" else f"self{_attributes(spec)}"
+            self.names[spec.name] = _safe(spec.name)
+            if held != self.names[spec.name]:
+                lines.append(f"{self.names[spec.name]} = {held}")
+        return lines
+
+    def covered(self, plan: Plan) -> list[str]:
+        """Conditions under which the plan may be carried out, one expression each."""
+        inputs = dict(zip(self.problem.signature, self.parameters, strict=False))
+        found = [f"_is({inputs[s.name]}, {s.value!r})" for s in self.problem.statics]
+        for name, meta in plan.arguments:
+            strides = "" if meta.is_contiguous else f", {meta.strides}"
+            found.append(f"_fits({self.names[name]}, torch.{DTYPES[meta.dtype]}, {meta.shape}{strides})")
+        return found
+
+    # -------------------------------------------------------------------------------- steps
+
+    def lines(self, plan: Plan) -> list[str]:
+        """The body, ``return`` included."""
+        self.metas = dict(plan.arguments)
+        found = []
+        for step in plan.steps:
+            match step:
+                case Allocate():
+                    found += self._allocate(step)
+                case View():
+                    found += self._view(step)
+                case Library():
+                    found += self._library(step)
+                case Launch():
+                    found += self._launch(step)
+        outputs = ", ".join(self.names[name] for name in plan.outputs)
+        comma = "," if self.problem.returns_tuple and len(plan.outputs) == 1 else ""
+        return [*found, f"return {outputs}{comma}"]
+
+    def _new(self, buffer: str, meta: TensorMeta, place: tuple[int, str], index: int = 0) -> str:
+        line, call = place
+        name = _safe(_target(self.program.function, line, call, index) or f"{call.split('.')[-1]}_result")
+        while name in self.names.values() or name in self.parameters:
+            name += "_"
+        self.names[buffer], self.metas[buffer] = name, meta
+        return name
+
+    def _allocate(self, step: Allocate) -> list[str]:
+        meta, first = step.meta, self.names[self.problem.tensors[0].name]
+        name = self._new(step.buffer, meta, (step.line, "buffer"))
+        options = f"dtype=torch.{DTYPES[meta.dtype]}, device={first}.device"
+        if meta.is_contiguous:
+            made = f"torch.{'zeros' if step.zero else 'empty'}({meta.shape}, {options})"
+        else:
+            made = f"torch.empty_strided({meta.shape}, {meta.strides}, {options})"
+            made += ".zero_()" if step.zero else ""
+        return [f"{name} = {made}"]
+
+    def _view(self, step: View) -> list[str]:
+        of, base = self.names[step.of], self.metas[step.of]
+        name = self._new(step.buffer, step.meta, (step.line, "view"))
+        if (
+            step.offset == 0
+            and base.is_contiguous
+            and step.meta.is_contiguous
+            and base.numel == step.meta.numel
+        ):
+            return [f"{name} = {of}.view({step.meta.shape})"]
+        start = f"{of}.storage_offset() + {step.offset}"
+        return [f"{name} = {of}.as_strided({step.meta.shape}, {step.meta.strides}, {start})"]
+
+    def _library(self, step: Library) -> list[str]:
+        args = [self._value(a) for a in step.args]
+        args += [f"{name}={self._value(value)}" for name, value in step.kwargs]
+        op = step.op if step.op.count(".") > 1 else f"{step.op}.default"
+        place = (step.line, ".".join(step.op.split(".")[:2]))
+        made = [
+            self._new(buffer, meta, place, index)
+            for index, (buffer, meta) in enumerate(zip(step.results, step.metas, strict=True))
+        ]
+        head = f"{', '.join(made)} = torch.ops.{op}"
+        lines = _call(head, args)
+        for name, meta in zip(made, step.metas, strict=True):
+            wanted = "" if meta.is_contiguous else f", {meta.strides}"
+            lines.append(f"{name} = _laid_out({name}, {meta.shape}{wanted})")
+        return lines
+
+    def _value(self, value: LibraryArg) -> str:
+        if isinstance(value, BufferArg):
+            return self.names[value.buffer]
+        if isinstance(value, tuple):
+            return f"[{', '.join(self._value(v) for v in value)}]"
+        if isinstance(value, str) and value in DTYPES:
+            return f"torch.{DTYPES[value]}"  # type: ignore[index]
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            return f'float("{value}")'
+        return repr(value)
+
+    def _launch(self, step: Launch) -> list[str]:
+        launcher = launcher_of(step, self.launchers)
+        given = dict.fromkeys(a.buffer for a in step.args if isinstance(a, BufferArg))
+        args = [f"{self.names[buffer]}.data_ptr()" for buffer in given]
+        return _call(f"_kernels.{launcher.name}", [*args, "stream"])
+
+
+def _call(head: str, args: Sequence[str]) -> list[str]:
+    line = f"{head}({', '.join(args)})"
+    return [line] if len(line) <= _WIDTH else [f"{head}(", *(f"    {a}," for a in args), ")"]
+
+
+def _attributes(spec: TensorSpec) -> str:
+    """``layers.0.weight`` as Python reads it from a module."""
+    parts = []
+    for part in spec.path.split("."):
+        if part.isdigit():
+            parts.append(f"[{part}]")
+        else:
+            parts.append(f".{part}")
+    return "".join(parts)
+
+
+def _safe(name: str) -> str:
+    name = name.lstrip("%")
+    return f"{name}_" if keyword.iskeyword(name) or name in ("self", "torch", "stream") else name
+
+
+def _target(function: ast.FunctionDef, line: int, call: str, index: int) -> str:
+    """The variable of the plan that a call on ``line`` is assigned to; empty for a call inside another."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and node.lineno <= line <= (node.end_lineno or node.lineno):
+            if "." in call and f"library('{call}" not in ast.unparse(node.value)[: len(call) + 9]:
+                return ""
+            target = node.targets[0]
+            if isinstance(target, ast.Tuple) and index < len(target.elts):
+                target = target.elts[index]
+            return target.id if isinstance(target, ast.Name) else ""
+    return ""

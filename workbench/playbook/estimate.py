@@ -1,8 +1,9 @@
 """A rough model of time, good enough to rank techniques before anything is compiled.
 
-Owns the arithmetic behind predicted factors: bytes over bandwidth, bytes in flight against bandwidth
-times latency (Little's law), launches. The referee's model, which sees counts and registers, is the
-one that a card is judged by; neither is a measurement.
+Owns what a problem under a schedule asks of the multiprocessors: bytes, instructions, trips, registers; and
+how steps follow one another. lifetime.py makes a time of it, arithmetic.py says what an operation costs.
+The referee's model, which sees counts and registers, is the one that a card is judged by; neither is a
+measurement. docs/notes/2026-11-21-model-of-time.md says how far this one is off.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
+from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.fitting import by_length, lanes_of
-from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan
-from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
+from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
+from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
 from workbench.playbook.sizes import ONE, Size, product
@@ -23,16 +26,20 @@ from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, scheduled_shape, traits_of
 from workbench.playbook.views import View, split
 
-_L2_SPEED = 1.85
-"""L2 bandwidth over DRAM bandwidth, as the referee's model has it."""
-_BARRIER_US = 0.03
-_PHASE_US = 0.6
-"""One dependent trip to memory."""
-_WARP_INSTRUCTIONS = 50
-"""Of every warp for itself and for each reduction, however little it loads."""
-_CLOCK_MHZ = 1.7e3
 _APART = 4.0
 """Cost of reads whose neighbours in a warp lie far apart, after what L1 saves."""
+_REGISTERS = 24
+"""Of a thread, beside the values of its row that it keeps."""
+_UNROLLED, _UNROLLED_WIDE = 16, 6
+"""Loads of four bytes, and wider ones, that a compiler issues before the first is used, in a short loop."""
+_LONG_LOOP = 6
+"""How many times fewer where the loop's body is long."""
+_A_REQUEST = 4.0
+"""Instructions of a load or store: itself, its address, its share of the loop."""
+_A_BARRIER_NS = 40.0
+_PARTIALS_NS = 400.0
+"""A later launch of a split reads the partial results before it begins."""
+_LANES = 32
 
 
 @dataclass(frozen=True)
@@ -49,20 +56,33 @@ class Estimate:
 
 def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
     """Model a vector at one assignment of sizes."""
-    schedule = schedule_of(settled(problem, vector))
+    return estimate_schedule(problem, schedule_of(settled(problem, vector)), target, sizes)
+
+
+def estimate_schedule(
+    problem: Problem, schedule: Schedule, target: Target, sizes: Mapping[str, int], as_asked: bool = False
+) -> Estimate:
+    """Model a schedule; ``as_asked`` keeps a single pass that today's rules would not make (old receipts)."""
     program = program_of(problem, schedule.fuse, schedule.linear_rowsum and traits_of(problem).linear_rowsum)
     model = _Model(program, schedule, target, sizes)
-    total = Estimate(0.0, 0.0, 0, 0.0, 1.0)
+    model.as_asked = as_asked
+    total = _NOTHING
     for step in program.steps:
-        part = model.step(step)
-        total = Estimate(
-            total.us + part.us,
-            total.dram_bytes + part.dram_bytes,
-            total.launches + part.launches,
-            total.library_us + part.library_us,
-            min(total.flight_share, part.flight_share),
-        )
-    return total
+        total = _sum(total, model.step(step))
+    return replace(total, us=total.us - target.launch_us + START_US)
+
+
+_NOTHING = Estimate(0.0, 0.0, 0, 0.0, 1.0)
+
+
+def _sum(one: Estimate, other: Estimate) -> Estimate:
+    return Estimate(
+        one.us + other.us,
+        one.dram_bytes + other.dram_bytes,
+        one.launches + other.launches,
+        one.library_us + other.library_us,
+        min(one.flight_share, other.flight_share),
+    )
 
 
 def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:
@@ -75,6 +95,17 @@ def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Ta
     return math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
 
 
+@dataclass
+class _Row:
+    """What the passes over a row know of one another."""
+
+    units: int
+    pieces: int
+    waits: set[int]
+    seen: set[int]
+    known: set[int]
+
+
 class _Model:
     def __init__(
         self, program: Program, schedule: Schedule, target: Target, sizes: Mapping[str, int]
@@ -83,6 +114,7 @@ class _Model:
         self.schedule = schedule
         self.target = target
         self.sizes = sizes
+        self.as_asked = False
 
     def at(self, size: Size) -> int:
         return size.at(self.sizes)
@@ -100,13 +132,25 @@ class _Model:
     def scan(self, scan: Scan) -> Estimate:
         """A block or a thread walks along each row: few rows leave most of the card idle."""
         loads = _loads([scan.value])
-        count = self.at(scan.rows) * self.at(scan.columns)
-        stored = count * DTYPE_BYTES[self.program.buffers[scan.buffer].dtype]
-        moved = stored + sum(self._read(load) for load in loads)
+        rows, columns = self.at(scan.rows), self.at(scan.columns)
+        stored = float(rows * columns) * DTYPE_BYTES[self.program.buffers[scan.buffer].dtype]
+        fresh = sum(self._read(load) for load in loads)
+        lanes = self.schedule.threads if in_rows(scan) else 1
         width = self._width(scan.columns)
-        threads = self.at(scan.rows) * (self.schedule.threads if in_rows(scan) else 1)
-        flight = width * 4 * max(len(loads), 1)
-        return self._timed(moved, 0.0, threads, flight, self._issue(count * (6 + len(loads)), width))
+        tiles = columns / lanes / width
+        joined = tiles * self._join_ns("sum", lanes) if lanes > 1 else 0.0
+        deep = 1 if lanes > 1 else _UNROLLED
+        cost = instructions_of([scan.value], self.schedule.fast_math) + 2 + _A_REQUEST * 2 / width
+        units = rows if lanes > 1 else math.ceil(rows / _LANES)
+        walk = Walk(
+            fresh_bytes=fresh / units,
+            stored_bytes=stored / units,
+            instructions=cost * rows * columns / units,
+            chain_cycles=5.0 * columns / lanes,
+            trips=tiles / deep,
+            join_ns=joined,
+        )
+        return self._launched(Work(units, lanes, self._resident(lanes, 0.0, 0.0), (walk,), 0.0, 0.0))
 
     # -------------------------------------------------------------------------------- library
 
@@ -145,13 +189,25 @@ class _Model:
 
     def _flat(self, kernel: Kernel, stored: float) -> Estimate:
         count = self.at(kernel.stores[0].columns)
-        loads = _loads(store.value for store in kernel.stores)
-        moved = stored + self._read_once(loads)
+        schedule = self.schedule
+        roots = [store.value for store in kernel.stores]
+        loads = _loads(roots)
         width = self._width(kernel.stores[0].columns)
-        threads = math.ceil(count / width / (1 if self.schedule.persistent else self.schedule.items))
-        streams = max(len(loads), 1)
-        flight = width * 4 * self.schedule.items * streams
-        return self._timed(moved, 0.0, threads, flight, self._issue(count * (1 + len(loads)), width))
+        items = schedule.items
+        warps = math.ceil(count / width / items / _LANES)
+        cost = instructions_of(roots, schedule.fast_math)
+        cost += _A_REQUEST * (len(loads) + len(kernel.stores)) / width
+        fresh, near = self._from_memory(loads)
+        walk = Walk(
+            fresh_bytes=fresh / warps,
+            stored_bytes=stored / warps,
+            near_bytes=near / warps,
+            instructions=cost * count / warps,
+            trips=1.0,
+        )
+        blocks = self._resident(schedule.threads, 2.0 * items * width * len(loads), 0.0)
+        resident = blocks * schedule.threads // _LANES
+        return self._launched(Work(warps, _LANES, resident, (walk,), 0.0, 0.0))
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
@@ -159,6 +215,8 @@ class _Model:
         short, long = by_length(self.schedule, scheduled_shape(space, kernel, self.schedule), [self.sizes])
         fit = short or long
         assert fit is not None
+        if self.as_asked:
+            fit = replace(fit, single_pass=self.schedule.single_pass)
         pieces = pieces_of(fit, self.target, rows, columns)
         if pieces > 1:
             single = self.schedule.single_pass
@@ -167,87 +225,138 @@ class _Model:
 
     def _row_as(self, kernel: Kernel, stored: float, schedule: Schedule, pieces: int) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
+        rows, columns = self.at(space.rows), self.at(space.columns)
         passes = passes_of(space, kernel, schedule.single_pass)
         keeps = schedule.cache != "reread"
         waits = {wait.load.serial for wait in waiting_loads(space, passes)} if keeps else set[int]()
-        rows, columns = self.at(space.rows), self.at(space.columns)
-        first, again = stored, 0.0
-        seen: set[int] = set()
-        for step in passes:
-            for load in space.column_loads(step.roots):
-                size = self._read(load) * self._row_apart(space, load, schedule.team)
-                if load.serial not in seen:
-                    first += size
-                elif load.serial not in waits:
-                    again += size
-                seen.add(load.serial)
-        others = _loads(store.value for store in kernel.stores)
-        first += sum(self._read(load) for load in others if load.serial not in seen)
         lanes = lanes_of(schedule)
-        width = self._width(space.columns)
-        vectors = columns / pieces / width
-        busy = rows * pieces * min(lanes, math.ceil(vectors))
-        unrolled = waits and schedule.cache == "registers"
-        deep = min(8, max(1, vectors / lanes)) if unrolled else schedule.items
-        warps = rows * pieces * max(lanes, 1) / 32
-        issue = self._issue(float(rows * columns * len(passes)), width)
-        issue += warps * _WARP_INSTRUCTIONS * (1 + len(passes)) / (4 * self.target.sm_count * _CLOCK_MHZ)
-        held = len(waits) * (columns / pieces)
-        resident = self._resident(schedule, held / lanes, held)
-        timed = self._timed(first, again, min(busy, resident), width * 4 * deep, issue)
-        walks = 1 if keeps else len(passes)
-        floor, barriers = self._latency(schedule, rows * pieces / (resident / lanes), lanes, vectors, walks)
-        launches = 1 if pieces == 1 else sum(bool(step.accumulators) for step in passes) + 1
-        us = max(timed.us, floor + self.target.launch_us) + barriers * len(passes) * 0.25
-        us += (launches - 1) * self.target.launch_us
-        return Estimate(us, timed.dram_bytes, launches, 0.0, timed.flight_share)
+        units = rows * pieces if lanes > 1 else math.ceil(rows * pieces / _LANES)
+        walks, again = [], 0.0
+        seen: set[int] = set()
+        known: set[int] = set()
+        for step in passes:
+            one = self._walk(
+                space, step, schedule, _Row(units, pieces, waits, seen, known if keeps else set())
+            )
+            again = max(again, one.again_bytes)
+            walks.append(one)
+        rest = stored - sum(self._stored(step.stores) for step in passes)
+        walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
+        kept = len(waits) * columns / pieces
+        held = kept / lanes if schedule.cache == "registers" else 0.0
+        shared = 4 * kept if schedule.cache == "shared" else 0.0
+        resident = self._resident(schedule.threads, held, shared * schedule.threads / max(lanes, _LANES))
+        teams = resident * schedule.threads // max(lanes, _LANES)
+        left = self.target.shared_bytes_per_sm - teams * shared
+        size = again if keeps or pieces > 1 else max((walk.fresh_bytes for walk in walks[:1]), default=0.0)
+        if pieces > 1:
+            return self._split(Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0))
+        return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
 
-    def _resident(self, schedule: Schedule, kept_a_thread: float, kept_a_team: float) -> float:
-        """Threads on all multiprocessors at once, as registers or shared memory allow."""
-        target = self.target
-        threads = float(target.threads_per_sm)
-        if schedule.cache == "registers" and kept_a_thread:
-            threads = min(threads, target.registers_per_sm / (24 + kept_a_thread))
-        if schedule.cache == "shared" and kept_a_team:
-            teams = target.shared_bytes_per_sm / (4 * kept_a_team)
-            threads = min(threads, teams * lanes_of(schedule))
-        blocks = max(1, threads // schedule.threads)
-        return blocks * schedule.threads * target.sm_count
+    def _walk(self, space: RowSpace, step: Pass, schedule: Schedule, row: _Row) -> Walk:
+        """One pass of one team."""
+        columns = self.at(space.columns) / row.pieces
+        lanes, width = lanes_of(schedule), self._width(space.columns)
+        fresh = again = 0.0
+        requests = len(step.stores)
+        news = []
+        for load in space.column_loads(step.roots):
+            size = self._read(load) * self._row_apart(space, load, schedule.team)
+            if load.serial not in row.seen:
+                news.append((load, size))
+                requests += 1
+            elif load.serial not in row.waits:
+                again += size
+                requests += 1
+            row.seen.add(load.serial)
+        near = sum(size for load, size in news if self._is_recent(load))
+        fresh = sum(size for _, size in news) - near
+        row.known.update(
+            e.serial for root in step.roots for part in space.row_parts(root) for e in walk(part)
+        )
+        cost = (
+            instructions_of(step.roots, schedule.fast_math, row.known) + (1 + _A_REQUEST * requests) / width
+        )
+        costs = [accumulated(one.kind) for one in step.accumulators]
+        cost += sum(issued for issued, _ in costs)
+        mine = columns / lanes
+        chain = mine * max((cycles for _, cycles in costs), default=0.0)
+        deep = _UNROLLED if width == 1 else _UNROLLED_WIDE
+        if is_long(step.roots, [one.kind for one in step.accumulators]):
+            deep //= _LONG_LOOP
+        deep = max(deep, schedule.items)
+        if schedule.cache == "registers" and row.waits:
+            deep = 8
+        reads = bool(news) or again > 0
+        return Walk(
+            fresh_bytes=fresh / row.units,
+            stored_bytes=self._stored(step.stores) / row.units,
+            again_bytes=again / row.units,
+            near_bytes=near / row.units,
+            instructions=cost * columns * (_LANES if lanes == 1 else 1),
+            chain_cycles=chain,
+            trips=max(mine / width / deep, 1.0) if reads else 0.0,
+            join_ns=max((self._join_ns(one.kind, lanes) for one in step.accumulators), default=0.0),
+        )
 
-    def _latency(
-        self, schedule: Schedule, waves: float, lanes: int, vectors: float, walks: int
-    ) -> tuple[float, float]:
-        """A team that walks its row trip by trip takes at least that many round trips; barriers."""
-        waves = math.ceil(waves)
-        deep = max(schedule.items, 4 if schedule.cache == "registers" else 1)
-        trips = max(1.0, vectors / lanes / deep)
-        barriers = 0.0
-        if schedule.team == "block":
-            rounds = math.log2(schedule.threads) + 2 if schedule.tree else 2
-            barriers = rounds * _BARRIER_US * waves
-        return 0.5 * waves * trips * walks * _PHASE_US, barriers
+    def _split(self, work: Work) -> Estimate:
+        """Every pass is a launch of its own; what one read the next finds in L2 if it is small."""
+        total = _NOTHING
+        walks = list(work.walks)
+        if walks[-1].join_ns:
+            walks.append(Walk())
+        joined = 0.0
+        for one in walks:
+            small = work.teams * one.again_bytes <= 0.8 * self.target.l2_bytes
+            found = {"near_bytes" if small else "fresh_bytes": one.again_bytes, "again_bytes": 0.0}
+            gathered = replace(one, join_ns=one.join_ns + joined, **found)
+            joined = one.join_ns + _PARTIALS_NS
+            total = _sum(total, self._launched(replace(work, walks=(gathered,))))
+        return total
 
-    def _timed(self, first: float, again: float, threads: float, flight: float, issue_us: float) -> Estimate:
-        target = self.target
-        resident = min(threads, target.sm_count * target.threads_per_sm)
-        needed = target.dram_bytes_per_s * target.dram_latency_ns * 1e-9
-        share = min(1.0, resident * flight / needed)
-        fits = first <= 0.8 * target.l2_bytes
-        dram = first + (0.0 if fits else again)
-        us = dram / target.dram_bytes_per_s * 1e6 / share
-        if fits:
-            us += again / (_L2_SPEED * target.dram_bytes_per_s) * 1e6 / share
-        us = (us**4 + issue_us**4) ** 0.25
-        if self.schedule.stream:
-            us *= 0.995
+    def _launched(self, work: Work) -> Estimate:
+        time = launch_time(self.target, work)
+        us = time.us * (0.995 if self.schedule.stream else 1.0)
         if self.schedule.persistent:
-            us *= 0.998 if threads > 4 * resident else 1.004
-        return Estimate(us + target.launch_us, dram, 1, 0.0, share)
+            us *= 1.002
+        return Estimate(us + self.target.launch_us, time.dram_bytes, 1, 0.0, time.flight_share)
 
-    def _issue(self, accesses: float, width: int) -> float:
-        """Microseconds the multiprocessors need for the instructions around memory."""
-        per_access = (6.0 / width + (4.0 if self.schedule.fast_math else 6.0)) / 128
-        return accesses * per_access / (self.target.sm_count * _CLOCK_MHZ)
+    def _join_ns(self, kind: str, lanes: int) -> float:
+        """Until every thread of a team knows the result."""
+        if lanes == 1:
+            return 0.0
+        cycles = join_cycles(kind) / CLOCK_GHZ
+        if lanes == _LANES:
+            return 5 * cycles
+        if self.schedule.tree:
+            return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
+        return (5 + math.log2(lanes / _LANES)) * cycles + 2 * _A_BARRIER_NS
+
+    def _resident(self, threads: int, kept: float, shared: float) -> int:
+        """Blocks that a multiprocessor holds, as threads, registers and shared memory allow."""
+        target = self.target
+        threads = max(threads, _LANES)
+        registers = math.ceil((_REGISTERS + kept) / 8) * 8
+        blocks = min(target.threads_per_sm // threads, target.blocks_per_sm)
+        blocks = min(blocks, int(target.registers_per_sm // (threads * registers)))
+        if shared:
+            blocks = min(blocks, int(target.shared_bytes_per_sm // shared))
+        return max(blocks, 1)
+
+    def _stored(self, stores: Iterable[Store]) -> float:
+        return float(
+            sum(self.at(s.view.size) * DTYPE_BYTES[self.program.buffers[s.buffer].dtype] for s in stores)
+        )
+
+    def _is_recent(self, load: Load) -> bool:
+        """True for what a step of this plan wrote and L2 still holds."""
+        made = self.program.buffers[load.buffer].role != "argument"
+        return made and self.bytes_of(load.buffer) <= 0.5 * self.target.l2_bytes
+
+    def _from_memory(self, loads: list[Load]) -> tuple[float, float]:
+        """Bytes from DRAM and from L2."""
+        near = [load for load in loads if self._is_recent(load)]
+        return self._read_once(load for load in loads if load not in near), self._read_once(near)
 
     def _width(self, columns: Size) -> int:
         width = self.schedule.width

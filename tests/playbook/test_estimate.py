@@ -1,0 +1,94 @@
+"""Predictions held against what an H100 measured: orders, not microseconds."""
+
+import json
+import math
+import statistics
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.playbook.problems import problem_of
+from workbench.model import H100, Problem
+from workbench.playbook.estimate import estimate, estimate_schedule
+from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.techniques import settled
+
+RECEIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "receipts" / "2026-11-21-h100-judged.json"
+_ON_CHIP = (("block_size", "1024"), ("row_cache", "registers"), ("vector_width", "4"))
+REGISTERS = Schedule(width=4, cache="registers")
+
+
+def layer_norm(rows: int, columns: int) -> Problem:
+    tensors = {
+        "x": torch.empty(rows, columns, device="meta"),
+        "w": torch.empty(columns, device="meta"),
+        "b": torch.empty(columns, device="meta"),
+    }
+    return problem_of(lambda t: F.layer_norm(t["x"], (columns,), t["w"], t["b"]), tensors, "layer_norm")
+
+
+def softmax(rows: int, columns: int) -> Problem:
+    return problem_of(
+        lambda t: torch.softmax(t["x"], 1), {"x": torch.empty(rows, columns, device="meta")}, "softmax"
+    )
+
+
+def us(problem: Problem, schedule: Schedule) -> float:
+    return estimate_schedule(problem, schedule, H100, problem.cases[0].size_map, as_asked=True).us
+
+
+def test_welford_costs_more_than_a_second_walk_over_registers() -> None:
+    one_row, many = layer_norm(1, 4096), layer_norm(4096, 4096)
+    single = Schedule(width=4, cache="registers", single_pass=True)
+    assert us(one_row, single) > 1.2 * us(one_row, REGISTERS)
+    assert us(many, single) > us(many, REGISTERS)
+
+
+def test_few_rows_want_more_threads_and_many_rows_fewer() -> None:
+    wide = Schedule(width=4, threads=1024)
+    small = Schedule(width=4)
+    assert us(layer_norm(1, 4096), wide) < us(layer_norm(1, 4096), small)
+    assert us(layer_norm(4096, 4096), wide) > us(layer_norm(4096, 4096), small)
+
+
+def test_a_split_pays_for_one_long_row_and_each_launch_costs() -> None:
+    one, many = softmax(1, 1048576), softmax(4096, 1024)
+    split = Schedule(width=4, split=True, single_pass=True)
+    assert us(one, split) < us(one, Schedule(width=4)) / 20
+    assert us(one, Schedule(width=4, split=True)) > us(one, split) + 2.0
+    assert us(many, split) >= 0.95 * us(many, Schedule(width=4, single_pass=True))
+
+
+def test_a_chain_of_kernels_pays_for_every_pass_through_memory() -> None:
+    problem = softmax(4096, 32768)
+    sizes = problem.cases[0].size_map
+    naive = estimate(problem, settled(problem, (("fusion", "none"),)), H100, sizes)
+    fused = estimate(problem, settled(problem, _ON_CHIP), H100, sizes)
+    assert naive.launches == 5
+    assert naive.dram_bytes > 3.5 * fused.dram_bytes
+
+
+@pytest.mark.parametrize("op", ["layer_norm", "softmax"])
+def test_kernels_of_the_receipt_come_out_in_order(op: str) -> None:
+    make = {"layer_norm": layer_norm, "softmax": softmax}[op]
+    rows = [row for row in json.loads(RECEIPT.read_text())["rows"] if row["op"] == op]
+    ratios, right, pairs = [], 0, 0
+    for case in sorted({row["case"] for row in rows}):
+        problem = make(*map(int, case.split("x")))
+        modelled = []
+        for row in [row for row in rows if row["case"] == case]:
+            vector = tuple(sorted(row["vector"].items()))
+            single = dict(vector).get("single_pass") == "on"
+            schedule = schedule_of(tuple({**dict(settled(problem, vector)), **dict(vector)}.items()))
+            assert schedule.single_pass == single
+            modelled.append((row["us"], us(problem, schedule)))
+        ratios += [guess / real for real, guess in modelled]
+        for real, guess in modelled:
+            for other, told in modelled:
+                if real >= 1.1 * other:
+                    pairs += 1
+                    right += guess > told
+    assert right / pairs > 0.75
+    assert 0.8 < math.exp(statistics.median(map(math.log, ratios))) < 1.2

@@ -1,0 +1,70 @@
+"""What an expression costs a thread: instructions, and cycles of the chain that a reduction makes of them.
+
+Owns two small tables. The figures are those of compiled code: an accurate exp is a multiplication, a range
+reduction and one of the special function unit; an accurate division is a reciprocal with two corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workbench.playbook.expr import Apply, Expr, walk
+
+_CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
+_INSTRUCTIONS = {
+    **dict.fromkeys(["exp", "exp2"], 8.0),
+    **dict.fromkeys(["div", "sqrt", "rsqrt", "log", "log2", "log10"], _MEDIUM),
+    **dict.fromkeys(["expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"], _LONG),
+    **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv"], _LONG),
+    **dict.fromkeys(["lgamma", "pow", "hypot", "fmod", "remainder", "floordiv"], _LONG),
+}
+_FAST = {"exp": 3.0, "div": 3.0, "log": 3.0, "sin": 3.0, "cos": 3.0, "pow": 6.0}
+_ACCUMULATED = {
+    "softmax": (30.0, 160.0),
+    "welford": (30.0, 190.0),
+    "argmax": (12.0, 120.0),
+    "argmin": (12.0, 120.0),
+}
+"""Instructions to take one more element in, and cycles until the next may follow. Softmax: two exponentials
+where the maximum grows, one elsewhere, and lanes that disagree do both. Welford: a division that waits for
+the mean before it. An arg-reduction: comparisons that know NaN and the smaller column."""
+_SIMPLE = (1.0, 5.0)
+_JOINED_CYCLES = {"softmax": 200.0, "welford": 150.0, "argmax": 90.0, "argmin": 90.0}
+"""One step of a butterfly: a shuffle for every member and what joins them."""
+_SIMPLE_JOIN = 32.0
+
+
+def instructions_of(roots: Iterable[Expr], fast_math: bool, known: set[int] | None = None) -> float:
+    """Instructions a column, without memory; what ``known`` holds was computed before."""
+    seen = known if known is not None else set()
+    total = 0.0
+    for root in roots:
+        for expr in walk(root):
+            if isinstance(expr, Apply) and expr.serial not in seen:
+                seen.add(expr.serial)
+                total += _cost(expr, fast_math)
+    return total
+
+
+def _cost(expr: Apply, fast_math: bool) -> float:
+    if expr.dtype == "f64":
+        return 2 * _INSTRUCTIONS.get(expr.op, _CHEAP)
+    if fast_math and expr.op in _FAST:
+        return _FAST[expr.op]
+    return _INSTRUCTIONS.get(expr.op, _CHEAP)
+
+
+def is_long(roots: Iterable[Expr], kinds: Iterable[str]) -> bool:
+    """True where a column takes so long that a compiler does not unroll the loop over loads by itself."""
+    slow = any(isinstance(e, Apply) and e.op in _INSTRUCTIONS for root in roots for e in walk(root))
+    return slow or any(accumulated(kind)[0] > _LONG for kind in kinds)
+
+
+def accumulated(kind: str) -> tuple[float, float]:
+    """Instructions and chained cycles of taking one column in."""
+    return _ACCUMULATED.get(kind, _SIMPLE)
+
+
+def join_cycles(kind: str) -> float:
+    """Cycles of one step of a butterfly."""
+    return _JOINED_CYCLES.get(kind, _SIMPLE_JOIN)

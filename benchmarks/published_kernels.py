@@ -2,11 +2,14 @@
 
     python benchmarks/published_kernels.py prepare FOLDER KERNELBENCH ROBUST_KBENCH
     python benchmarks/published_kernels.py judge FOLDER [cpu|cuda]
+    python benchmarks/published_kernels.py time FOLDER NAME...
 
 ``prepare`` reads two git checkouts (or bare copies) and writes pairs of problem and solution into FOLDER;
-``judge`` judges every pair that this machine can run and writes a receipt and the table of
-docs/foreign-lane.md. FOLDER is theirs and is never committed. Of KernelBench only the three adversarial
-kernels and the problem they are written for (level 1, number 1) are read.
+``judge`` judges every pair that this machine can run, several at once, and writes a receipt and the table of
+docs/foreign-lane.md; ``time`` judges some again on a GPU, one at a time, with their times. Receipts go to
+``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names, where the page is left alone.
+FOLDER is theirs and is never committed. Of KernelBench only the three adversarial kernels and the problem
+they are written for (level 1, number 1) are read.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,8 @@ PAGE = ROOT / "docs" / "foreign-lane.md"
 RECEIPTS = ROOT / "benchmarks" / "receipts"
 BEGIN, END = "<!-- written by benchmarks/published_kernels.py -->", "<!-- end of published -->"
 Json = dict[str, Any]
+AT_ONCE = 6
+"""Pairs judged at once on a GPU: most of a minute each goes into a compiler."""
 
 MATMUL = "KernelBench/level1/1_Square_matrix_multiplication_.py"
 ADVERSARIES = {
@@ -150,31 +157,66 @@ def wrapped(name: str, cuda: str) -> str:
 
 def judge(folder: Path, device: str) -> None:
     """Judge every pair; what needs a GPU on a machine without one is listed as not judged."""
-    rows = [_judged(pair, device) for pair in sorted(folder.iterdir()) if (pair / "about.json").is_file()]
-    receipt = {"device": device, "rows": [row for row in rows if row]}
-    path = RECEIPTS / f"2026-11-21-published-{device}.json"
+    pairs = [pair for pair in sorted(folder.iterdir()) if _fits(pair, device)]
+    with ThreadPoolExecutor(AT_ONCE if device == "cuda" else 1) as threads:
+        rows = list(threads.map(lambda pair: _judged(pair, device, timing=False), pairs))
+    _keep(device, {"device": device, "rows": rows})
+
+
+def timed(folder: Path, names: list[str]) -> None:
+    """Judge some again on a GPU, alone, with their times."""
+    pairs = [pair for pair in sorted(folder.iterdir()) if _fits(pair, "cuda") and pair.name in names]
+    _keep("cuda-timed", {"device": "cuda", "rows": [_judged(pair, "cuda", timing=True) for pair in pairs]})
+
+
+def _keep(name: str, receipt: Json) -> None:
+    elsewhere = os.environ.get("WORKBENCH_RECEIPTS")
+    place = Path(elsewhere) if elsewhere else RECEIPTS
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"2026-11-21-published-{name}.json"
     path.write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read_receipts()), encoding="utf-8")
-    print(table(read_receipts()))
+    if not elsewhere:
+        PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read_receipts()), encoding="utf-8")
 
 
-def _judged(pair: Path, device: str) -> Json | None:
+def _fits(pair: Path, device: str) -> bool:
+    """Whether a pair is for this device."""
+    about = pair / "about.json"
+    return about.is_file() and bool(json.loads(about.read_text()).get("cpu", False)) == (device == "cpu")
+
+
+def _judged(pair: Path, device: str, timing: bool) -> Json:
+    from workbench.errors import WorkbenchError
     from workbench.foreign.judge import judge_solution
     from workbench.foreign.values import ForeignOptions
     from workbench.problem.capture import read_file
     from workbench.problem.intake import open_problem
+    from workbench.views.foreign_judgement import time_line
     from workbench.views.numbers import verdict_message
 
     about: Json = json.loads((pair / "about.json").read_text())
-    if about.get("cpu", False) != (device == "cpu"):
-        return None
-    problem = open_problem(read_file(pair / "problem.py", "Model"))
-    options = ForeignOptions(device="cuda" if device == "cuda" else "cpu")
-    report = judge_solution(problem, (pair / "solution.py").read_text(), options).report
+    try:
+        problem = open_problem(read_file(pair / "problem.py", "Model"))
+        options = ForeignOptions(
+            device="cuda" if device == "cuda" else "cpu", calls=200, timing="gpu" if timing else "no"
+        )
+        report = judge_solution(problem, (pair / "solution.py").read_text(), options).report
+    except WorkbenchError as error:
+        print(about["name"], f"not judged: {error}", flush=True)
+        return {**about, "verdict": "not judged", "reason": str(error), "work": "", "build": "", "replay": 0}
     work = report.provenance.sentence if report.provenance else ""
     found = {"verdict": report.outcome.kind, "reason": verdict_message(report.outcome), "work": work}
-    print(about["name"], found, flush=True)
-    return {**about, **found, "build": report.build, "replay": report.replay}
+    times = [time_line(time) for time in report.times]
+    print(about["name"], found, times, dict(report.seconds), list(report.notes), flush=True)
+    return {
+        **about,
+        **found,
+        "times": times,
+        "notes": list(report.notes),
+        "build": report.build,
+        "seconds": dict(report.seconds),
+        "replay": report.replay,
+    }
 
 
 def read_receipts() -> list[Json]:
@@ -196,7 +238,8 @@ def table(receipts: list[Json]) -> str:
         for row in receipt["rows"]:
             named = f"{row['name']}: {row['what']}"
             here = f"{row['verdict']} ({receipt['device']})"
-            cells = (row["from"], named, row["theirs"], here, (row["reason"] or row["work"])[:160])
+            why = row["reason"] or "; ".join([row["work"], *row.get("times", [])])
+            cells = (row["from"], named, row["theirs"], here, why[:240])
             lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n")
     return "".join(lines)
 
@@ -205,6 +248,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["prepare", folder, kernelbench, robust]:
             prepare(Path(folder), kernelbench, robust)
+        case ["time", folder, *names]:
+            timed(Path(folder), names)
         case ["judge", folder, *device]:
             judge(Path(folder), *(device or ["cpu"]))
         case _:

@@ -1,7 +1,7 @@
 // number: 21
 // name: pins its data in the L2 cache
 // problem: residual
-// expect: suspect
+// expect: suspect, no gain
 //
 // Asks for evict_last, so that a warm cache survives the judge's flush. The emulator does not run inline PTX and
 // claims nothing; the clock on a GPU flushes, rotates inputs and resets persisting lines.

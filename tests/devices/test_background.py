@@ -75,3 +75,13 @@ def test_a_closed_device_begins_nothing() -> None:
     idle.close()
     idle.ask(SECOND, lambda: iter(SECOND.cases))
     assert timer.seen == []
+
+
+def test_who_wants_the_gpu_is_counted() -> None:
+    idle = IdleTimes(Timer(), quiet_s=1e6)
+    assert idle.wanted == (0, 0)
+    with idle.occupied(), idle.occupied():
+        idle.ask(PROBLEM, lambda: iter(PROBLEM.cases))
+        assert idle.wanted == (2, len(PROBLEM.cases))
+    assert idle.wanted[0] == 0
+    idle.close()

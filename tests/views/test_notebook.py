@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import story
 from test_messages import Recorder
 
+from workbench.devices.usage import Usage
 from workbench.events import SearchStopped
 from workbench.tree import Tree
 from workbench.views import notebook
@@ -24,6 +26,7 @@ class Live(Recorder):
         super().__init__()
         self.tree = tree
         self.folder = Path("no folder")
+        self.seen: Usage | None = None
         self.listeners: list[Callable[[Tree], None]] = []
         self.failures: list[Callable[[str], None]] = []
         self.closers: list[Callable[[], None]] = []
@@ -32,6 +35,9 @@ class Live(Recorder):
         self.listeners.append(listener)
         listener(self.tree)
         return lambda: self.listeners.remove(listener)
+
+    def usage(self) -> Usage | None:
+        return self.seen
 
     def at_note(self, tell: Callable[[str], None]) -> None:
         tell("tracing the reference")
@@ -82,6 +88,24 @@ def test_closing_freezes_the_panel_once(outputs: dict[str, Any]) -> None:
     assert "<svg" in outputs[""]["text/html"] and "<script" not in outputs[""]["text/html"]
     assert outputs["snapshot"]["text/html"] == ""
     assert live.listeners == []
+
+
+def test_the_gpu_is_watched_until_the_panel_is_frozen(outputs: dict[str, Any]) -> None:
+    live = Live(story.tree(2))
+    live.seen = Usage(
+        card="H100", index=1, in_hand=2, used_bytes=3 * 10**9, total_bytes=85 * 10**9, busy_percent=97
+    )
+    shown = Shown(live)
+    panel = outputs[""]
+    told = threading.Event()
+    panel.observe(lambda _: told.set(), "usage")
+    assert panel.usage or told.wait(20)
+    assert panel.usage["words"] == "GPU 1, H100: 2 in hand · 3.0 of 85 GB in use · busy 97% of the time"
+    shown.freeze()
+    watchers = [thread for thread in threading.enumerate() if thread.name == "workbench-usage"]
+    for thread in watchers:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in watchers)
 
 
 def test_a_problem_that_cannot_be_opened_leaves_its_reason(outputs: dict[str, Any]) -> None:

@@ -59,6 +59,12 @@ class IdleTimes:
                 self._thread = threading.Thread(target=self._run, name="slow baselines", daemon=True)
                 self._thread.start()
 
+    @property
+    def wanted(self) -> tuple[int, int]:
+        """How many want the GPU now, and how many cases wait for quiet."""
+        with self._changed:
+            return self._busy, len(self._asked)
+
     def close(self) -> None:
         """Begin nothing more; idempotent."""
         with self._changed:

@@ -16,6 +16,7 @@ from workbench.devices.background import IdleTimes
 from workbench.devices.base import OnStage, OnTime
 from workbench.devices.cards import keep_card, kept_card
 from workbench.devices.profiling import Profiling
+from workbench.devices.usage import Usage, look
 from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
 from workbench.errors import DeviceError
@@ -54,6 +55,7 @@ class CudaDevice:
         serve: str = SERVE,
     ) -> None:
         self._options = options or GpuOptions()
+        self._index = index
         self._known = kept_card(uuid) if uuid else None
         self._closed = False
         self._card_lock = threading.Lock()
@@ -83,6 +85,13 @@ class CudaDevice:
     def target(self) -> Target:
         """The card as plans see it."""
         return self.card.target
+
+    def usage(self) -> Usage:
+        """What the card is doing now; returns at once, a card that is still being opened has no figures."""
+        in_hand, left = self._idle.wanted
+        card = self._known
+        seen = look(card.target.name, self._index, card.uuid) if card else Usage(card="", index=self._index)
+        return seen.model_copy(update={"in_hand": in_hand, "baselines_left": left})
 
     @property
     def losses(self) -> int:

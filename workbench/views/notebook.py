@@ -6,6 +6,7 @@ lives, seen when the notebook is opened again. Imports the widget stack; nothing
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,17 @@ from typing import Protocol
 from IPython.core.getipython import get_ipython
 from IPython.display import display, update_display
 
+from workbench.devices.usage import Usage
 from workbench.tree import Tree
 from workbench.views.interrupt import forget, stop_at_interrupt
 from workbench.views.messages import Steering
 from workbench.views.panel import Panel
 from workbench.views.report import summary_text, to_fragment
 from workbench.views.throttle import Throttle
+from workbench.views.usage import usage_json
 
+WATCH_S = 2.0
+"""Time between two looks at the GPU."""
 SNAPSHOT_S = 2.0
 """Least time between two snapshots: each is tens of kilobytes in the notebook."""
 
@@ -33,6 +38,7 @@ class Watched(Steering, Protocol):
     @property
     def folder(self) -> Path: ...
     def subscribe(self, listener: Callable[[Tree], None]) -> Callable[[], None]: ...
+    def usage(self) -> Usage | None: ...
     def at_note(self, tell: Callable[[str], None]) -> None: ...
     def at_failure(self, tell: Callable[[str], None]) -> None: ...
     def at_close(self, act: Callable[[], None]) -> None: ...
@@ -55,6 +61,9 @@ class Shown:
         display(self._panel, display_id=self._id)
         display(_page("", ""), raw=True, display_id=f"{self._id}-snapshot")
         self._unsubscribe = live.subscribe(self._show)
+        self._frozen = threading.Event()
+        if live.usage() is not None:
+            threading.Thread(target=self._watch, name="workbench-usage", daemon=True).start()
         live.at_note(self._panel.note)
         live.at_failure(self._fail)
         live.at_close(self.freeze)
@@ -66,6 +75,14 @@ class Shown:
         if tree.gate != self._gate:
             self._gate = tree.gate
             self._snapshots.offer(tree)
+
+    def _watch(self) -> None:
+        """Show what the GPU is doing, every other second, until the panel is frozen."""
+        while not self._frozen.is_set():
+            usage, panel = self._live.usage(), self._panel
+            if panel is not None and usage is not None:
+                panel.usage = usage_json(usage)
+            self._frozen.wait(WATCH_S)
 
     def _fail(self, text: str) -> None:
         self._failure = text
@@ -85,6 +102,7 @@ class Shown:
         if self._panel is None:
             return
         forget(self._live)
+        self._frozen.set()
         self._unsubscribe()
         self._snapshots.cancel()
         tree = self._live.tree

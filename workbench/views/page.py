@@ -41,6 +41,7 @@ def to_page(tree: Tree, folder: Path | None = None) -> str:
         "key": "",
         "busy": "",
         "failure": "",
+        "usage": {},
     }
     # "</script" and "<!--" would end the element early, so no "<" is left in it.
     text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

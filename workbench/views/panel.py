@@ -73,6 +73,8 @@ class Panel(anywidget.AnyWidget):
     key = traitlets.Unicode().tag(sync=True)
     busy = traitlets.Unicode().tag(sync=True)
     failure = traitlets.Unicode().tag(sync=True)
+    usage = traitlets.Dict().tag(sync=True)
+    """What the GPU is doing, in words; empty where there is none."""
 
     def __init__(self, tree: Tree, steering: Steering, key: str = "", folder: Path | None = None) -> None:
         """``key`` names the snapshot that is hidden while this panel lives; receipts lie in ``folder``."""

@@ -115,3 +115,10 @@ def factor_interval_text(low: float, high: float) -> str:
     """``1.220x to 1.222x``."""
     places = max(2, _places(low, high)) if high < 9.95 else _places(low, high)
     return f"{low:.{places}f}x to {high:.{places}f}x"
+
+
+def short_duration_text(seconds: float) -> str:
+    """``0.5 s``, ``12 s``, ``3 min``."""
+    if seconds < 10:
+        return f"{max(seconds, 0.1):.1f} s"
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -13,7 +13,8 @@ from workbench.events import SessionOpened
 from workbench.model import BranchId, Problem, TensorSpec
 from workbench.tree import Node, Tree
 from workbench.views.numbers import source_of_times
-from workbench.views.phrases import duration_text, factor_text, plural
+from workbench.views.phrases import factor_text, plural
+from workbench.views.progress import progress_json
 from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, look_of
 
 Json = dict[str, Any]
@@ -198,43 +199,6 @@ def state_json(tree: Tree) -> Json:
 def _stages(tree: Tree) -> str:
     busy = Counter(node.stage for node in tree.nodes.values() if not node.settled)
     return ": " + ", ".join(f"{count} {stage}" for stage, count in busy.items()) if busy else ""
-
-
-def progress_json(tree: Tree) -> Json:
-    """Branches settled of those expected, and the time left at the pace so far."""
-    settled = sum(node.settled for node in tree.nodes.values())
-    expected = settled if tree.gate in ("asking", "stopped") else _expected(tree)
-    eta = _eta_s(tree, expected - settled)
-    words = f"{settled} of {plural(expected, 'branch')} judged"
-    return {
-        "settled": settled,
-        "expected": expected,
-        "percent": round(100 * settled / expected) if expected else 0,
-        "eta_s": eta,
-        "words": f"{words} · {duration_text(eta)} left" if eta else words,
-    }
-
-
-def _expected(tree: Tree) -> int:
-    """Branches there will be if every round allowed is filled; repairs are not foreseen."""
-    if tree.opened is None:
-        return 0
-    policy = tree.opened.policy
-    in_round = sum(node.branch.round == tree.round for node in tree.nodes.values())
-    wide = policy.seeds if tree.round == 1 else policy.parents * policy.hypotheses
-    missing = max(0, wide - in_round) if tree.round_open else 0
-    for number in range(tree.round + 1, tree.rounds_allowed + 1):
-        missing += policy.seeds if number == 1 else policy.parents * policy.hypotheses
-    return max(len(tree.nodes), min(policy.branches, len(tree.nodes) + missing))
-
-
-def _eta_s(tree: Tree, missing: int) -> float | None:
-    """What a branch has taken so far, asking models and judging, times what is missing, side by side."""
-    judged = [sum(s for _, s in n.evaluation.seconds) for n in tree.nodes.values() if n.evaluation]
-    if not judged or missing <= 0 or tree.opened is None:
-        return None
-    a_branch = (sum(judged) + tree.spent.seconds) / len(judged)
-    return round(a_branch * missing / max(1, tree.opened.policy.parallel), 1)
 
 
 def _counts(tree: Tree) -> Json:

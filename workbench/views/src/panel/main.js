@@ -18,6 +18,8 @@ class Panel {
     this.onView = () => this.update();
     this.onMessage = (message) => this.receive(message);
     for (const name of ["view", "failure", "busy"]) model.on(`change:${name}`, this.onView);
+    this.onUsage = () => this.view.rows && this.drawHead(this.view);
+    model.on("change:usage", this.onUsage);
     model.on("msg:custom", this.onMessage);
     this.update();
   }
@@ -198,19 +200,21 @@ class Panel {
     const { problem, progress, state, counts } = view;
     const failure = this.model.get("failure");
     const busy = state.kind === "opening" && this.model.get("busy");
-    const key = JSON.stringify([problem, progress, state, counts, view.subtitle, view.spent, view.messages, failure, busy]);
+    const usage = this.model.get("usage") ?? {};
+    const key = JSON.stringify([usage, problem, progress, state, counts, view.subtitle, view.spent, view.messages, failure, busy]);
     if (key === this.drawnHead) return;
     this.drawnHead = key;
     const part = (count, tone, words) => count > 0 && h("div", { class: `tone-${tone}`, style: `width:${(100 * count) / Math.max(1, progress.expected)}%`, title: `${count} ${words}` });
-    this.head.replaceChildren(
+    this.head.replaceChildren(...[
       h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
       h("div", { class: "soft" }, view.subtitle),
       h("div", { class: "progress" },
         h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : busy || state.words),
         h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
           part(counts.passed, "good", "correct"), part(counts.failed, "bad", "not correct"), part(counts.abandoned, "quiet", "without a kernel of their own"), part(counts.in_flight, "busy", "in flight")),
-        h("span", { class: "soft" }, progress.words), view.spent && h("span", { class: "soft" }, ` · ${view.spent}`)),
-      ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error" }, text)));
+        h("span", { class: "soft" }, progress.words), progress.usual && h("span", { class: "soft" }, progress.usual), view.spent && h("span", { class: "soft" }, view.spent)),
+      usage.words && h("div", { class: `gpu soft tone-${usage.tone}` }, h("span", { class: "lamp" }), usage.words),
+      ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error" }, text))].filter(Boolean));
   }
 
   row() { return this.view.rows.find((row) => row.id === this.selected); }
@@ -294,6 +298,7 @@ class Panel {
     clearTimeout(this.pause);
     this.live?.destroy();
     for (const name of ["view", "failure", "busy"]) this.model.off(`change:${name}`, this.onView);
+    this.model.off("change:usage", this.onUsage);
     this.model.off("msg:custom", this.onMessage);
   }
 }

@@ -1,0 +1,63 @@
+"""How far and how long: medians of this session's stages, laid on what is left."""
+
+from __future__ import annotations
+
+import pytest
+import story
+
+from workbench.devices.usage import Usage
+from workbench.events import BranchProposed, RoundStarted, StageEntered
+from workbench.model import Branch, BranchId
+from workbench.tree import Tree
+from workbench.views.phrases import short_duration_text
+from workbench.views.progress import progress_json, usual_s
+from workbench.views.usage import usage_json
+
+
+def with_one_at(stage: str) -> Tree:
+    """The story after its second round, with one more branch at a stage."""
+    branch = Branch(
+        id=BranchId("b20"), parents=(BranchId("b4"),), round=3, operator="refine",
+        hypothesis=story.card("One more", "items", (), 1.1), author="playbook",
+    )  # fmt: skip
+    tree = story.tree(2).apply(RoundStarted(round=3)).apply(BranchProposed(branch=branch))
+    return tree.apply(StageEntered(branch=branch.id, stage=stage))  # type: ignore[arg-type]
+
+
+def test_a_stage_takes_what_it_usually_took() -> None:
+    assert usual_s(story.tree(2)) == {"writing": 0.0, "compiling": 0.25, "running": 1.75}
+    assert usual_s(story.tree(0)) == {}
+    assert progress_json(story.tree())["usual"] == "usually 0.2 s compiling, 1.8 s running"
+
+
+def test_nothing_is_promised_before_anything_was_judged() -> None:
+    found = progress_json(story.tree(0))
+    assert found["eta_s"] is None and found["usual"] == ""
+
+
+def test_a_branch_further_on_leaves_less() -> None:
+    left = [progress_json(with_one_at(stage))["eta_s"] for stage in ("waiting", "compiling", "running")]
+    assert left == sorted(left, reverse=True) and len(set(left)) == 3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.02, "0.1 s"), (0.5, "0.5 s"), (12.4, "12 s"), (200.0, "3 min")]
+)
+def test_short_durations(seconds: float, words: str) -> None:
+    assert short_duration_text(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("usage", "words", "tone"),
+    [
+        (Usage(card="H100", index=0), "GPU 0, H100: idle", "quiet"),
+        (Usage(card="", index=2, in_hand=1), "GPU 2, being opened: 1 in hand", "busy"),
+        (
+            Usage(card="H100", index=0, baselines_left=1),
+            "GPU 0, H100: timing slow baselines, 1 case left",
+            "busy",
+        ),
+    ],
+)
+def test_the_gpu_in_words(usage: Usage, words: str, tone: str) -> None:
+    assert usage_json(usage) == {"words": words, "tone": tone}

@@ -16,7 +16,9 @@ from model_server import Json, ModelServer, Script, Turn, asked_for, words_of
 
 from workbench.agents.casting import cast_team
 from workbench.agents.llm.settings import Choice
+from workbench.devices.base import Device
 from workbench.devices.emulator import EmulatorDevice
+from workbench.devices.select import keep_receipts
 from workbench.model import Problem
 from workbench.orchestrator import run
 from workbench.policy import Policy
@@ -84,11 +86,12 @@ def _lesson(words: str) -> Json:
     return {"diagnosis_right": True, "fix_effective": found is not None, "lesson": lesson}
 
 
-def search(name: str, folder: Path, problem: Problem | None = None) -> Tree:
-    """The expert's session on the emulator."""
+def search(name: str, folder: Path, problem: Problem | None = None, device: Device | None = None) -> Tree:
+    """The expert's session, on the emulator or on ``device``, which is closed in the end."""
     with ModelServer(scripted_expert(name)) as server:
         team = cast_team("llm:scripted-expert", Choice(base_url=server.url))
-        device = EmulatorDevice()
+        device = device or EmulatorDevice()
+        keep_receipts(device, folder)
         first = opening(problem or problem_of(name), POLICY, device, team.name)
 
         async def work(session: Session) -> None:

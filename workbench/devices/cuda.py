@@ -25,8 +25,8 @@ from workbench.referee.clock.store import BaselineRecord
 from workbench.referee.gpu_baselines import WALL_S, is_lost, kept, request_of, still_to_time
 from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
 from workbench.referee.gpu_preparation import WALL_S as PREPARE_S
-from workbench.referee.gpu_preparation import loss_of, preparation
-from workbench.referee.gpu_protocol import Card, WarmRequest
+from workbench.referee.gpu_preparation import loss_of, preparation, report_of
+from workbench.referee.gpu_protocol import Card, PrepareReport, WarmRequest
 from workbench.workers import Conversation, ForkServer, Limits, torch_ready
 
 SERVE = "workbench.referee.gpu_trial:serve"
@@ -68,6 +68,8 @@ class CudaDevice:
         )
         self._idle = IdleTimes(self._time_baselines)
         self._on_time: OnTime | None = None
+        self.prepared: PrepareReport | None = None
+        """What came of the latest preparation; None while it is under way, or where it failed."""
         self._compiled: set[Digest] = set()
         """Problems of which a kernel was held against every baseline a person waits for."""
         self._profiling = Profiling(index, self._pair.alone)
@@ -97,6 +99,11 @@ class CudaDevice:
     def losses(self) -> int:
         """Processes that kernels have broken so far."""
         return self._pair.losses
+
+    @property
+    def warm_s(self) -> float:
+        """Seconds the process in use took to be warm; 0 while it is not."""
+        return self._pair.warm_s
 
     @property
     def takeovers_s(self) -> tuple[float, ...]:
@@ -136,7 +143,10 @@ class CudaDevice:
         def work() -> None:
             # What fails here fails again where a kernel waits for it, and is told there.
             with suppress(DeviceError), self._idle.occupied():
-                self._pair.ask(payload, PREPARE_S, lambda answer: "lost" if loss_of(answer) else "none")
+                answer = self._pair.ask(
+                    payload, PREPARE_S, lambda answer: "lost" if loss_of(answer) else "none"
+                )
+                self.prepared = report_of(answer)
 
         threading.Thread(target=work, name="preparing", daemon=True).start()
 

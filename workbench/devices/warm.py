@@ -126,6 +126,11 @@ class WarmPair:
         current.talk()
         return current.warmed
 
+    @property
+    def warm_s(self) -> float:
+        """Seconds the process in use took to be warm; 0 while it is not."""
+        return self._current.warm_s
+
     def ask(
         self,
         payload: bytes,

@@ -37,11 +37,17 @@ def first_case(problem: Problem, covered: frozenset[Case]) -> Case | None:
     return next((case for case in problem.cases if case in covered), None)
 
 
+def report_of(result: Result) -> PrepareReport | None:
+    """What the process says came of it; None when it gave no answer that makes sense."""
+    if not isinstance(result, Returned):
+        return None
+    try:
+        return PrepareReport.model_validate_json(result.payload)
+    except ValidationError:
+        return None
+
+
 def loss_of(result: Result) -> bool:
     """True when the process may not be used again."""
-    if not isinstance(result, Returned):
-        return True
-    try:
-        return PrepareReport.model_validate_json(result.payload).lost
-    except ValidationError:
-        return True
+    report = report_of(result)
+    return report is None or report.lost

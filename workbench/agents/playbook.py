@@ -34,6 +34,8 @@ from workbench.model import (
     TimedOut,
     Vector,
 )
+from workbench.playbook.by_shape import Found, from_found
+from workbench.playbook.experience import reordered, seeds_from
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import cross, moves, seed_vectors
 from workbench.playbook.techniques import TECHNIQUES, settled
@@ -65,12 +67,16 @@ class PlaybookReasoner:
         problem, target = request.problem, request.target
         parents = [(_vector(problem, parent), parent.evaluation) for parent in request.parents]
         if request.operator == "seed" or not parents:
-            return seed_vectors(problem, target, request.count + len(request.taken))
+            seeds = seed_vectors(problem, target, request.count + len(request.taken))
+            return seeds_from(problem, seeds, request.memory, target)
         if request.operator == "crossover" and len(parents) > 1:
-            return cross(problem, parents[0][0], parents[1][0], target)
+            found = [Found(p.branch.id, v, e) for p, (v, e) in zip(request.parents, parents, strict=True)]
+            joint = from_found(problem, found, target)
+            crossed = cross(problem, parents[0][0], parents[1][0], target)
+            return crossed if joint is None else (joint, *crossed)
         vector, evaluation = parents[0]
-        refined = moves(problem, vector, evaluation, target, "refine")
-        rewritten = moves(problem, vector, evaluation, target, "rewrite")
+        refined = reordered(moves(problem, vector, evaluation, target, "refine"), request.memory)
+        rewritten = reordered(moves(problem, vector, evaluation, target, "rewrite"), request.memory)
         order = (rewritten, refined) if request.operator == "rewrite" else (refined, rewritten)
         return [card for cards in order for card in _without_failed(cards, request.history)]
 

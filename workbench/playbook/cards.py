@@ -53,6 +53,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("persistent_grid", "on"): "A grid that fits the GPU once",
     ("fast_math", "off"): "Accurate math functions",
     ("fast_math", "on"): "Hardware approximations of exp, log and division",
+    ("by_shape", "one"): "One kernel for all shapes",
+    ("by_shape", "some"): "Each shape takes the kernel that was fastest there",
 }
 
 RISKS: Mapping[str, str] = {
@@ -68,6 +70,7 @@ RISKS: Mapping[str, str] = {
     "loads_in_flight": "More registers a thread.",
     "stream_hints": "Data marked as used once is gone when it is needed after all.",
     "persistent_grid": "The strided loop adds a little arithmetic to each piece.",
+    "by_shape": "Between the declared shapes the boundary is a guess; a longer file takes longer to compile.",
     "fast_math": "The error grows with the argument; the referee's bound may not allow it.",
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
@@ -21,6 +22,7 @@ from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Pro
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
+from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, scheduled_shape, traits_of
@@ -56,6 +58,17 @@ class Estimate:
 
 def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
     """Model a vector at one assignment of sizes."""
+    return _estimate(problem.digest, Holder(problem), vector, target, tuple(sizes.items()))
+
+
+@lru_cache(maxsize=4096)
+def _estimate(
+    digest: str, holder: Holder, vector: Vector, target: Target, at: tuple[tuple[str, int], ...]
+) -> Estimate:
+    problem, sizes = holder.problem, dict(at)
+    if classes := classes_of(problem, vector):
+        taken = class_at(classes, problem, sizes)
+        return estimate(taken.problem, taken.vector, target, sizes)
     return estimate_schedule(problem, schedule_of(settled(problem, vector)), target, sizes)
 
 

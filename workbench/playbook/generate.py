@@ -6,6 +6,7 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from workbench.model import Draft, Kernel, Problem, Vector
+from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site
@@ -15,6 +16,7 @@ from workbench.playbook.program import LibraryCall, Program, Scan
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.scan_kernel import scan_kernel
 from workbench.playbook.schedule import Schedule, schedule_of
+from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, rewritten, traits_of
 
@@ -25,11 +27,35 @@ def generate(problem: Problem, vector: Vector) -> Draft:
     What the vector leaves open gets the plain value; the draft carries the vector that was used.
     """
     whole = settled(problem, vector)
-    schedule = schedule_of(whole)
-    linear = schedule.linear_rowsum and traits_of(problem).linear_rowsum
-    program = program_of(problem, schedule.fuse, linear)
+    if classes := classes_of(problem, whole):
+        return _by_shape(problem, whole, classes)
+    program, schedule, linear = _lowered(problem, whole)
     source = source_of(rewritten(problem, linear), program, schedule)
     return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program))
+
+
+def _lowered(problem: Problem, vector: Vector) -> tuple[Program, Schedule, bool]:
+    """The program of a settled vector, its schedule, and whether the product's sum is rewritten."""
+    schedule = schedule_of(vector)
+    linear = schedule.linear_rowsum and traits_of(problem).linear_rowsum
+    return program_of(problem, schedule.fuse, linear), schedule, linear
+
+
+def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...]) -> Draft:
+    """One file for several classes of shapes."""
+    parts = []
+    for number, one in enumerate(classes, start=1):
+        program, schedule, linear = _lowered(one.problem, one.vector)
+        plan = PlanText(one.problem, macros=[f'"{MACRO}": {number}'])
+        site, steps = _written(rewritten(one.problem, linear), program, schedule, plan)
+        kernels = tuple(kernel for step in steps for kernel in kernels_of(step))
+        body = plan.body(program, steps, site.macros.used)
+        parts.append(ClassPart(one, tuple(body), kernels, schedule.threads))
+    helpers = helper_texts(helper for part in parts for kernel in part.kernels for helper in kernel.helpers)
+    headers = _headers([kernel for part in parts for kernel in part.kernels])
+    source = class_file(PlanText(problem), parts, [*headers, *helpers])
+    note = f"one of {len(parts)} sets of kernels, by the shape"
+    return Draft(kernel=Kernel(source=source), vector=vector, note=note)
 
 
 def _note(program: Program) -> str:
@@ -42,12 +68,7 @@ def _note(program: Program) -> str:
 def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     """The file: plan, headers, helper functions, kernels."""
     plan = PlanText(problem)
-    cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
-    macros = Macros(program.sizes, plan.locals, plan.canonical)
-    for size, stem in program.stems:
-        macros.name(size, stem)
-    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases)
-    steps = _steps(problem, site)
+    site, steps = _written(problem, program, schedule, plan)
     kernels = [kernel for step in steps for kernel in kernels_of(step)]
     parts = [plan.text(program, steps, site.macros.used)]
     if kernels:
@@ -57,6 +78,18 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
         parts += helper_texts(helper for kernel in kernels for helper in kernel.helpers)
         parts += [kernel.code for kernel in kernels]
     return "\n\n".join(parts) + "\n"
+
+
+def _written(
+    problem: Problem, program: Program, schedule: Schedule, plan: PlanText
+) -> tuple[Site, list[Step]]:
+    """The kernels with what they share."""
+    cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
+    macros = Macros(program.sizes, plan.locals, plan.canonical)
+    for size, stem in program.stems:
+        macros.name(size, stem)
+    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases)
+    return site, _steps(problem, site)
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
+from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.traits import traits_of
 
@@ -54,6 +56,10 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     for vector in list(order)[:count]:
         factor = predicted_factor(problem, naive, vector, target)
         cards.append(_seed_card(problem, vector, naive, factor))
+    mixed = from_prediction(problem, list(order), target)
+    if mixed is not None:
+        start = len(dict.fromkeys([naive, plain]))
+        cards = [*cards[:start], mixed, *cards[start:]][:count]
     return tuple(cards)
 
 
@@ -140,6 +146,8 @@ def moves(
     the card its evidence and moves that help against its bottleneck come first.
     """
     here = settled(problem, vector)
+    if classes := classes_of(problem, here):
+        return _moves_by_class(problem, classes, evaluation, target, scope)
     facts = evidence(problem, here, evaluation, target)
     cards: dict[Vector, tuple[float, Hypothesis]] = {}
     for name, value in _changes(here, scope):
@@ -151,6 +159,39 @@ def moves(
         cards[changed] = (_rank(name, factor, evaluation), card)
     ranked = sorted(cards.values(), key=lambda pair: -pair[0])
     return tuple(card for _, card in ranked)
+
+
+def _moves_by_class(
+    problem: Problem,
+    classes: tuple[ShapeClass, ...],
+    evaluation: Evaluation | None,
+    target: Target,
+    scope: Scope,
+) -> tuple[Hypothesis, ...]:
+    """Changes of one class of shapes; the others stay as they are."""
+    cards: dict[Vector, Hypothesis] = {}
+    for number, part in enumerate(classes):
+        labels = {case.label for case in part.problem.cases}
+        seen = None if evaluation is None else _part_of(evaluation, labels)
+        for card in moves(part.problem, part.vector, seen, target, scope):
+            vectors = [card.vector if i == number else other.vector for i, other in enumerate(classes)]
+            vector = of_classes(problem, [other.condition for other in classes], vectors)
+            where = part.condition.text or "all other shapes"
+            factor = card.predicted_factor ** (len(labels) / len(problem.cases))
+            update = {"title": f"{card.title}, for {where}", "predicted_factor": factor, "vector": vector}
+            cards.setdefault(vector, card.model_copy(update=update))
+    return tuple(sorted(cards.values(), key=lambda card: -card.predicted_factor))
+
+
+def _part_of(evaluation: Evaluation, cases: set[str]) -> Evaluation:
+    """What an evaluation says of some cases."""
+    profile = evaluation.profile
+    update = {
+        "times": tuple(time for time in evaluation.times if time.case in cases),
+        "facts": tuple(facts for facts in evaluation.facts if facts.case in cases),
+        "profile": profile if profile is not None and profile.case in cases else None,
+    }
+    return evaluation.model_copy(update=update)
 
 
 def _changes(vector: Vector, scope: Scope) -> Iterable[tuple[str, str]]:
@@ -197,7 +238,12 @@ def _card(
 
 
 def cross(problem: Problem, first: Vector, second: Vector, target: Target) -> tuple[Hypothesis, ...]:
-    """Vectors that take each technique from one of two parents and differ from both, best first."""
+    """Vectors that take each technique from one of two parents and differ from both, best first.
+
+    None for parents that differ by shape: by_shape.py joins those.
+    """
+    if classes_of(problem, first) or classes_of(problem, second):
+        return ()
     one, two = dict(settled(problem, first)), dict(settled(problem, second))
     differing = [name for name in one if name in two and one[name] != two[name]]
     found: dict[Vector, float] = {}

@@ -26,9 +26,9 @@ _CONTIGUOUS_RESULTS = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "
 
 
 class PlanText:
-    """Writes one plan. ``locals`` name the size symbols."""
+    """Writes one plan. ``locals`` name the size symbols; ``macros`` are added to those of every launch."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, macros: Sequence[str] = ()) -> None:
         self.problem = problem
         self.sizes = sizes_of(problem)
         self._names = Names([*RESERVED, *(spec.name for spec in problem.tensors)])
@@ -36,6 +36,7 @@ class PlanText:
         self._widths: dict[str, str] = {}
         self._consts = ""
         self._macros: list[str] = []
+        self._added = tuple(macros)
         self._fits = False
         self._blocks: dict[str, str] = {}
         self._shapes: list[str] = []
@@ -106,13 +107,20 @@ class PlanText:
 
     def text(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> str:
         """The whole comment. Every launch gets all ``macros``, so that one compilation serves them all."""
-        lines = [*self._shapes, *self._constants(steps, macros)]
+        return self.comment(self.body(program, steps, macros))
+
+    def body(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
+        """What follows the sizes: constants, allocations, launches, and the return."""
+        lines = self._constants(steps, macros)
         for step in steps:
             lines += self._step(program, step)
-        lines.append(f"return {', '.join(self._output(output) for output in program.outputs)}")
+        return [*lines, f"return {', '.join(self._output(output) for output in program.outputs)}"]
+
+    def comment(self, body: Sequence[str]) -> str:
+        """The whole comment with a given body."""
         parameters = ", ".join(spec.name for spec in self.problem.tensors)
-        body = "\n".join(f"    {line}" for line in lines)
-        return f"/* plan\ndef plan({parameters}):\n{body}\n*/"
+        text = "\n".join(f"    {line}" for line in (*self._shapes, *body))
+        return f"/* plan\ndef plan({parameters}):\n{text}\n*/"
 
     def _step(self, program: Program, step: Step) -> list[str]:
         match step:
@@ -136,11 +144,12 @@ class PlanText:
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """The macros: one value for all launches, unless each has its own number of threads."""
-        self._macros = [f'"{name}": {self.size(size)}' for name, size in sorted(macros.items())]
+        sized = [f'"{name}": {self.size(size)}' for name, size in sorted(macros.items())]
+        self._macros = [*self._added, *sized]
         self._fits = any(kernel.fit for step in steps for kernel in kernels_of(step))
         launches = sum(len(kernels_of(step)) for step in steps)
         text = f"{{{', '.join(self._macros)}}}"
-        if self._fits or not macros or (launches < 2 and len(text) < _LONGEST - 20):
+        if self._fits or not self._macros or (launches < 2 and len(text) < _LONGEST - 20):
             return []
         self._consts = self._names.new("sizes")
         line = f"{self._consts} = {text}"

@@ -12,6 +12,7 @@ from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.fitting import RowShape, by_length, kept_part, longest_whole_row, team_for
 from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
+from workbench.playbook.shape_classes import BY_SHAPE, classes_of, conditions_of, joined, vector_of_class
 from workbench.playbook.traits import RowTraits, Traits, traits_of
 
 Settings = Mapping[str, str]
@@ -361,7 +362,26 @@ _TABLE = (
     ),
 )
 
-TECHNIQUES: Mapping[str, Technique] = {technique.name: technique for technique in _TABLE}
+_SHAPES = Technique(
+    name=BY_SHAPE,
+    title="each shape takes the kernel that was fastest there",
+    values=("one", "some"),
+    offers=lambda traits, settings: (),
+    structural=True,
+    bottleneck="latency",
+    look_for="the factor at each declared shape, not only their mean",
+    teaches=(
+        "No kernel is best everywhere: 4096 rows fill the card with a block each, a single row of a million "
+        "leaves 131 of 132 multiprocessors idle, and a row of 1024 is over before a large block has begun. "
+        "The plan knows the shape before anything is launched, so one file can hold a kernel for each kind "
+        "of shape and choose with an if; that costs nothing on the GPU. Libraries do the same with tables "
+        "of hundreds of kernels. Boundaries between declared shapes are guesses, placed halfway on a "
+        "logarithmic scale; every part is judged at the shapes that reach it."
+    ),
+)
+"""Its values are conditions, which no table can list: shape_classes.py reads them."""
+
+TECHNIQUES: Mapping[str, Technique] = {technique.name: technique for technique in (*_TABLE, _SHAPES)}
 """All techniques by name, in the order in which their values are settled."""
 
 _SEED_VALUES = {"fusion": "all"}
@@ -369,6 +389,10 @@ _SEED_VALUES = {"fusion": "all"}
 
 def check_vector(vector: Vector) -> dict[str, str]:
     """The vector as a mapping. Raises ``UsageError`` for an unknown technique or value."""
+    if conditions := conditions_of(vector):
+        for number in range(len(conditions)):
+            check_vector(vector_of_class(vector, number))
+        return dict(vector)
     settings: dict[str, str] = {}
     for name, value in vector:
         technique = TECHNIQUES.get(name)
@@ -389,6 +413,10 @@ def settled(problem: Problem, vector: Vector) -> Vector:
     What the vector leaves open gets the plain value, but fusion is on. Raises ``UsageError``.
     """
     asked = check_vector(vector)
+    if classes := classes_of(problem, vector):
+        parts = [(part.condition, settled(part.problem, part.vector)) for part in classes]
+        whole = joined(parts, {name: technique.plain for name, technique in TECHNIQUES.items()})
+        return whole if conditions_of(whole) else settled(problem, whole)
     traits = traits_of(problem)
     settings: dict[str, str] = {}
     applying: dict[str, str] = {}

@@ -1,0 +1,276 @@
+"""One vector of several: each shape takes the choices that were fastest there, found or predicted.
+
+Owns the choice of classes and their boundaries. shape_classes.py spells the vector, class_file.py writes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.errors import NotCovered, PlanError
+from workbench.model import Case, Evaluation, Hypothesis, Problem, Target, Vector
+from workbench.plan.interpret import interpret, refuse_library
+from workbench.plan.parse import Program, parse
+from workbench.playbook.cards import RISKS, TITLES, bound_of
+from workbench.playbook.estimate import estimate
+from workbench.playbook.generate import generate
+from workbench.playbook.schedule import SHORT_ROW
+from workbench.playbook.shape_classes import (
+    BY_SHAPE,
+    MOST_CLASSES,
+    Condition,
+    ShapeClass,
+    class_at,
+    classes_of,
+    joined,
+    named_sizes,
+    symbol_of,
+)
+from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.traits import traits_of
+from workbench.search.shapes import Shares, shares, source_of, times_of
+
+_MODEL_NOISE = 0.05
+"""Predicted times this close are no reason for another kernel."""
+LEAST_PREDICTED = 1.05
+"""Gain that the model must promise before a seed is made of several kernels."""
+
+_PLAIN = {name: technique.plain for name, technique in TECHNIQUES.items()}
+_Sized = tuple[Mapping[str, int], int]
+"""Sizes of a case by their names in the plan, and the number of the vector it takes."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A correct kernel, and what was found out about it."""
+
+    name: str
+    """How a card speaks of it, such as ``b3``."""
+    vector: Vector
+    evaluation: Evaluation | None
+
+
+def from_found(problem: Problem, kernels: Sequence[Found], target: Target) -> Hypothesis | None:
+    """A card that takes each declared shape's fastest kernel; None where one kernel is fastest everywhere."""
+    source = source_of(kernels[0].evaluation) if kernels else ""
+    able = [kernel for kernel in kernels if source and source_of(kernel.evaluation) == source]
+    found = shares([times_of(kernel.evaluation) for kernel in able], most=MOST_CLASSES)
+    if found is None or len(found.kernels) < 2:
+        return None
+    wanted = {
+        case.label: _at(problem, able[dict(found.by_case)[case.label]].vector, case) for case in problem.cases
+    }
+    vector = vector_by_case(problem, wanted, target)
+    if vector is None or any(vector == kernel.vector for kernel in able):
+        return None
+    return Hypothesis(
+        title=TITLES[BY_SHAPE, "some"],
+        bottleneck=bound_of(able[found.kernels[0]].evaluation) or "none",
+        cause=f"No kernel is fastest at every shape: {_words(found, able)}.",
+        evidence=_evidence(found, able, source),
+        fix=_fix(problem, vector),
+        technique=BY_SHAPE,
+        predicted_factor=found.gain,
+        risk=RISKS[BY_SHAPE],
+        vector=vector,
+    )
+
+
+def _at(problem: Problem, vector: Vector, case: Case) -> Vector:
+    """What a vector, which may itself differ by shape, takes at a case."""
+    classes = classes_of(problem, vector)
+    return class_at(classes, problem, case.size_map).vector if classes else vector
+
+
+def _words(found: Shares, kernels: Sequence[Found]) -> str:
+    taken: dict[str, list[str]] = {}
+    for case, place in found.by_case:
+        taken.setdefault(kernels[place].name, []).append(case)
+    return "; ".join(f"{name} at {', '.join(cases)}" for name, cases in taken.items())
+
+
+def _evidence(found: Shares, kernels: Sequence[Found], source: str) -> tuple[str, ...]:
+    """For every case the fastest kernel, and what the other one that takes part needs there."""
+    lines = []
+    for case, place in found.by_case:
+        others = [
+            (times_of(kernels[p].evaluation)[case], kernels[p].name) for p in found.kernels if p != place
+        ]
+        slow, name = max(others)
+        best = times_of(kernels[place].evaluation)[case]
+        lines.append(f"{case}: {best:.3g} us by {kernels[place].name}, {slow:.3g} us by {name} ({source})")
+    return tuple(lines)
+
+
+def _fix(problem: Problem, vector: Vector) -> str:
+    parts = [
+        f"{part.condition.text or 'all others'} ({', '.join(case.label for case in part.problem.cases)})"
+        for part in classes_of(problem, vector)
+    ]
+    return f"One file whose plan branches on the sizes, with kernels for {'; '.join(parts)}."
+
+
+# ------------------------------------------------------------------------------ by prediction
+
+
+def from_prediction(problem: Problem, vectors: Sequence[Vector], target: Target) -> Hypothesis | None:
+    """A card that takes at each declared shape what the model calls fastest; its factor is over the first.
+
+    None where the gain over the best one is below ``LEAST_PREDICTED``.
+    """
+    if len(problem.cases) < 2:
+        return None
+    times = [
+        {case.label: estimate(problem, vector, target, case.size_map).us for case in problem.cases}
+        for vector in vectors
+    ]
+    found = shares(times, noise=_MODEL_NOISE, most=MOST_CLASSES)
+    if found is None or len(found.kernels) < 2:
+        return None
+    wanted = {case: vectors[place] for case, place in found.by_case}
+    vector = vector_by_case(problem, wanted, target)
+    if vector is None or not classes_of(problem, vector):
+        return None
+    least = min(_mean(list(one.values())) for one in times)
+    gain = least / _mean([estimate(problem, vector, target, case.size_map).us for case in problem.cases])
+    if gain < LEAST_PREDICTED:
+        return None
+    return Hypothesis(
+        title="Each shape takes the kernel that is predicted to be fastest there",
+        bottleneck="none",
+        cause=f"No kernel is predicted to be fastest at every shape; together they gain {gain:.2f}x.",
+        evidence=tuple(
+            f"{case}: about {times[place][case]:.3g} us (playbook's model)" for case, place in found.by_case
+        ),
+        fix=_fix(problem, vector),
+        technique=BY_SHAPE,
+        predicted_factor=_mean(list(times[0].values())) * gain / least,
+        risk=RISKS[BY_SHAPE],
+        vector=vector,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+# ------------------------------------------------------------------------------ classes
+
+
+def vector_by_case(problem: Problem, wanted: Mapping[str, Vector], target: Target) -> Vector | None:
+    """One vector that treats every declared case as wanted; None where no short list of conditions does."""
+    vectors = list(dict.fromkeys(wanted.values()))
+    sized = [
+        (named_sizes(problem, case.size_map), vectors.index(wanted[case.label])) for case in problem.cases
+    ]
+    for most in range(1, MOST_CLASSES):
+        listed = _conditions(sized, most)
+        if listed is not None:
+            parts = [(condition, vectors[number]) for condition, number in listed]
+            return _covering(problem, _settled(problem, parts), target)
+    return None
+
+
+def of_classes(problem: Problem, conditions: Sequence[Condition], vectors: Sequence[Vector]) -> Vector:
+    """The settled vector that treats each class of shapes by a vector of its own."""
+    return settled(problem, joined(list(zip(conditions, vectors, strict=True)), _PLAIN))
+
+
+def _settled(problem: Problem, parts: Sequence[tuple[Condition, Vector]]) -> Vector:
+    """The vector of classes; a team that was fitted to its row becomes the team it was fitted to."""
+    asked = joined(parts, _PLAIN)
+    teams = [(part.condition, _team_named(part)) for part in classes_of(problem, asked)]
+    return settled(problem, joined(teams, _PLAIN))
+
+
+def _team_named(part: ShapeClass) -> Vector:
+    values = dict(part.vector)
+    traits = traits_of(part.problem)
+    lengths = [row.shape.columns.at(case) for row in traits.rows for case in traits.declared_cases]
+    if values.get("threads_per_row") == "fit" and lengths:
+        if max(lengths) <= SHORT_ROW:
+            values["threads_per_row"] = "warp"
+        elif min(lengths) > SHORT_ROW:
+            values["threads_per_row"] = "block"
+    return tuple(sorted(values.items()))
+
+
+def _conditions(cases: Sequence[_Sized], most: int) -> list[tuple[Condition, int]] | None:
+    """At most ``most`` conditions, and what is left, that tell the cases apart; the fewest there are."""
+    if len({number for _, number in cases}) == 1:
+        return [(Condition(), cases[0][1])]
+    if most == 0:
+        return None
+    best: list[tuple[Condition, int]] | None = None
+    for condition, inside in sorted(_pure(cases), key=_plainness):
+        rest = _conditions([case for case in cases if case not in inside], most - 1)
+        if rest is not None and (best is None or len(rest) + 1 < len(best)):
+            best = [(condition, inside[0][1]), *rest]
+    return best
+
+
+def _plainness(found: tuple[Condition, list[_Sized]]) -> tuple[bool, bool, int]:
+    """Upper bounds first: what is left then is the larger shapes, whose kernels reach furthest."""
+    condition, inside = found
+    return condition.low is not None and condition.high is not None, condition.low is not None, -len(inside)
+
+
+def _pure(cases: Sequence[_Sized]) -> Iterator[tuple[Condition, list[_Sized]]]:
+    """Ranges of one size whose cases all want the same vector."""
+    for name in reversed(list(cases[0][0])):
+        values = sorted({sizes[name] for sizes, _ in cases})
+        for first in range(len(values)):
+            for last in range(first, len(values)):
+                inside = [case for case in cases if values[first] <= case[0][name] <= values[last]]
+                if len(inside) == len(cases) or len({number for _, number in inside}) > 1:
+                    continue
+                low = _between(values[first - 1], values[first]) if first else None
+                high = _between(values[last], values[last + 1]) if last + 1 < len(values) else None
+                yield Condition(name, low, high), inside
+
+
+def _between(smaller: int, larger: int) -> int:
+    """A boundary: the power of two nearest to the geometric mean, or that mean where none lies between."""
+    middle = max(math.sqrt(smaller * larger), 0.5)
+    powers = [
+        1 << k for k in range(smaller.bit_length() - 1, larger.bit_length()) if smaller <= 2**k < larger
+    ]
+    if powers:
+        return min(powers, key=lambda power: abs(math.log(power / middle)))
+    return max(smaller, min(int(middle), larger - 1))
+
+
+def _covering(problem: Problem, vector: Vector, target: Target) -> Vector:
+    """The vector with boundaries moved down where a class's kernel does not reach up to them."""
+    classes = classes_of(problem, vector)
+    program = parse(generate(problem, vector).kernel.source) if classes else None
+    if program is None or program.uses_library:
+        return vector
+    parts = []
+    for part in classes:
+        condition = part.condition
+        if condition.high is not None:
+            high = _reach(problem, program, target, part)
+            condition = Condition(condition.name, condition.low, high)
+        parts.append((condition, part.vector))
+    return settled(problem, joined(parts, _PLAIN))
+
+
+def _reach(problem: Problem, program: Program, target: Target, part: ShapeClass) -> int:
+    """The boundary, halved until the plan covers a shape that lies on it; at least what is declared."""
+    symbol = symbol_of(problem, part.condition.name)
+    largest = max(part.problem.cases, key=lambda case: case.size_map[symbol])
+    high, least = part.condition.high or 0, largest.size_map[symbol]
+    while high > least:
+        sizes = tuple((name, high if name == symbol else size) for name, size in largest.sizes)
+        metas = problem.metas(largest.model_copy(update={"sizes": sizes}))
+        try:
+            interpret(program, metas, target, refuse_library)
+            return high
+        except NotCovered:
+            high = max(least, high // 2)
+        except PlanError:
+            return high
+    return high

@@ -39,8 +39,8 @@ Json = dict[str, Any]
 def search(op: str, options: argparse.Namespace) -> None:
     """Run one search and say on the last line of standard output when it began and what it was told."""
     from workbench.live import optimize
-    from workbench.live.start import open_device_named
     from workbench.live.kernel_call import FUNCTION, LIMITS
+    from workbench.live.start import open_device_named
     from workbench.policy import Policy
     from workbench.problem.capture import read_file
     from workbench.workers import torch_ready

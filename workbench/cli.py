@@ -46,6 +46,10 @@ MaxMoney = Annotated[float, typer.Option(min=0, help="Most US dollars for langua
 MaxSeconds = Annotated[float, typer.Option(min=0, help="Most seconds of search; 0: no limit.")]
 Rounds = Annotated[int, typer.Option(min=1, help="Rounds to run.")]
 Branches = Annotated[int, typer.Option(min=1, help="Most branches in the tree.")]
+Hazards = Annotated[
+    str,
+    typer.Option(help="sanitizer: on a GPU, run what passes under compute-sanitizer too; takes a minute."),
+]
 Json = Annotated[Path | None, typer.Option("--json", help="Write the result as JSON.")]
 Html = Annotated[Path | None, typer.Option("--html", help="Write the report, a page without scripts.")]
 Export = Annotated[Path | None, typer.Option("--export", help="Folder for the best kernel and the journal.")]
@@ -96,13 +100,14 @@ def optimize(
     html: Html = None,
     export: Export = None,
     folder: Folder = None,
+    archive: Annotated[bool, typer.Option(help="Use and keep what sessions learnt.")] = True,
 ) -> None:
     """Search for fast kernels for the reference in PROBLEM."""
     from workbench.live import optimize as start
 
     team = _brain(brain, model, recorded)
     caps = {"tokens": max_tokens, "money_usd": max_money, "seconds": max_seconds}
-    policy = Policy.model_validate({"rounds": rounds, "branches": branches, **caps})
+    policy = Policy.model_validate({"rounds": rounds, "branches": branches, "archive": archive, **caps})
     opened = _open(problem, name) if problem is not None else None
     with start(opened, policy, device, team, folder) as session:
         _finish(session, json_file, html, export)
@@ -149,6 +154,7 @@ def judge(
     problem: ProblemFile,
     name: Name = None,
     device: Device = "auto",
+    hazards: Hazards = "auto",
     json_file: Json = None,
 ) -> None:
     """Judge one kernel: exit code 0 passed, 1 not passed, 2 bad usage or bad problem.
@@ -159,12 +165,14 @@ def judge(
         raise typer.Exit(_judge_foreign(kernel, problem, name, device, json_file))
     import asyncio
 
+    from workbench.devices.select import look_for_hazards
     from workbench.live.start import open_device_named
     from workbench.model import Kernel
     from workbench.views.judgement import judgement
 
     source = Kernel(source=_read(kernel))
     machine = open_device_named(device)
+    look_for_hazards(machine, hazards)
     opened = _open(problem, name)
 
     async def evaluate() -> Any:
@@ -223,6 +231,29 @@ def replay_receipt(
         _write(json_file, json.dumps(found, indent=1) + "\n")
     typer.echo({"agrees": "the receipt holds", "differs": "the receipt does not hold"}.get(state, state))
     raise typer.Exit(0 if state == "agrees" else 1)
+
+
+@app.command("archive")
+def archive_command(
+    clear: Annotated[bool, typer.Option("--clear", help="Forget everything.")] = False,
+) -> None:
+    """List what searches have taught so far, by device and family of problems."""
+    from workbench.archive import Archive, archive_folder, recall, sentences
+
+    folder = archive_folder()
+    if folder is None:
+        raise UsageError("the archive is switched off by WORKBENCH_ARCHIVE=off")
+    kept = Archive(folder)
+    if clear:
+        typer.echo(f"{kept.clear()} families forgotten")
+        return
+    shelves = kept.shelves()
+    for shelf, found in shelves:
+        typer.echo(f"{shelf.device}: {shelf.family} ({len(found)} kernels)")
+        for sentence in sentences(recall(found, "", {})):
+            typer.echo(f"    {sentence}")
+    if not shelves:
+        typer.echo(f"nothing is kept in {folder} yet")
 
 
 @app.command()

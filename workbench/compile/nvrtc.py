@@ -50,6 +50,7 @@ def _options(request: Request) -> ProgramOptions:
         arch=request.arch,
         std=STD,
         ptxas_options=["-v"],
+        lineinfo=request.lineinfo or None,
         include_path=list(include_folders()),
         pre_include=PRELUDE,
         define_macro=list(request.consts) or None,

@@ -22,6 +22,8 @@ class Request(Value):
     kernels: tuple[str, ...] = ()
     """Name expressions, sorted: ``softmax_rows<256>``."""
     arch: str
+    lineinfo: bool = False
+    """Have the machine code say which line it came from, for tools that watch it run."""
 
     @cached_property
     def lines(self) -> tuple[str, ...]:

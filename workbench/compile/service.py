@@ -63,13 +63,15 @@ def compile_kernel(
 
 
 def load_cubin(
-    source: str, consts: Consts, kernels: Iterable[str], arch: str = "sm_90a"
+    source: str, consts: Consts, kernels: Iterable[str], arch: str = "sm_90a", lineinfo: bool = False
 ) -> tuple[bytes, dict[str, str]] | CompileFailed:
     """Machine code of all ``kernels`` under one set of consts, and each one's mangled name.
 
-    Takes it from the cache when ``compile_kernel`` saw the same kernels under these consts.
+    Takes it from the cache when ``compile_kernel`` saw the same kernels under these consts. With
+    ``lineinfo`` it says of every instruction which line it came from.
     """
-    request = Request(source=source, consts=consts, kernels=tuple(sorted(set(kernels))), arch=arch)
+    wanted = tuple(sorted(set(kernels)))
+    request = Request(source=source, consts=consts, kernels=wanted, arch=arch, lineinfo=lineinfo)
     answer, _ = _obtain(request)
     return answer if isinstance(answer, CompileFailed) else (answer.image, dict(answer.names))
 

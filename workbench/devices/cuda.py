@@ -21,6 +21,7 @@ from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
 from workbench.errors import DeviceError
 from workbench.model import Case, Digest, Evaluation, Kernel, Problem, Profile, Target
+from workbench.profile.sanitizer import NotLooked, sanitized
 from workbench.referee.clock.store import BaselineRecord
 from workbench.referee.gpu_baselines import WALL_S, is_lost, kept, request_of, still_to_time
 from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
@@ -57,7 +58,7 @@ class CudaDevice:
         self._options = options or GpuOptions()
         self._index = index
         self._known = kept_card(uuid) if uuid else None
-        self._closed = False
+        self._closed, self._index = False, index
         self._card_lock = threading.Lock()
         warm = WarmRequest(device=index)
         first = warm.model_copy(update={"measure_copy": self._known is None})
@@ -129,6 +130,7 @@ class CudaDevice:
                 evaluation = judge_on_gpu(problem, kernel, (self.card, self._pair.seat()), options, tell)
             if evaluation.times:
                 self._compiled.add(problem.digest)
+                self._profiling.begin()
             if self._options.slow_baselines and evaluation.times:
                 self._idle.ask(problem, lambda: still_to_time(problem, self.card))
             return self._profiling.with_estimate(problem, kernel, evaluation, self.target)
@@ -149,6 +151,21 @@ class CudaDevice:
                 self.prepared = report_of(answer)
 
         threading.Thread(target=work, name="preparing", daemon=True).start()
+
+    def _sanitized(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
+        """A third look at a kernel that passed; what compute-sanitizer finds is the verdict."""
+        try:
+            with self._pair.alone():
+                hazard = sanitized(problem, kernel, self.target, self._index)
+        except NotLooked as why:
+            raise DeviceError(f"compute-sanitizer did not look at the kernel: {why}") from why
+        if hazard is None:
+            return evaluation
+        return evaluation.model_copy(update={"outcome": hazard, "times": ()})
+
+    def look_with_sanitizer(self) -> None:
+        """From now on run every kernel that passes under compute-sanitizer too."""
+        self._options = replace(self._options, sanitizer=True)
 
     async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
         """Counters of a kernel judged before, or an estimate that says why there are none; seconds.
@@ -183,6 +200,7 @@ class CudaDevice:
         """End the processes of the card; idempotent."""
         self._closed = True
         self._idle.close()
+        self._profiling.close()
         self._pair.close()
 
 

@@ -13,6 +13,7 @@ from workbench.devices.null import NullDevice
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Target
 
+HAZARDS = ("auto", "sanitizer")
 NAMES = ("auto", "emulator", "cuda", "null")
 
 
@@ -66,6 +67,21 @@ def keep_receipts(device: Device, folder: Path) -> None:
     keep = getattr(device, "keep_receipts", None)
     if keep is not None:
         keep(folder / "receipts")
+
+
+def look_for_hazards(device: Device, how: str) -> None:
+    """``sanitizer`` has a GPU run every kernel that passes under compute-sanitizer as well.
+
+    ``auto`` leaves it at what the device does anyway. Raises ``UsageError`` for anything else, or elsewhere.
+    """
+    if how not in HAZARDS:
+        raise UsageError(f"unknown way to look for hazards {how!r}; there are {', '.join(HAZARDS)}")
+    if how == "auto":
+        return
+    look = getattr(device, "look_with_sanitizer", None)
+    if look is None:
+        raise UsageError("compute-sanitizer watches a GPU; the emulator looks at every access anyway")
+    look()
 
 
 def _cuda(probe: Probe) -> Device | None:

@@ -3,5 +3,6 @@
 from workbench.profile.estimate import Known, estimated
 from workbench.profile.nsight import profile_kernel
 from workbench.profile.request import ProfileRequest
+from workbench.profile.standby import Profilers
 
-__all__ = ["Known", "ProfileRequest", "estimated", "profile_kernel"]
+__all__ = ["Known", "ProfileRequest", "Profilers", "estimated", "profile_kernel"]

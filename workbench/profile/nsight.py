@@ -55,9 +55,15 @@ def profile_kernel(request: ProfileRequest, run: Run | None = None, timeout_s: f
             raise NoCounters(f"Nsight Compute did not end within {timeout_s:g} s") from None
         except OSError as error:
             raise NoCounters(f"Nsight Compute cannot be started: {error.strerror or error}") from error
-    kernels = read_page(done.stdout)
+    return profile_of(request, done.stdout, done.stderr, done.returncode)
+
+
+def profile_of(request: ProfileRequest, output: str, errors: str, code: int) -> Profile:
+    """What the profiler printed of the request's kernels. Raises ``NoCounters`` where there is nothing."""
+    ours = re.compile(rf"\b(?:{_alternatives(request.source)})\b")
+    kernels = tuple(one for one in read_page(output) if ours.search(one.kernel))
     if not kernels:
-        raise NoCounters(why_none(done.stdout + done.stderr, done.returncode))
+        raise NoCounters(why_none(output + errors, code))
     return Profile(
         case=request.case.label,
         source="counters",
@@ -69,7 +75,27 @@ def profile_kernel(request: ProfileRequest, run: Run | None = None, timeout_s: f
 
 def command_line(request: ProfileRequest, path: Path) -> list[str]:
     """The whole command. Raises ``NoCounters`` without the profiler."""
-    names = sorted({re.escape(name) for name in kernel_names(request.source)})
+    only = ["--kernel-name", f"regex:^({_alternatives(request.source)})$"]
+    return [*_profiler(), *only, *_program(str(path))]
+
+
+def standby_line(folder: Path, owner: int) -> list[str]:
+    """The command for a profiler that waits in ``folder`` for its kernel, whose name nobody knows yet.
+
+    Raises ``NoCounters`` without the profiler.
+    """
+    return [*_profiler(), *_program(str(folder), str(owner))]
+
+
+def _program(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "workbench.profile.child", *arguments]
+
+
+def _alternatives(source: str) -> str:
+    return "|".join(sorted({re.escape(name) for name in kernel_names(source)}))
+
+
+def _profiler() -> list[str]:
     return [
         find_ncu(),
         "--csv",
@@ -80,8 +106,6 @@ def command_line(request: ProfileRequest, path: Path) -> list[str]:
         "--target-processes", "application-only",
         "--profile-from-start", "off",
         "--kernel-name-base", "function",
-        "--kernel-name", f"regex:^({'|'.join(names)})$",
-        sys.executable, "-m", "workbench.profile.child", str(path),
     ]  # fmt: skip
 
 
@@ -114,11 +138,14 @@ def why_none(output: str, code: int) -> str:
     return f"the profiled program ended with code {code}: {last[0][:160] if last else 'it said nothing'}"
 
 
-def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
+def surroundings() -> dict[str, str]:
+    """Environment of the profiled program: the same packages as here, wherever they were found."""
     root = Path(__file__).resolve().parents[2]
-    # The same packages as here, wherever they were found.
     places = os.pathsep.join([str(root), *(place for place in sys.path if place)])
-    environment = scrubbed(os.environ) | {"PYTHONPATH": places}
+    return scrubbed(os.environ) | {"PYTHONPATH": places}
+
+
+def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout_s, env=environment, check=False
+        command, capture_output=True, text=True, timeout=timeout_s, env=surroundings(), check=False
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from workbench.model import Case, Problem, Target, Value
 
+REQUEST, LOADED, GO = "request.json", "loaded", "go"
+"""Files by which a profiler that was started beforehand is told what to do, and says how far it is."""
+
 
 class ProfileRequest(Value):
     """Profile a kernel at one case."""

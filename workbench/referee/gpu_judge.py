@@ -97,6 +97,8 @@ class GpuOptions:
     """Seconds for all checks of a kernel."""
     hazards: bool = True
     """Have the emulator look for races and stray accesses beside the GPU, where there is g++."""
+    sanitizer: bool = False
+    """Run a kernel that passed under compute-sanitizer as well; seconds a tool."""
     slow_baselines: bool = False
     """Time the baselines that take long in the background, once a problem."""
     receipts: Path | None = None

@@ -54,7 +54,7 @@ class Receipt:
     """A dict on disk: rewritten at every change, whole."""
 
     def __init__(self, part: str) -> None:
-        self.path = _workplace() / f"gpu_{part}.json"
+        self.path = workplace() / f"gpu_{part}.json"
         self.values: dict[str, Any] = {
             "part": part,
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -81,18 +81,18 @@ class Receipt:
             self.add("failures", {"what": what, "traceback": traceback.format_exc(limit=-6)})
 
 
-def _workplace() -> Path:
+def workplace() -> Path:
     """Where parts write; the same for all parts of one run."""
     made = os.environ.setdefault("WORKBENCH_PARTS", tempfile.mkdtemp(prefix="on-the-gpu-"))
     return Path(made)
 
 
-def _pack() -> None:
-    """All receipts so far as one file."""
+def pack(name: str = "on_the_gpu.tgz") -> None:
+    """All receipts so far as one file in ``$WORKBENCH_RECEIPTS``."""
     folder = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
     folder.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(folder / "on_the_gpu.tgz", "w:gz") as tar:
-        tar.add(_workplace(), "on_the_gpu")
+    with tarfile.open(folder / name, "w:gz") as tar:
+        tar.add(workplace(), "on_the_gpu")
 
 
 # ------------------------------------------------------------------------------------ parts
@@ -111,7 +111,7 @@ def probe(receipt: Receipt, _: argparse.Namespace) -> None:
     with receipt.guarded("doctor"):
         receipt.put("doctor", [fact.model_dump() for fact in toolchain_facts()])
     with receipt.guarded("card"):
-        device = _device(timing=False)
+        device = open_device(timing=False)
         started = time.perf_counter()
         receipt.put("card", device.card.model_dump())
         receipt.put("first_warm_s", time.perf_counter() - started)
@@ -127,16 +127,16 @@ def recovery(receipt: Receipt, _: argparse.Namespace) -> None:
 
     from workbench.model import Kernel
 
-    device = _device(timing=False, hazards=False, kernel_s=2.0)
+    device = open_device(timing=False, hazards=False, kernel_s=2.0)
     right = Kernel(source=RIGHT)
-    receipt.put("right_first", _judged(device, SOFTMAX, right))
-    receipt.put("right_again", _judged(device, SOFTMAX, right))
+    receipt.put("right_first", judged_row(device, SOFTMAX, right))
+    receipt.put("right_again", judged_row(device, SOFTMAX, right))
     print(receipt.values["right_again"], flush=True)
     for name, breaking in KERNELS.items():
         with receipt.guarded(name):
             before = len(device.takeovers_s)
-            bad = _judged(device, SOFTMAX, breaking.kernel)
-            after = _judged(device, SOFTMAX, right)
+            bad = judged_row(device, SOFTMAX, breaking.kernel)
+            after = judged_row(device, SOFTMAX, right)
             row = {
                 "kernel": name,
                 "as_wanted": bad["kind"] in breaking.outcomes and breaking.word in json.dumps(bad["outcome"]),
@@ -161,32 +161,32 @@ def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
 
     shapes = tuple(case(*size, declared=True) for size in ((4096, 1024), (64, 4096), (512, 512), (33, 1000)))
     problem = SOFTMAX.model_copy(update={"cases": shapes})
-    device = _device(timing=False, hazards=False)
+    device = open_device(timing=False, hazards=False)
     for turn in range(12):
         with receipt.guarded(f"turn {turn}"):
             kernel = Kernel(source=RIGHT + f"\n// {time.time_ns()} {turn}\n")
-            row = _judged(device, problem, kernel)
+            row = judged_row(device, problem, kernel)
             receipt.add("rows", row)
             print(turn, row, flush=True)
     rows = receipt.values.get("rows", [])[2:]
     if rows:
         receipt.put("median_s", statistics.median(row["s"] for row in rows))
         print("median compile to verdict", receipt.values["median_s"], flush=True)
-    timed = _device(timing=True, hazards=False, baselines=("eager",))
+    timed = open_device(timing=True, hazards=False, baselines=("eager",))
     for turn in range(6):
         with receipt.guarded(f"timed turn {turn}"):
             kernel = Kernel(source=RIGHT + f"\n// timed {time.time_ns()} {turn}\n")
-            row = _judged(timed, problem, kernel)
+            row = judged_row(timed, problem, kernel)
             receipt.add("timed_rows", row)
             print("timed", turn, row["s"], row["times"], flush=True)
     rows = receipt.values.get("timed_rows", [])[1:]
     if rows:
         receipt.put("timed_median_s", statistics.median(row["s"] for row in rows))
-    looked = _device(timing=False)
+    looked = open_device(timing=False)
     for turn in range(3):
         with receipt.guarded(f"turn with the emulator {turn}"):
             kernel = Kernel(source=RIGHT + f"\n// looked {time.time_ns()} {turn}\n")
-            row = _judged(looked, problem, kernel)
+            row = judged_row(looked, problem, kernel)
             receipt.add("emulator_beside_rows", row)
             print("emulator beside", turn, row["kind"], row["s"], row["seconds"], flush=True)
     for one in (device, timed, looked):
@@ -200,8 +200,8 @@ def judged(receipt: Receipt, given: argparse.Namespace) -> None:
     from workbench.problem.capture import read_file
     from workbench.problem.intake import open_problem
 
-    device = _device(timing=True)
-    device.keep_receipts(_workplace() / "receipts")
+    device = open_device(timing=True)
+    device.keep_receipts(workplace() / "receipts")
     target = device.target
     for op in given.ops.split(","):
         with receipt.guarded(op):
@@ -217,7 +217,7 @@ def judged(receipt: Receipt, given: argparse.Namespace) -> None:
                     receipt.add("slow", [r.model_dump() for r in device.time_slow_baselines(problem)])
             for seed in seeds[: given.seeds]:
                 draft = generate(problem, seed.vector)
-                row = _judged(device, problem, draft.kernel, full=True)
+                row = judged_row(device, problem, draft.kernel, full=True)
                 receipt.add("rows", {"op": op, "title": seed.title, "vector": dict(seed.vector), **row})
                 print(f"{op:<16}{seed.title[:40]:<42}{row['kind']:<10}{row['s']:.1f} s", flush=True)
                 for line in row["times"]:
@@ -241,8 +241,8 @@ def memory(receipt: Receipt, _: argparse.Namespace) -> None:
     from workbench.model import Kernel
 
     problem = SOFTMAX.model_copy(update={"cases": (case(4096, 393216, declared=True),)})
-    device = _device(timing=True, hazards=False, baselines=("eager",))
-    row = _judged(device, problem, Kernel(source=RIGHT), full=True)
+    device = open_device(timing=True, hazards=False, baselines=("eager",))
+    row = judged_row(device, problem, Kernel(source=RIGHT), full=True)
     receipt.put("row", row)
     print({k: row[k] for k in ("kind", "s", "seconds", "times")}, flush=True)
     for label, peak, io in row["peaks"]:
@@ -320,7 +320,8 @@ PARTS: dict[str, Callable[[Receipt, argparse.Namespace], None]] = {
 # ------------------------------------------------------------------------------------ judging
 
 
-def _device(**options: Any) -> Any:
+def open_device(**options: Any) -> Any:
+    """The first usable GPU under some ``GpuOptions``; ends the program where there is none."""
     from workbench.devices.cards import probed, usable
     from workbench.devices.cuda import CudaDevice
     from workbench.referee.gpu_judge import GpuOptions
@@ -331,7 +332,8 @@ def _device(**options: Any) -> Any:
     return CudaDevice(gpu.index, gpu.uuid, GpuOptions(**options))
 
 
-def _judged(device: Any, problem: Any, kernel: Any, full: bool = False) -> dict[str, Any]:
+def judged_row(device: Any, problem: Any, kernel: Any, full: bool = False) -> dict[str, Any]:
+    """Judge one kernel; what a receipt keeps of it, with the whole evaluation when ``full``."""
     started = time.perf_counter()
     evaluation = asyncio.run(device.evaluate(problem, kernel, lambda stage: None))
     row = {
@@ -382,7 +384,7 @@ def run_part(part: str, given: argparse.Namespace) -> int:
 def run_all(given: argparse.Namespace) -> None:
     """Parts one after the other, each under its limit, all under ``--seconds``."""
     give_up = time.monotonic() + given.seconds
-    _workplace()
+    workplace()
     for part in given.parts.split(","):
         limit = min(LIMITS_S[part], give_up - time.monotonic())
         if limit < 5:
@@ -401,7 +403,7 @@ def run_all(given: argparse.Namespace) -> None:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
         print(f"==== {part}: {time.monotonic() - started:.1f} s", flush=True)
-        _pack()
+        pack()
 
 
 def main() -> None:

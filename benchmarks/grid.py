@@ -1,0 +1,243 @@
+"""The grid: every sample op at four shapes, searched for, then measured once more against all baselines.
+
+Two kinds of judgement, so that a kernel is never reported by the numbers it was picked on: kernels are found
+on quick times against eager; the kernel that is found is judged afresh, against eager, ``torch.compile``,
+max-autotune and CUDA graphs of both. Its receipt (raw samples, intervals, conditions) is what
+``benchmarks/take_receipts.py`` and ``table.py`` turn into ``docs/benchmarks.md``.
+
+Compiling baselines is most of the time, so all of it is done first, several processes side by side, while
+nothing is being timed.
+
+Usage on a machine with an NVIDIA GPU: ``python benchmarks/grid.py [--ops softmax,layer_norm]
+[--seconds 280]``; ``$WORKBENCH_RECEIPTS`` names the folder for ``grid.tgz``. ``--list`` prints ops and shapes
+and needs no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import on_the_gpu as gpu
+
+from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Problem
+from workbench.playbook.by_shape import Found, from_found
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import moves, seed_vectors
+
+ROOT = Path(__file__).resolve().parent.parent
+MORE_SHAPES: dict[str, str] = {
+    "argmax": "[(65536, 256)]",
+    "batch_norm_act": "[(8, 64, 57, 57)]",
+    "conv_bias_relu_pool": "[(16, 3, 112, 112)]",
+    "cosine_similarity": "[((512, 4096), (512, 4096))]",
+    "cross_entropy": "[((64, 128256), (64,))]",
+    "gelu_bias": "[((2048, 11008), (11008,), (2048, 11008))]",
+    "instance_norm": "[(4, 32, 33, 33)]",
+    "l2_norm": "[(512, 4096)]",
+    "layer_norm": "[(16384, 4096)]",
+    "linear_rowsum": "[((512, 8192), (2048, 8192), (2048,))]",
+    "log_softmax": "[(65536, 128)]",
+    "logsumexp": "[(1, 1048576)]",
+    "masked_softmax": "[((8, 16, 1024, 1024), (8, 1, 1024, 1024))]",
+    "mean_std": "[(512, 4096)]",
+    "mse_loss": "[(65536, 1024)]",
+    "rms_norm": "[(65536, 768)]",
+    "rms_norm_bf16": "[(65536, 768)]",
+    "rotary": "[((4, 16, 4096, 64), (4096, 64), (4096, 64)), ((1, 32, 1, 128), (1, 128), (1, 128))]",
+    "silu_mul": "[(16384, 5632)]",
+}
+"""Shapes beyond those of ``sample_ops``, so that every op has four."""
+FIRST, REFINED = 5, 5
+"""Kernels tried before and after the first times are known."""
+WARMING = 10
+"""Processes that compile baselines side by side."""
+
+
+def ops() -> list[str]:
+    """All sample ops."""
+    return sorted(path.stem for path in (ROOT / "sample_ops").glob("*.py"))
+
+
+def problem_of(op: str) -> Problem:
+    """The sample op at its four shapes. Raises ``ProblemError``."""
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+
+    capture = read_file(ROOT / "sample_ops" / f"{op}.py")
+    if more := MORE_SHAPES.get(op):
+        source = f"{capture.source}\n\nmore_shapes = shapes + {more}\n"
+        capture = capture.model_copy(update={"source": source, "shapes": "more_shapes"})
+    return open_problem(capture)
+
+
+# ------------------------------------------------------------------------------------ compiling first
+
+
+def warm(op: str) -> None:
+    """Fill torch's caches with an op's compiled baselines, in this process."""
+    import torch
+
+    from workbench.numerics.precision import precision
+    from workbench.problem.reference import Reference
+    from workbench.referee.clock.contestants import AUTOTUNED, COMPILE, Baselines
+    from workbench.referee.gpu_baseline_timing import inputs
+
+    problem = problem_of(op)
+    baselines = Baselines(Reference(problem).form)
+    with torch.no_grad(), precision(problem.contract):
+        for case in problem.cases:
+            _, missing = baselines.acts((COMPILE, AUTOTUNED), [inputs(problem, case, "cuda")])
+            for name, why in missing:
+                print(f"{op} {case.label}: no {name}: {why}", flush=True)
+            baselines.close()
+            torch.cuda.empty_cache()
+
+
+def _warm_all(names: Iterable[str], limit_s: float) -> None:
+    def one(op: str) -> None:
+        try:
+            subprocess.run([sys.executable, __file__, "--warm", op], timeout=limit_s, check=False)
+        except subprocess.TimeoutExpired:
+            print(f"{op}: its baselines took longer than {limit_s:.0f} s to compile", flush=True)
+
+    with ThreadPoolExecutor(WARMING) as pool:
+        list(pool.map(one, names))
+
+
+# ------------------------------------------------------------------------------------ finding, measuring
+
+
+class Searcher:
+    """Finds a kernel for one problem on quick times."""
+
+    def __init__(self, problem: Problem, device: Any) -> None:
+        self.problem, self.device = problem, device
+        self.found: list[Found] = []
+
+    async def try_all(self, cards: Iterable[Hypothesis]) -> None:
+        """Judge the kernels of cards that have not been tried: compiled side by side, run in turn."""
+        tried = {one.vector for one in self.found}
+        fresh = [card for card in cards if card.vector is not None and card.vector not in tried]
+        kernels = [generate(self.problem, card.vector).kernel for card in fresh]
+        judged = await asyncio.gather(
+            *(self.device.evaluate(self.problem, kernel, lambda stage: None) for kernel in kernels)
+        )
+        for card, evaluation in zip(fresh, judged, strict=True):
+            name = f"k{len(self.found) + 1}"
+            print(
+                f"    {name:<4}{card.title[:60]:<62}{evaluation.outcome.kind:<10}{_times(evaluation)}",
+                flush=True,
+            )
+            self.found.append(Found(name, card.vector, evaluation))
+
+    @property
+    def best(self) -> Found | None:
+        """The correct kernel with the best geometric mean of its times."""
+        able = [one for one in self.found if one.evaluation and isinstance(one.evaluation.outcome, Passed)]
+        return min(able, key=lambda one: _product(one.evaluation), default=None)
+
+    async def run(self) -> Kernel | None:
+        """The kernel to measure; None where none is correct."""
+        target = self.device.target
+        seeds = seed_vectors(self.problem, target, count=FIRST + 1)[1:]  # the naive chain is never the answer
+        await self.try_all(seeds)
+        if self.best is None:
+            return None
+        cards = moves(self.problem, self.best.vector, self.best.evaluation, target)
+        await self.try_all(cards[:REFINED])
+        able = [one for one in self.found if one.evaluation and isinstance(one.evaluation.outcome, Passed)]
+        mixed = from_found(self.problem, able, target)
+        vector = mixed.vector if mixed is not None and mixed.vector is not None else self.best.vector
+        return generate(self.problem, vector).kernel
+
+
+def _product(evaluation: Evaluation | None) -> float:
+    import math
+
+    assert evaluation is not None
+    return math.fsum(math.log(time.time_us) for time in evaluation.times) if evaluation.times else math.inf
+
+
+def _times(evaluation: Evaluation) -> str:
+    return " ".join(f"{time.time_us:.1f}" for time in evaluation.times)
+
+
+def measure(op: str, receipt: gpu.Receipt, quick: Any, thorough: Any) -> None:
+    """One op: found, then judged afresh; a row for the receipt."""
+    started = time.perf_counter()
+    problem = problem_of(op)
+    fitting = tuple(case for case in problem.cases if _bytes(problem, case) < gpu.LARGEST_BYTES)
+    problem = problem.model_copy(update={"cases": fitting})
+    print(f"{op}: {', '.join(case.label for case in problem.cases)}", flush=True)
+    searcher = Searcher(problem, quick)
+    kernel = asyncio.run(searcher.run())
+    searched_s = time.perf_counter() - started
+    if kernel is None:
+        outcomes = [
+            one.evaluation.outcome.model_dump_json()[:300] for one in searcher.found if one.evaluation
+        ]
+        receipt.add("rows", {"op": op, "kind": "no correct kernel", "outcomes": outcomes})
+        return
+    row = gpu.judged_row(thorough, problem, kernel, full=True)
+    receipt.add("rows", {"op": op, "kernels": len(searcher.found), "searched_s": searched_s, **row})
+    for line in row["times"]:
+        print("      ", line, flush=True)
+    print(f"    {row['kind']}, {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def _bytes(problem: Problem, case: Case) -> int:
+    return sum(meta.nbytes for meta in problem.metas(case).values())
+
+
+def run(names: list[str], seconds: float) -> None:
+    """Compile, search, measure; pack the receipts after every op."""
+    from workbench.referee.clock.contestants import AT_ONCE, LATER
+
+    give_up = time.monotonic() + seconds
+    receipt = gpu.Receipt("judged")
+    _warm_all(names, seconds / 3)
+    receipt.put("warmed_s", seconds - (give_up - time.monotonic()))
+    print(f"baselines compiled after {receipt.values['warmed_s']:.0f} s", flush=True)
+    quick = gpu.open_device(timing=True, hazards=False, baselines=AT_ONCE[:1])
+    thorough = gpu.open_device(timing=True, hazards=False, baselines=(*AT_ONCE, *LATER))
+    thorough.keep_receipts(gpu.workplace() / "receipts")
+    for op in names:
+        if time.monotonic() > give_up:
+            print(f"{op}: no time left", flush=True)
+            continue
+        with receipt.guarded(op):
+            measure(op, receipt, quick, thorough)
+        gpu.pack("grid.tgz")
+    for device in (quick, thorough):
+        asyncio.run(device.close())
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ops", default=",".join(ops()))
+    parser.add_argument("--seconds", type=float, default=280.0)
+    parser.add_argument("--warm", default="")
+    parser.add_argument("--list", action="store_true")
+    given = parser.parse_args()
+    if given.warm:
+        warm(given.warm)
+    elif given.list:
+        for op in given.ops.split(","):
+            print(op, *(case.label for case in problem_of(op).cases))
+    else:
+        run(given.ops.split(","), given.seconds)
+
+
+if __name__ == "__main__":
+    main()

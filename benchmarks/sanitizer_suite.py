@@ -1,7 +1,7 @@
 """Runs cheats that are undefined behaviour, and some honest kernels, under compute-sanitizer on a GPU.
 
 Usage, from the repository's root: ``python benchmarks/sanitizer_suite.py [NAME...]``. Prints a line a kernel
-and writes ``sanitizer-cuda.json`` to ``benchmarks/receipts`` or into the folder ``$WORKBENCH_RECEIPTS`` names.
+and writes ``sanitizer-cuda.json`` into ``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ LONGEST = 2000
 DRIVER_BYTES = 2**40
 """What the driver maps counts as private memory, used or not."""
 DRIVER_THREADS = 96
-HOST_BYTES_ON_GPU = 16 * 2**30
+HOST_BYTES_ON_GPU = 48 * 2**30
 """Libraries and modules on their way to the card lie in the host's memory first."""
 
 

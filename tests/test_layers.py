@@ -31,6 +31,7 @@ LAYERS = (
     "export",
     "devices",
     "agents",
+    "archive",
     "session",
     "orchestrator",
     "views",

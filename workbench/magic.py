@@ -94,6 +94,7 @@ class CudaMagics(Magics, Configurable):
         "--review",
         help="auto; manual: wait for you after every round; cards: before kernels are written too (auto)",
     )
+    @argument("--no-archive", action="store_true", help="neither use nor keep what sessions learnt")
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
     @argument("--name", help="which definition of the cell is meant, when there are several")
     @argument("--inputs", help="line form: names of the inputs in the notebook, as in --inputs a,b")
@@ -213,6 +214,7 @@ class CudaMagics(Magics, Configurable):
             tokens=options.max_tokens,
             money_usd=options.max_money,
             seconds=options.max_seconds,
+            archive=not options.no_archive,
         )
         return optimize(capture, policy, options.device, brain, options.folder)
 

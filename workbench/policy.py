@@ -26,6 +26,8 @@ class Policy(Value):
     """Share of rewrites: same problem, other structure."""
     crossover: float = 0.1
     """Share of crossovers, only between correct kernels with different technique vectors."""
+    by_shape: float = 0.03
+    """Gain from which a round ends by joining the kernels that were fastest at different shapes; 0: never."""
     prune_after_failures: int = 3
     """Failing children after which a branch gets no more (STARK)."""
     repairs: int = 5
@@ -48,6 +50,8 @@ class Policy(Value):
     """``review`` shows a round's hypotheses to the person before any kernel is written."""
     parallel: int = 2
     """Branches in flight at once."""
+    archive: bool = True
+    """Begin with what earlier sessions found for problems of the same family, and keep what is found."""
     seed: int = 0
     """Seeds the choice of operators; the same tree and seed decide the same."""
 

@@ -24,6 +24,7 @@ from workbench.model import (
     Value,
     Vector,
 )
+from workbench.playbook.experience import NOTHING, Memory
 from workbench.policy import Policy
 from workbench.tree import Tree
 
@@ -55,6 +56,8 @@ class ReasonRequest(Value):
     round: int = 0
     conclusions: tuple[str, ...] = ()
     """What earlier sessions taught about problems like this one, a sentence each."""
+    memory: Memory = NOTHING
+    """The same for rules: vectors that were best, and what techniques brought."""
 
 
 class SynthesisRequest(Value):

@@ -63,14 +63,15 @@ def optimize(
         return replay(subject, brain.removeprefix(PREFIX), device, folder)
     if subject is None:
         raise UsageError("what is to be made fast? Give a problem, or replay a recording")
-    team = brain if isinstance(brain, Team) else open_team(brain)
+    wanted = policy or Policy()
+    team = with_memory(brain if isinstance(brain, Team) else open_team(brain), wanted)
     chosen = open_device_named(device) if isinstance(device, str) else device
     where = Path(folder) if folder is not None else fresh_folder(subject.name)
 
     def create(problem: Problem) -> Session:
         keep_receipts(chosen, where)
-        estimate = team.estimate(problem, chosen.target, policy or Policy())
-        return Session.create(where, opening(problem, policy or Policy(), chosen, team.name, estimate))
+        estimate = team.estimate(problem, chosen.target, wanted)
+        return Session.create(where, opening(problem, wanted, chosen, team.name, estimate))
 
     if isinstance(subject, Problem):
         return _live(create(subject), team, chosen)
@@ -141,7 +142,15 @@ def _parts(opened: SessionOpened) -> tuple[Team, Device]:
     if is_replay(opened.brain):
         source = opened.brain.removeprefix(PREFIX)
         return replay_parts(read_recording(source), source, lambda: _other_device("auto"))
-    return open_team(opened.brain), open_device_named(opened.device)
+    return with_memory(open_team(opened.brain), opened.policy), open_device_named(opened.device)
+
+
+def with_memory(team: Team, policy: Policy) -> Team:
+    """The team with what earlier sessions found, unless the policy or ``WORKBENCH_ARCHIVE`` says no."""
+    from workbench.archive import Archive, archive_folder, remembering
+
+    folder = archive_folder()
+    return remembering(team, Archive(folder)) if policy.archive and folder is not None else team
 
 
 def choose_brain(brain: str, choice: Choice | None = None, recorded: str = "") -> Team | str:

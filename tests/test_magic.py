@@ -15,7 +15,7 @@ from traitlets.config import Config
 
 import workbench
 from workbench.errors import WorkbenchError
-from workbench.live import LiveSession
+from workbench.live import LiveSession, RecordedSession
 from workbench.live.applied import Applied
 from workbench.magic import CudaMagics, complete_options
 
@@ -111,6 +111,10 @@ def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Pa
     shell.run_line_magic("cuda_resume", f"{tmp_path / 'here'} --wait")
     assert session(shell) is not first
     assert session(shell).tree.nodes == tree.nodes
+    session(shell).close()
+    shell.run_line_magic("cuda_resume", f"{tmp_path / 'here'} --look")
+    shown = shell.user_ns["session"]
+    assert isinstance(shown, RecordedSession) and shown.tree.nodes == tree.nodes
 
 
 @pytest.mark.parametrize(

@@ -122,14 +122,19 @@ class CudaMagics(Magics, Configurable):
     @magic_arguments()
     @argument("folder", help="folder of the session")
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
+    @argument("--look", action="store_true", help="show it as it was recorded; needs no GPU and no model")
     @no_var_expand
     @line_magic
     def cuda_resume(self, line: str) -> None:
-        """Go on with a session where it ended."""
-        from workbench.live import resume
+        """Go on with a session where it ended, or look at it."""
+        from workbench.live import look, resume
 
         with _plain_errors():
             options = _parse(self.cuda_resume, line)
+            if options.look:
+                recorded = self._names["session"] = look(options.folder)
+                recorded.show()
+                return
             self._show(resume(Path(options.folder).expanduser()), wait=options.wait)
 
     @magic_arguments()

@@ -125,12 +125,18 @@ def _live(session: Session, team: Team, device: Device) -> LiveSession:
 
 
 def resume(folder: Path | str) -> LiveSession:
-    """Go on with a session where its journal ends. Raises ``SessionError`` or ``UsageError``."""
+    """Go on with a session where its journal ends. Raises ``SessionError`` or ``UsageError``.
+
+    A session needs the device and the brain it was begun with; ``look`` shows it on any machine.
+    """
     session = Session.resume(Path(folder))
     try:
         team, device = _parts(session.opened)
         keep_receipts(device, session.folder)
         reopen(session)
+    except UsageError as error:
+        session.close()
+        raise UsageError(f"{error}. To read the session as it is: %cuda_resume {folder} --look") from error
     except BaseException:
         session.close()
         raise

@@ -1,0 +1,109 @@
+"""A recorded session to read: panel, page and frame without its device, its models or its lock.
+
+Nothing is recorded: every act is refused in a line. The session may be running elsewhere; what is shown is
+the moment it was opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.errors import SessionError
+from workbench.live.parts import Best, Listener, Tell, best_of
+from workbench.live.steering import Steered
+from workbench.session import Session, read_tree
+from workbench.tree import Tree
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workbench.devices.usage import Usage
+    from workbench.views.notebook import Shown
+
+
+def look(folder: Path | str) -> RecordedSession:
+    """Read a session's folder, on any machine. Raises ``SessionError`` where none was recorded."""
+    return RecordedSession(Path(folder).expanduser())
+
+
+class RecordedSession(Steered):
+    """What a session's journal says, to be looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / "journal.jsonl").is_file():
+            raise SessionError(f"there is no session in {folder}; check the path")
+        self.folder = folder
+        self._tree = read_tree(folder)
+        self._at_close: list[Callable[[], None]] = []
+
+    def _open(self) -> Session:
+        raise SessionError("this session is only shown, as it was recorded; %cuda_resume goes on with it")
+
+    @property
+    def tree(self) -> Tree:
+        """The recorded state."""
+        return self._tree
+
+    @property
+    def best(self) -> Best | None:
+        """The best correct kernel; None where there is none."""
+        return best_of(self._tree)
+
+    def __repr__(self) -> str:
+        from workbench.views.report import summary_text
+
+        return f"<recorded session {summary_text(self._tree)}>"
+
+    def stop(self) -> None:
+        """Nothing runs: a button or an interrupt has nothing to end."""
+
+    def usage(self) -> Usage | None:
+        """None: no device is held."""
+        return None
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A data frame with a row a branch."""
+        from workbench.views.frame import to_frame
+
+        return to_frame(self._tree)
+
+    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> str:
+        """One self-contained page; see ``LiveSession.to_html``."""
+        from workbench.views.page import to_page
+        from workbench.views.report import to_html
+
+        text = to_page(self._tree, self.folder) if scripts else to_html(self._tree)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def show(self) -> Shown:
+        """Show the panel in the notebook's current cell."""
+        from workbench.views.notebook import Shown
+
+        return Shown(self)
+
+    # ------------------------------------------------------------------------------ what a panel asks for
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call ``listener`` once: nothing changes any more."""
+        listener(self._tree)
+        return lambda: None
+
+    def at_note(self, tell: Tell) -> None:
+        """Nothing is being opened."""
+
+    def at_failure(self, tell: Tell) -> None:
+        """Nothing can fail any more."""
+
+    def at_close(self, act: Callable[[], None]) -> None:
+        """Call ``act`` once when the session is closed."""
+        self._at_close.append(act)
+
+    def close(self) -> None:
+        """Freeze what is shown; idempotent."""
+        acts, self._at_close = self._at_close, []
+        for act in acts:
+            act()

@@ -11,6 +11,7 @@ from workbench.devices.profiling import NOT_ASKED, Profiling
 from workbench.model import H100, CaseTime, Digest, Evaluation, Kernel, Mismatch, Outcome, Passed, Profile
 from workbench.profile import ProfileRequest
 from workbench.profile.nsight import NoCounters
+from workbench.profile.standby import Alone
 
 KERNEL = Kernel(source=RIGHT)
 LABEL = PROBLEM.cases[1].label
@@ -38,10 +39,11 @@ class Card:
         yield
         self.busy = False
 
-    def look(self, request: ProfileRequest) -> Profile:
-        assert self.busy
-        self.looks.append(request)
-        return self._answer(request)
+    def look(self, request: ProfileRequest, alone: Alone) -> Profile:
+        with alone():
+            assert self.busy
+            self.looks.append(request)
+            return self._answer(request)
 
 
 def counted(request: ProfileRequest) -> Profile:

@@ -7,30 +7,38 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from workbench.errors import WorkbenchError
 from workbench.model import Case, Digest, Evaluation, Kernel, Problem, Profile, Target
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
-from workbench.profile import Known, ProfileRequest, estimated, profile_kernel
+from workbench.profile import Known, ProfileRequest, Profilers, estimated
 from workbench.profile.nsight import NoCounters
+from workbench.profile.standby import Alone
 from workbench.referee.planning import plan_cases
 
 NOT_ASKED = "they are read for the parents of a round"
-Look = Callable[[ProfileRequest], Profile]
+Look = Callable[[ProfileRequest, Alone], Profile]
 
 
 class Profiling:
     """``alone`` gives the card to the profiler; ``index`` is the card's number among those visible."""
 
-    def __init__(
-        self, index: int, alone: Callable[[], AbstractContextManager[None]], look: Look = profile_kernel
-    ) -> None:
-        self._index, self._alone, self._look = index, alone, look
+    def __init__(self, index: int, alone: Alone, look: Look | None = None) -> None:
+        self._profilers = Profilers()
+        self._index, self._alone, self._look = index, alone, look or self._profilers.look
         self._refused = ""
         self._known: dict[tuple[Digest, str], Profile] = {}
         self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Have a profiler ready for the first kernel worth a closer look."""
+        if not self._refused:
+            self._profilers.begin()
+
+    def close(self) -> None:
+        """End the profiler that waits; idempotent."""
+        self._profilers.close()
 
     def with_estimate(
         self, problem: Problem, kernel: Kernel, evaluation: Evaluation, target: Target
@@ -64,8 +72,7 @@ class Profiling:
         request = ProfileRequest(
             problem=problem, source=kernel.source, case=case, target=target, device=self._index
         )
-        with self._alone():
-            return self._look(request)
+        return self._look(request, self._alone)
 
     def _estimate(
         self, problem: Problem, kernel: Kernel, evaluation: Evaluation, target: Target

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from workbench.model import Profile
+from workbench.model import KernelProfile, Profile
 from workbench.plan.parse import parse
 from workbench.profile.metrics import METRICS
 from workbench.profile.raw_page import read_page
@@ -55,15 +55,20 @@ def profile_kernel(request: ProfileRequest, run: Run | None = None, timeout_s: f
             raise NoCounters(f"Nsight Compute did not end within {timeout_s:g} s") from None
         except OSError as error:
             raise NoCounters(f"Nsight Compute cannot be started: {error.strerror or error}") from error
-    return profile_of(request, done.stdout, done.stderr, done.returncode)
-
-
-def profile_of(request: ProfileRequest, output: str, errors: str, code: int) -> Profile:
-    """What the profiler printed of the request's kernels. Raises ``NoCounters`` where there is nothing."""
-    ours = re.compile(rf"\b(?:{_alternatives(request.source)})\b")
-    kernels = tuple(one for one in read_page(output) if ours.search(one.kernel))
+    kernels = read_page(done.stdout)
     if not kernels:
-        raise NoCounters(why_none(output + errors, code))
+        raise NoCounters(why_none(done.stdout + done.stderr, done.returncode))
+    return profile_of(request, kernels)
+
+
+def own_kernels(source: str, kernels: Sequence[KernelProfile]) -> tuple[KernelProfile, ...]:
+    """Those of the launches that are of kernels a text defines, where the profiler looked at all."""
+    ours = re.compile(rf"\b(?:{_alternatives(source)})\b")
+    return tuple(one for one in kernels if ours.search(one.kernel))
+
+
+def profile_of(request: ProfileRequest, kernels: tuple[KernelProfile, ...]) -> Profile:
+    """What the counters of some launches say."""
     return Profile(
         case=request.case.label,
         source="counters",

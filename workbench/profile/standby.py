@@ -1,7 +1,7 @@
-"""Profilers that are started before there is a kernel to look at: starting one takes seconds, a look does not.
+"""Profilers that are started before there is a kernel to look at: a start takes seconds, a look does not.
 
-Owns the processes and their folders. A profiler that waits holds no GPU; it has the card to itself from ``go``
-until it ends. Imports no torch and holds no CUDA.
+Owns the processes and their folders. A profiler that waits holds no GPU; it has the card to itself from
+``go`` until it ends. Imports no torch and holds no CUDA.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from workbench.model import Profile
-from workbench.profile.nsight import TIMEOUT_S, NoCounters, profile_of, standby_line, surroundings
+from workbench.profile.nsight import (
+    TIMEOUT_S,
+    NoCounters,
+    own_kernels,
+    profile_of,
+    standby_line,
+    surroundings,
+    why_none,
+)
+from workbench.profile.raw_page import read_page
 from workbench.profile.request import GO, LOADED, REQUEST, ProfileRequest
 
 Alone = Callable[[], AbstractContextManager[None]]
@@ -62,7 +71,11 @@ class Standby:
             except subprocess.TimeoutExpired:
                 self.close()  # before anybody else has the card
                 raise NoCounters(f"Nsight Compute did not end within {timeout_s:g} s") from None
-        return profile_of(request, self._said("output"), self._said("errors"), code)
+        said = self._said("output")
+        kernels = own_kernels(request.source, read_page(said))
+        if not kernels:
+            raise NoCounters(why_none(said + self._said("errors"), code))
+        return profile_of(request, kernels)
 
     def _said(self, where: str) -> str:
         return (self._folder / where).read_text(encoding="utf-8", errors="replace")

@@ -61,6 +61,17 @@ def test_one_kernel_moves_the_least_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    ["cumsum_exclusive", "cumsum_shifted", "cumsum_behind_zero", "cumsum_behind_row", "cumsum_tail",
+     "cumsum_chosen", "cumsum_reverse", "cumsum_back_exclusive", "logcumsumexp"],
+)  # fmt: skip
+def test_a_scan_and_what_follows_are_one_kernel(name: str) -> None:
+    call, tensors = REFERENCES[name]
+    known = facts(plan_of(generate(problem_of(call, tensors(), name), ()).kernel.source, tensors()), name)
+    assert known.launches == 1 and known.workspace_bytes == 0 and known.library_share == 0
+
+
+@pytest.mark.parametrize(
     ("name", "calls"),
     [
         ("linear_gelu", ("aten.mm",)),

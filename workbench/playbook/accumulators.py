@@ -25,6 +25,13 @@ _NARROW = frozenset(["bool", "u8", "i8", "i16"])
 _STRUCTS = {"softmax": "running", "welford": "moments", "argmax": "best", "argmin": "best"}
 
 
+def bounds(dtype: DType) -> tuple[str, str]:
+    """The lowest and the highest value of a type, as C++ has them."""
+    if is_float(dtype):
+        return "-INFINITY", "INFINITY"
+    return _LOWEST[dtype], _HIGHEST[dtype]
+
+
 @dataclass(frozen=True)
 class AccumulatorText:
     """Statements for one accumulator under a name."""
@@ -62,8 +69,7 @@ class AccumulatorText:
     @property
     def start(self) -> str:
         """Initial value."""
-        lowest = "-INFINITY" if is_float(self.dtype) else _LOWEST[self.dtype]
-        highest = "INFINITY" if is_float(self.dtype) else _HIGHEST[self.dtype]
+        lowest, highest = bounds(self.dtype)
         match self.accumulator.kind:
             case "sum":
                 return "0.0f" if self.dtype == "f32" else "0"

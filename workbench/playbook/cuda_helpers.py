@@ -176,6 +176,34 @@ struct Min {
     __device__ static T join(T a, T b) { return smaller(a, b); }
 };
 """,
+    "logsumexp": """
+// log(exp(a) + exp(b)) without overflow; two infinities of one sign stay what they are.
+struct LogSumExp {
+    template <typename T>
+    __device__ static T join(T a, T b) {
+        const T top = larger(a, b), less = smaller(a, b);
+        return top == less && isinf(top) ? top : top + log1p(exp(less - top));
+    }
+};
+""",
+    "lastmax": """
+// The larger of two and its place; of equals the later one, as torch.cummax has it. NaN wins.
+struct LastMax {
+    template <typename T>
+    __device__ static Best<T> join(Best<T> a, Best<T> b) {
+        return b.value != b.value || (a.value == a.value && b.value >= a.value) ? b : a;
+    }
+};
+""",
+    "lastmin": """
+// The smaller of two and its place; of equals the later one, as torch.cummin has it. NaN wins.
+struct LastMin {
+    template <typename T>
+    __device__ static Best<T> join(Best<T> a, Best<T> b) {
+        return b.value != b.value || (a.value == a.value && b.value <= a.value) ? b : a;
+    }
+};
+""",
     "any": """
 struct Any {
     __device__ static bool join(bool a, bool b) { return a || b; }
@@ -290,6 +318,17 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
+    "shift_up": """
+// The value of the lane so many places below.
+template <typename T>
+__device__ T shift_up(T value, int offset) {
+    return __shfl_up_sync(0xffffffff, value, offset);
+}
+template <typename T>
+__device__ Best<T> shift_up(Best<T> best, int offset) {
+    return {shift_up(best.value, offset), shift_up(best.column, offset)};
+}
+""",
     "block_scan": """
 // What comes before each thread of a block: a scan within every warp by shuffles, then over the warps'
 // totals. `carry` is joined in front and becomes the total of everything so far.
@@ -316,6 +355,54 @@ __device__ T block_scan(T value, T start, T& carry) {
     const T left = __shfl_up_sync(0xffffffff, value, 1);
     __syncthreads();  // totals may be written again only when everybody has read them
     return Op::join(before, lane > 0 ? left : start);
+}
+""",
+    "look_back": """
+// What the tiles of this row before this one amount to: decoupled look-back (Merrill and Garland, 2016).
+// A tile first announces its own total, for which it needs nobody. A warp then looks at the tiles before,
+// 32 at a time, back to the nearest one that knows the total of everything up to it: few need to wait for
+// long. The fences keep every value ahead of the flag that announces it; volatile keeps them out of L1.
+template <typename Op, typename T>
+__device__ T look_back(T total, T start, int tile, volatile int* flag, volatile T* own, volatile T* whole) {
+    constexpr int OWN = 1, WHOLE = 2;
+    __shared__ T earlier;
+    if (threadIdx.x < 32) {
+        const int lane = threadIdx.x;
+        if (lane == 0) {
+            *(tile == 0 ? whole : own) = total;
+            __threadfence();
+            *flag = tile == 0 ? WHOLE : OWN;
+        }
+        T before = start;
+        for (int nearest = 1; nearest <= tile; nearest += 32) {
+            const int back = nearest + lane;
+            int state = WHOLE;  // nothing lies before the first tile
+            T value = start;
+            if (back <= tile) {
+                do {
+                    state = flag[-back];
+                } while (state == 0);
+                __threadfence();
+                value = state == WHOLE ? whole[-back] : own[-back];
+            }
+            const unsigned ends = __ballot_sync(0xffffffff, state == WHOLE);
+            const int last = ends != 0 ? __ffs(ends) - 1 : 31;
+            before = Op::join(warp_reduce<Op>(lane <= last ? value : start), before);
+            if (ends != 0) {
+                break;
+            }
+        }
+        if (lane == 0) {
+            earlier = before;
+            if (tile > 0) {
+                *whole = Op::join(before, total);
+                __threadfence();
+                *flag = WHOLE;
+            }
+        }
+    }
+    __syncthreads();
+    return earlier;
 }
 """,
     "block_tree": """
@@ -354,6 +441,12 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "exchange_running": ("exchange", "running"),
     "exchange_moments": ("exchange", "moments"),
     "warp_reduce": ("exchange",),
+    "logsumexp": ("larger", "smaller"),
+    "lastmax": ("best",),
+    "lastmin": ("best",),
+    "shift_up": ("best",),
+    "block_scan_places": ("block_scan", "shift_up"),
+    "look_back": ("warp_reduce",),
     "block_reduce": ("warp_reduce",),
 }
 
@@ -373,10 +466,13 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         if name not in needed:
             needed.add(name)
             stack.extend(_NEEDS.get(name, ()))
+    texts = dict(_TEXTS)
     if not any(name.startswith("exchange_") for name in needed):
         needed.discard("exchange")
         shuffle = "__shfl_xor_sync(0xffffffff, value, offset)"
-        texts = {**_TEXTS, "warp_reduce": _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)}
-    else:
-        texts = dict(_TEXTS)
+        texts["warp_reduce"] = _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)
+    if "block_scan_places" in needed:
+        texts["block_scan"] = _TEXTS["block_scan"].replace(
+            "__shfl_up_sync(0xffffffff, value,", "shift_up(value,"
+        )
     return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -29,6 +29,7 @@ from workbench.playbook.program import (
     Scan,
     Store,
 )
+from workbench.playbook.scan_tail import with_tails
 from workbench.playbook.sizes import ONE, Size, product, sizes_of
 from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
 
@@ -367,7 +368,7 @@ def lower(problem: Problem, fuse: bool) -> Program:
     outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
     steps = grouped(lowering.operations, fuse)
     if fuse:
-        steps = absorbed(lowering.pool, steps)
+        steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
     stems = tuple(lowering.stems.items())
     return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
 
@@ -398,8 +399,8 @@ def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
             reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
             writes = set(step.results)
         elif isinstance(step, Scan):
-            reads = {load.buffer for load in _loads(step.value)}
-            writes = {step.buffer}
+            reads = {load.buffer for value in step.values for load in _loads(value)}
+            writes = set(step.written)
         else:
             reads = {load.buffer for store in step.stores for load in _loads(store.value)}
             writes = {store.buffer for store in step.stores}

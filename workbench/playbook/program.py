@@ -75,7 +75,7 @@ class Scan:
     """Running totals along the columns of (rows, columns), each with the columns before it."""
 
     op: str
-    """``sum`` or ``prod``."""
+    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places."""
     value: Expr
     """What is added up, over (rows, columns); its type is the total's."""
     rows: Size
@@ -85,6 +85,23 @@ class Scan:
     """Where in the buffer a total goes, over (rows, columns)."""
     backwards: bool
     """From the last column to the first."""
+    order: tuple[tuple[Size, ...], tuple[int, ...]] = ((), ())
+    """Shape of the buffer, and its axes in the order of (rows, columns)."""
+    tail: tuple[Store, ...] = ()
+    """Pointwise work on the totals, over (rows, columns): a load of ``buffer`` is the total at hand."""
+    kept: bool = True
+    """False when only ``tail`` needs the totals: they are not written."""
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What the kernel computes."""
+        return (self.value, *(store.value for store in self.tail))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Buffers the kernel writes."""
+        own = (self.buffer,) if self.kept else ()
+        return (*own, *(store.buffer for store in self.tail))
 
 
 @dataclass(frozen=True)

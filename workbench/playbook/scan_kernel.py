@@ -1,34 +1,53 @@
 """Kernels of running totals: a block scans a row tile by tile, or every thread scans a row of its own.
 
 Owns their text. A block where a row's columns lie next to each other, so that its threads read
-neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py.
+neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py. Several
+blocks a row are lookback_kernel.py's.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, unguarded
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel, Scan, Store
+from workbench.playbook.scan_joins import PLACES, Join
+from workbench.playbook.scan_tail import is_before, is_total
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View, split
 
-_JOINS = {"sum": ("Sum", "0"), "prod": ("Product", "1")}
 _UNROLLED = 8
 """Steps of a thread's own scan whose loads are in flight together."""
+_OWN = (
+    "row",
+    "col",
+    "total",
+    "totals",
+    "carry",
+    "before",
+    "earlier",
+    "begin",
+    "tile",
+    "tiles",
+    "ticket",
+    "part",
+)
+"""Names of the kernel's own, which no parameter may have."""
 
 
 def scan_kernel(site: Site, scan: Scan, name: str) -> KernelText:
-    """Write the kernel of a scan."""
+    """Write the kernel of a scan by one team a row."""
     site.macros.name(scan.rows, "ROWS")
     site.macros.name(scan.columns, "COLS")
     if not in_rows(scan):
-        return _ScanKernel(site, scan, vector=False).by_threads(name)
+        return ScanKernel(site, scan, vector=False).by_threads(name)
     vector = site.schedule.width > 1
-    text = _ScanKernel(site, scan, vector).by_blocks(name)
+    text = ScanKernel(site, scan, vector).by_blocks(name)
     possible = text.width is None or text.width.is_possible
-    return text if possible else _ScanKernel(site, scan, vector=False).by_blocks(name)
+    return text if possible else ScanKernel(site, scan, vector=False).by_blocks(name)
 
 
 def in_rows(scan: Scan) -> bool:
@@ -38,18 +57,27 @@ def in_rows(scan: Scan) -> bool:
     return scan.rows.is_one or any(is_unit(part) for part in parts)
 
 
-class _ScanKernel:
+class ScanKernel:
+    """The kernel being written."""
+
+    totals = "totals"
+    """The array that holds the totals of a thread's own columns."""
+
     def __init__(self, site: Site, scan: Scan, vector: bool) -> None:
         self.scan = scan
-        store = Store(scan.buffer, scan.value, scan.view, scan.rows, scan.columns, "full")
-        self.frame: Frame = frame_for(site, Kernel([store]), vector)
+        own = Store(scan.buffer, scan.value, scan.view, scan.rows, scan.columns, "full")
+        self.stores = (*((own,) if scan.kept else ()), *scan.tail)
+        self.frame: Frame = frame_for(site, Kernel([own, *scan.tail]), vector)
+        for word in _OWN:
+            self.frame.names.new(word)
         self.site = site
-        self.ctype = CTYPES[scan.value.dtype]
-        self.join, one = _JOINS[scan.op]
-        self.start = one + {"f32": ".0f", "f64": ".0", "i64": "ll"}.get(scan.value.dtype, "")
+        self.join = Join(scan.op, scan.value.dtype)
+        self.ctype = self.join.ctype
+        self.start = self.join.start
         self.columns = self.frame.macros.text(scan.columns)
         self.rows = self.frame.macros.text(scan.rows)
         self.packs: dict[int, str] = {}
+        self.exclusive = any(is_before(part, scan) for store in scan.tail for part in unguarded(store.value))
 
     # -------------------------------------------------------------------------------- a thread a row
 
@@ -58,48 +86,50 @@ class _ScanKernel:
         order = f"int col = {self.columns} - 1; col >= 0; --col"
         if not self.scan.backwards:
             order = f"int col = 0; col < {self.columns}; ++col"
-        scope = self._scope("col")
-        step = self._step(scope.text(self.scan.value).code)
-        element = self.frame.element(self.scan.buffer, self._index(self.scan.view, "col"))
+        self.frame.helpers.update(self.join.helpers if self.scan.op not in ("sum", "prod") else ())
+        scope = self._scope("col", [self.scan.value])
+        step = self.join.step(scope.text(self.scan.value), "col")
+        earlier = [f"const {self.ctype} earlier = total;"] if self.exclusive else []
         body = [
             "// One thread a row of its own: neighbours read neighbours, step after step.",
             "const int row = blockIdx.x * THREADS + threadIdx.x;",
             *block(f"if (row >= {self.rows})", ["return;"]),
             f"{self.ctype} total = {self.start};",
             f"#pragma unroll {_UNROLLED}",
-            *block(
-                f"for ({order})",
-                [*scope.lines, step, *statement(f"{element} = {self._stored('total')};")],
-            ),
+            *block(f"for ({order})", [*scope.lines, *earlier, step, *self._scalar_stores()]),
         ]
         rows = self.site.size(self.scan.rows)
         return self.frame.finish(name, body, f"cdiv({rows}, {self.site.schedule.threads})")
 
-    def _step(self, value: str) -> str:
-        return f"total += {value};" if self.scan.op == "sum" else f"total *= {Text(value, 0).within(13)};"
+    def _scalar_stores(self) -> list[str]:
+        """Every store of the column at hand, whose total is ``total``."""
+        scope = self._scope("col", [store.value for store in self.scan.tail])
+        lines = []
+        for store in self.stores:
+            element = self.frame.element(store.buffer, self._index(store.view, "col"))
+            lines += statement(f"{element} = {self._value(store, scope)};")
+        return [*scope.lines, *lines]
 
-    def _stored(self, code: str) -> str:
-        return self.frame.stored(self.scan.buffer, code)
+    def _value(self, store: Store, scope: Scope) -> str:
+        """What a store writes."""
+        plain = store.buffer == self.scan.buffer
+        code = self.join.result("total").code if plain else scope.text(store.value).code
+        return self.frame.stored(store.buffer, code)
 
     # -------------------------------------------------------------------------------- a block a row
 
     def by_blocks(self, name: str) -> KernelText:
         """A block a row: each thread scans a few columns, the block their totals."""
-        self.frame.helpers.update(["block_scan", self.scan.op])
-        width = "VEC" if self.frame.vector else "1"
+        self.need_block_scan()
         tile = "THREADS * VEC" if self.frame.vector else "THREADS"
         at = "begin + threadIdx.x" + (" * VEC" if self.frame.vector else "")
-        if self.scan.backwards:
-            at = f"{self.columns} - {width} - ({at})"
-        inside = "col >= 0" if self.scan.backwards else f"col < {self.columns}"
-        own = self._own_totals()
         loop = [
-            f"const int col = {at};",
-            f"{self.ctype} totals[{width}];",
+            f"const int col = {self.turned(at)};",
+            f"{self.ctype} totals[{self.width}];",
             f"{self.ctype} total = {self.start};",
-            *block(f"if ({inside})", own),
-            f"const {self.ctype} before = block_scan<{self.join}>(total, {self.start}, carry);",
-            *block(f"if ({inside})", self._left()),
+            *block(f"if ({self.inside})", self.own_totals()),
+            f"const {self.ctype} before = block_scan<{self.join.struct}>(total, {self.start}, carry);",
+            *block(f"if ({self.inside})", self.left()),
         ]
         body = [
             "// One block scans a row, tile by tile; carry is the total of the tiles before.",
@@ -109,27 +139,51 @@ class _ScanKernel:
         ]
         return self.frame.finish(name, body, self.site.size(self.scan.rows))
 
-    def _own_totals(self) -> list[str]:
+    def need_block_scan(self) -> None:
+        """Ask for the helper functions of a block."""
+        places = self.scan.op in PLACES
+        self.frame.helpers.update(["block_scan_places" if places else "block_scan", *self.join.helpers])
+
+    @property
+    def width(self) -> str:
+        """Columns of a thread."""
+        return "VEC" if self.frame.vector else "1"
+
+    def turned(self, at: str) -> str:
+        """The first of a thread's columns, counted from the end where the scan runs backwards."""
+        return f"{self.columns} - {self.width} - ({at})" if self.scan.backwards else at
+
+    @property
+    def inside(self) -> str:
+        """Condition of a thread that has columns."""
+        return "col >= 0" if self.scan.backwards else f"col < {self.columns}"
+
+    def own_totals(self) -> list[str]:
         """The thread's own columns, each with those before it."""
         if not self.frame.vector:
-            scope = self._scope("col")
-            value = scope.text(self.scan.value).code
-            return [*scope.lines, f"totals[0] = total = {value};"]
-        lines = self._loaded()
-        scope = self._scope("(col + k)")
-        step = self._step(scope.text(self.scan.value).code)
-        inner = [*scope.lines, step, "totals[k] = total;"]
+            scope = self._scope("col", [self.scan.value])
+            value = scope.text(self.scan.value)
+            return [*scope.lines, f"{self.totals}[0] = total = {self.join.entered(value, 'col')};"]
+        lines = self._loaded([self.scan.value])
+        scope = self._scope("(col + k)", [self.scan.value])
+        step = self.join.step(scope.text(self.scan.value), "col + k")
+        inner = [*scope.lines, step, f"{self.totals}[k] = total;"]
         return [*lines, "#pragma unroll", *block(f"for ({self._each()})", inner)]
 
     def _each(self) -> str:
         return "int k = VEC - 1; k >= 0; --k" if self.scan.backwards else "int k = 0; k < VEC; ++k"
 
-    def _loaded(self) -> list[str]:
+    def _loaded(self, roots: Sequence[Expr]) -> list[str]:
+        """Loads of vectors that the columns at hand read."""
         lines = []
+        self.packs = {}
         self.frame.divisors.add(self.scan.columns)
-        for load in [leaf for leaf in unguarded(self.scan.value) if isinstance(leaf, Load)]:
+        loads = [leaf for root in roots for leaf in unguarded(root) if isinstance(leaf, Load)]
+        for load in loads:
+            if self._is_made(load) or load.lookups or load.serial in self.packs:
+                continue
             row, column = split(load.view, self.scan.rows, self.scan.columns)
-            if load.lookups or not is_unit(column) or load.serial in self.packs:
+            if not is_unit(column):
                 continue
             pack = self.frame.names.new(f"{load.buffer}_pack")
             self.packs[load.serial] = f"{pack}.at[k]"
@@ -139,29 +193,48 @@ class _ScanKernel:
             self.frame.use_rows(load.buffer, row)
         return lines
 
-    def _left(self) -> list[str]:
-        """The totals with what came before them, into memory."""
-        column = "(col + k)" if self.frame.vector else "col"
-        total = f"{self.join}::join(before, totals[{'k' if self.frame.vector else '0'}])"
-        row, own = split(self.scan.view, self.scan.rows, self.scan.columns)
+    def _is_made(self, load: Load) -> bool:
+        return is_total(load, self.scan) or is_before(load, self.scan)
+
+    # -------------------------------------------------------------------------------- what is stored
+
+    def left(self) -> list[str]:
+        """The totals with what came before them, and what is computed from them, into memory."""
         if not self.frame.vector:
-            element = self.frame.element(self.scan.buffer, self._index(self.scan.view, column))
-            return statement(f"{element} = {self._stored(total)};")
-        if not is_unit(own):
-            element = self.frame.element(self.scan.buffer, self._index(self.scan.view, column))
-            inner = statement(f"{element} = {self._stored(total)};")
-            return ["#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", inner)]
-        pack = self.frame.names.new(f"{self.scan.buffer}_pack")
-        self.frame.helpers.add("store")
-        self.frame.use_vector(self.scan.buffer, own)
-        self.frame.use_rows(self.scan.buffer, row)
-        inner = [f"{pack}.at[k] = {self._stored(total)};"]
-        return [
-            f"Pack<{self.frame.element_type(self.scan.buffer)}, VEC> {pack};",
-            "#pragma unroll",
-            *block("for (int k = 0; k < VEC; ++k)", inner),
-            f"store({self._address(self.scan.buffer, self.scan.view)}, {pack});",
-        ]
+            return [*self._joined("0"), *self._scalar_stores()]
+        wanted = [store.value for store in self.scan.tail]
+        lines = self._loaded(wanted)
+        scope = self._scope("(col + k)", wanted)
+        inner: list[str] = []
+        after: list[str] = []
+        for store in self.stores:
+            value = self._value(store, scope)
+            row, own = split(store.view, self.scan.rows, self.scan.columns)
+            if not is_unit(own):
+                element = self.frame.element(store.buffer, self._index(store.view, "(col + k)"))
+                inner += statement(f"{element} = {value};")
+                continue
+            pack = self.frame.names.new(f"{store.buffer}_pack")
+            self.frame.helpers.update(["pack", "store"])
+            self.frame.use_vector(store.buffer, own)
+            self.frame.use_rows(store.buffer, row)
+            lines.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
+            inner += statement(f"{pack}.at[k] = {value};")
+            after.append(f"store({self._address(store.buffer, store.view)}, {pack});")
+        inner = [*self._joined("k"), *scope.lines, *inner]
+        return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", inner), *after]
+
+    def _joined(self, k: str) -> list[str]:
+        """The total of the column at hand, and of those before it where that is asked for."""
+        struct = self.join.struct
+        lines = [f"const {self.ctype} total = {struct}::join(before, {self.totals}[{k}]);"]
+        if not self.exclusive:
+            return lines
+        if k == "0":
+            return [*lines, f"const {self.ctype} earlier = before;"]
+        first, last = ("VEC - 1", "k + 1") if self.scan.backwards else ("0", "k - 1")
+        choice = f"k == {first} ? before : {struct}::join(before, {self.totals}[{last}])"
+        return [*lines, f"const {self.ctype} earlier = {choice};"]
 
     # -------------------------------------------------------------------------------- addresses
 
@@ -176,10 +249,15 @@ class _ScanKernel:
         pointer = self.frame.pointer(buffer)
         return pointer if index.code == "0" else f"{pointer} + {index.code}"
 
-    def _scope(self, column: str) -> Scope:
+    def _scope(self, column: str, roots: Sequence[Expr]) -> Scope:
         def leaf(expr: Expr) -> Text:
-            if isinstance(expr, Load) and expr.serial in self.packs:
-                return self.frame.value(expr, self.packs[expr.serial])
+            if isinstance(expr, Load):
+                if is_total(expr, self.scan):
+                    return self._counted(self.join.result("total"), expr)
+                if is_before(expr, self.scan):
+                    return self._counted(self.join.result("earlier"), expr)
+                if expr.serial in self.packs:
+                    return self.frame.value(expr, self.packs[expr.serial])
             assert isinstance(expr, (Load, Index))
             base = self._index(expr.view, column)
             if isinstance(expr, Index):
@@ -188,5 +266,9 @@ class _ScanKernel:
             return self.frame.value(expr, self.frame.element(expr.buffer, index))
 
         scope = Scope(leaf, self.frame.names, self.frame.macros, self.site.schedule.fast_math)
-        scope.prepare([self.scan.value])
+        scope.prepare(roots)
         return scope
+
+    def _counted(self, total: Text, load: Load) -> Text:
+        """A place counts in 32 bits, but is told in 64."""
+        return Text(f"static_cast<{CTYPES[load.dtype]}>({total.code})") if self.scan.op in PLACES else total

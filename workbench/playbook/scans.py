@@ -19,37 +19,72 @@ from workbench.playbook.views import contiguous, permuted
 if TYPE_CHECKING:
     from workbench.playbook.lowering import Lowering, Value
 
-_OPS = {"aten.cumsum.default": "sum", "aten.cumprod.default": "prod"}
+_OPS = {
+    "aten.cumsum.default": ("sum",),
+    "aten.cumprod.default": ("prod",),
+    "aten.logcumsumexp.default": ("logsumexp",),
+    "aten.cummax.default": ("max", "lastmax"),
+    "aten.cummin.default": ("min", "lastmin"),
+}
+"""Scan of every result."""
 _TYPES: tuple[DType, ...] = ("f32", "f64", "i32", "i64")
 
 
 def lower(lowering: Lowering, node: OpNode) -> bool:
-    """Lower a running sum or product; False when the node is none."""
+    """Lower a running total; False when the node is none."""
     if node.op not in _OPS or not isinstance(node.args[1], int):
         return False
     value = lowering.value(node.args[0])
     dtype = compute_type(node.outs[0].dtype)
-    if not value.shape or dtype not in _TYPES:
+    if not value.shape or dtype not in _TYPES or (dtype not in ("f32", "f64") and "log" in node.op):
         return False
-    axis = node.args[1] % len(value.shape)
-    turned = _is_flip(lowering.nodes.get(_name(node.args[0])), axis, len(value.shape))
-    after = lowering.only_user(node.name)
-    backwards = turned and after is not None and _is_flip(after, axis, len(value.shape))
+    items = [item for item in range(len(node.outs)) if item in _asked(lowering, node)]
+    for item in items:
+        _scanned(lowering, node, value, dtype, item)
+    return True
+
+
+def _asked(lowering: Lowering, node: OpNode) -> set[int]:
+    """Results that somebody reads."""
+    if len(node.outs) == 1:
+        return {0}
+    return {ref.item or 0 for ref in lowering.used if ref.ref == node.name}
+
+
+def _scanned(lowering: Lowering, node: OpNode, value: Value, dtype: DType, item: int) -> None:
+    """One result of a node."""
+    op = _OPS[node.op][item]
+    kept = None if len(node.outs) == 1 else item
+    axis = _axis(node, value)
+    backwards = len(node.outs) == 1 and _is_turned(lowering, node, axis, len(value.shape))
     if backwards:
         value = _flipped(lowering, value, axis)
     shape = value.shape
     rows, columns = product(shape) // shape[axis], shape[axis]
     if columns.is_one:
-        lowering.keep_expr(node, lowering.cast(value.expr, dtype))
-        return True
+        alone = lowering.pool.const(0, "i64") if item else lowering.cast(value.expr, dtype)
+        lowering.keep_expr(node, alone, kept)
+        return
     order = [*(i for i in range(len(shape)) if i != axis), axis]
     body = _body(lowering, value, order, dtype)
-    buffer = lowering.new_buffer(node.name, node.outs[0].dtype, shape)
+    name = node.name if kept is None else f"{node.name}_{item}"
+    buffer = lowering.new_buffer(name, node.outs[item].dtype, shape)
     where = permuted(contiguous(shape), shape, order)
-    lowering.scan(Scan(_OPS[node.op], body, rows, columns, buffer, where, backwards))
+    lowering.scan(Scan(op, body, rows, columns, buffer, where, backwards, (shape, tuple(order))))
     result = lowering.loaded(buffer)
-    lowering.keep_view(node, _flipped(lowering, result, axis) if backwards else result)
-    return True
+    lowering.keep_view(node, _flipped(lowering, result, axis) if backwards else result, kept)
+
+
+def _axis(node: OpNode, value: Value) -> int:
+    axis = node.args[1]
+    assert isinstance(axis, int)
+    return axis % len(value.shape)
+
+
+def _is_turned(lowering: Lowering, node: OpNode, axis: int, ndim: int) -> bool:
+    """True when the input is turned round, and the only use turns the totals back."""
+    after = lowering.only_user(node.name)
+    return _is_flip(lowering.nodes.get(_name(node.args[0])), axis, ndim) and _is_flip(after, axis, ndim)
 
 
 def _name(arg: Arg) -> str:

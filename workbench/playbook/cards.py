@@ -51,6 +51,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("stream_hints", "on"): "Mark data that is used once as streaming",
     ("persistent_grid", "off"): "A block for every piece of work",
     ("persistent_grid", "on"): "A grid that fits the GPU once",
+    ("prefetch", "off"): "A row is loaded when its turn comes",
+    ("prefetch", "on"): "Copy the next row while this one is computed",
     ("fast_math", "off"): "Accurate math functions",
     ("fast_math", "on"): "Hardware approximations of exp, log and division",
     ("by_shape", "one"): "One kernel for all shapes",
@@ -71,6 +73,7 @@ RISKS: Mapping[str, str] = {
     "stream_hints": "Data marked as used once is gone when it is needed after all.",
     "persistent_grid": "The strided loop adds a little arithmetic to each piece.",
     "by_shape": "Between the declared shapes the boundary is a guess; a longer file takes longer to compile.",
+    "prefetch": "Shared memory for a row more; too few rows leave nothing to overlap.",
     "fast_math": "The error grows with the argument; the referee's bound may not allow it.",
 }
 

@@ -185,8 +185,11 @@ class ColumnLoop:
             if not is_unit(column_part):
                 continue
             pack = self.names.new(f"{load.buffer}_pack")
-            address = self._address(load.buffer, row_part, column_part)
             function = "load_once" if self._is_last_use(load) else "load"
+            if arrived := self.kernel.next_row.pointer(load.serial):
+                function, address = "load", f"{arrived} + col"
+            else:
+                address = self._address(load.buffer, row_part, column_part)
             self.frame.helpers.add(function)
             self._before.append(f"const auto {pack} = {function}<VEC>({address});")
             self._packs[load.serial] = f"{pack}.at[k]"
@@ -248,6 +251,8 @@ class ColumnLoop:
             column = self._column(column_part)
             terms = [part.code for part in (row, column) if part.code != "0"]
             return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else column.strength)
+        if arrived := self.kernel.next_row.pointer(expr.serial):
+            return self.frame.value(expr, f"{arrived}[{'col + k' if self.vector else 'col'}]")
         pointer = self.kernel.row_pointer(expr.buffer, row_part)
         index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
         element = f"{pointer}[{index.code}]"

@@ -93,6 +93,21 @@ __device__ void store(T* to, Pack<T, VEC> pack) {
     *reinterpret_cast<Pack<T, VEC>*>(to) = pack;
 }
 """,
+    "fetch": """
+// Neighbours on their way to shared memory: the thread does not wait. Too small for that, they are copied.
+template <int VEC, typename T>
+__device__ void fetch(T* to, const T* from) {
+    constexpr int BYTES = sizeof(T) * VEC, WORD = BYTES < 16 ? BYTES : 16;
+    if constexpr (BYTES < 4) {
+        *to = *from;
+    } else {
+#pragma unroll
+        for (int part = 0; part < BYTES / WORD; ++part) {
+            __pipeline_memcpy_async(to + part * VEC * WORD / BYTES, from + part * VEC * WORD / BYTES, WORD);
+        }
+    }
+}
+""",
     "word": """
 // The built-in type of so many bytes, which the cache-hint intrinsics take.
 template <int BYTES> struct Word { using Type = uint4; };

@@ -72,7 +72,9 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
     single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
-    return replace(whole, cache=cache, single_pass=single_pass)
+    ahead = schedule.prefetch and cache == "registers" and team == "block" and bool(shape.kept)
+    persistent = whole.persistent or ahead
+    return replace(whole, cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
 
 
 def most_columns(schedule: Schedule, shape: RowShape) -> int:

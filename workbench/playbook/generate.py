@@ -119,4 +119,6 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_fp16.h>")
     if any("bfloat16" in kernel.code for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
+    if any("fetch" in kernel.helpers for kernel in kernels):
+        lines.append("#include <cuda_pipeline.h>")
     return ["\n".join(lines)] if lines else []

@@ -65,6 +65,8 @@ class KernelText:
     """Threads a block, in the plan language, when they depend on sizes."""
     scalars: tuple[str, ...] = ()
     """Integer arguments after the buffers: names in kernel and plan."""
+    resident: str = ""
+    """Blocks that stay on a multiprocessor, in the plan language; the grid calls it ``{resident}``."""
 
 
 @dataclass(frozen=True)

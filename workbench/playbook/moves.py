@@ -23,6 +23,7 @@ Scope = Literal["refine", "rewrite", "any"]
 
 _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("row_cache", "registers"): (("vector_width", "4"),),
+    ("prefetch", "on"): (("vector_width", "4"),),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }

@@ -182,6 +182,10 @@ class PlanText:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
         width = "" if kernel.width is None else self._widths[self._width_text(kernel.width)]
         grid = kernel.grid.replace(" * {width}", f" * {width}" if width else "")
+        if kernel.resident:
+            resident = self._names.new("resident")
+            lines.append(f"{resident} = {kernel.resident.replace('{threads}', block)}")
+            grid = grid.replace("{resident}", resident)
         grid = grid.replace("{threads}", block)
         parts = [f'f"{kernel.name}<{{{width}}}>"' if width else f'"{kernel.name}"']
         parts += [f"grid={grid}", f"block={block}"]

@@ -6,6 +6,7 @@ Owns the text of multi-stage reductions: softmax, norms and losses are all made 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
@@ -14,6 +15,7 @@ from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.next_row import NextRow
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import (
     Accumulator,
@@ -52,6 +54,7 @@ class RowKernel:
         cache = site.schedule.cache
         waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
         self.waits = Waits.of(waiting, cache, self.frame)
+        self.next_row = NextRow(self.frame, self.space, waiting if site.schedule.prefetch else [])
 
     # -------------------------------------------------------------------------------- the function
 
@@ -62,12 +65,16 @@ class RowKernel:
             body += self._pass(number, step)
         body += self._row_stores()
         columns = self.frame.macros.text(self.space.columns)
-        lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *body]
+        arrived = self.next_row.at_row_start() if self.next_row else []
+        lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *arrived, *body]
         length = self.site.size(self.space.columns)
         limits = self.waits.limits(self.team, length, self.site.schedule.fit)
+        if self.next_row:
+            limits = replace(limits, shared=self._arriving_bytes())
         rows = self.site.size(self.space.rows)
         fit = fit_text(length, rows) if self.site.schedule.fit else ""
-        return self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
+        text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
+        return replace(text, resident=self._resident()) if self.next_row else text
 
     def _rows(self, body: list[str]) -> list[str]:
         """The loop over rows, or the one row of the team."""
@@ -78,7 +85,8 @@ class RowKernel:
             rows = self.frame.macros.text(self.space.rows)
             head = f"for (int row = {team.first_row}; row < {rows}; row += {step})"
             comment = "// A grid that fits the GPU once: every team strides over the rows."
-            return [*lines, comment, *block(head, body)]
+            ahead = self.next_row.before_rows() if self.next_row else []
+            return [*lines, *ahead, comment, *block(head, body)]
         lines += [] if self.begin else [team.comment]
         if team.rows_per_block > 1 or any(re.search(r"\brow\b", line.split("//")[0]) for line in body):
             lines.append(f"const int row = {team.first_row};")
@@ -92,8 +100,19 @@ class RowKernel:
         blocks = rows if team.rows_per_block == 1 else f"cdiv({rows}, {team.rows_per_block})"
         if self.site.schedule.persistent:
             threads = "{threads}" if self.site.schedule.fit else str(team.threads)
+            if self.next_row:
+                return f"min({blocks}, gpu.sm_count * max(1, {{resident}}))"
             return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {threads}))"
         return blocks
+
+    def _arriving_bytes(self) -> str:
+        return f"{self.site.size(self.space.columns)} * {self.next_row.bytes_a_column}"
+
+    def _resident(self) -> str:
+        """Blocks that stay on a multiprocessor: half of its threads, as each keeps many values."""
+        threads = "{threads}" if self.site.schedule.fit else str(self.team.threads)
+        shared = f"gpu.shared_bytes_per_sm // ({self._arriving_bytes()} + 2048)"
+        return f"min(gpu.threads_per_sm // (2 * {threads}), {shared})"
 
     # -------------------------------------------------------------------------------- passes
 
@@ -103,6 +122,8 @@ class RowKernel:
         loop = ColumnLoop(self, number, row_values)
         lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
         lines += loop.text(step, texts)
+        if self.next_row and number == 0:
+            lines += self.next_row.after_first_pass()
         joined = []
         for text in texts:
             joined += self._join(text)

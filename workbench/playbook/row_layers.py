@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.playbook.fitting import RowShape, always_split, by_length, kept_part
-from workbench.playbook.kernel_text import KernelText, Limits, ShapedText, Site, SplitText
+from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import row_kernel
@@ -62,7 +62,7 @@ class _Layers:
         kept, most = found
         fits = row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
         if kept.cache == "registers":  # the branch says what the limit would
-            fits = replace(fits, limits=Limits())
+            fits = replace(fits, limits=replace(fits.limits, fits=""))
         name = self.names.new(f"{self.name}_reread")
         rest = row_kernel(replace(self.site, schedule=long), self.kernel, name)
         return ShapedText(self.shape.columns, most, fits, rest)

@@ -41,6 +41,8 @@ class Schedule:
     items: int = 1
     """Vectors a thread has in flight."""
     persistent: bool = False
+    prefetch: bool = False
+    """The next row is copied to shared memory while a block computes the present one from registers."""
     tree: bool = False
     """Block reductions through a tree in shared memory instead of shuffles."""
 
@@ -131,5 +133,6 @@ def schedule_of(vector: Vector) -> Schedule:
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),
         persistent=on("persistent_grid", "off"),
+        prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",
     )

@@ -152,6 +152,22 @@ def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("1", "2", "4") if loops else ()
 
 
+def _prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    if schedule.cache != "registers":
+        return ()
+    fits = [
+        fit
+        for row in traits.rows
+        for fit in (
+            *by_length(schedule, row.shape, traits.all_cases),
+            (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
+        )
+        if fit is not None and not row.shape.rows.is_one
+    ]
+    return ("off", "on") if any(fit.prefetch for fit in fits) else ()
+
+
 def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
@@ -343,6 +359,22 @@ _TABLE = (
             "Usually every row or tile gets its own block and the hardware schedules them in waves; the last "
             "wave may leave multiprocessors idle, and every block repeats its set-up. A persistent grid "
             "launches only as many blocks as fit and lets each stride over the work."
+        ),
+    ),
+    Technique(
+        name="prefetch",
+        title="the next row on its way",
+        values=("off", "on"),
+        offers=_prefetch,
+        structural=True,
+        bottleneck="memory",
+        look_for="share of the copy bandwidth where one block fills a multiprocessor",
+        teaches=(
+            "A block that holds a long row in its registers leaves no room for a second one: while it "
+            "computes, nobody on that multiprocessor asks memory for anything. Here a block stays for many "
+            "rows and starts the copy of its next row into shared memory (cp.async) before it computes the "
+            "present one, so that loads, arithmetic and stores of neighbouring rows overlap. Every thread "
+            "reads back only what it copied itself and needs no barrier for it."
         ),
     ),
     Technique(

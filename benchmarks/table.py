@@ -11,13 +11,20 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from kernelbench_table import kernelbench_section  # noqa: E402
+
 RECEIPT = HERE / "receipts" / "2026-11-21-h100-playbook.json"
 CLOCK = HERE / "receipts" / "2026-11-21-h100-clock.json"
+KERNELBENCH_CPU = HERE / "receipts" / "kernelbench-emulator.json"
+KERNELBENCH_GPU = HERE / "receipts" / "kernelbench-h100.json"
 MEASURED = HERE / "receipts" / "measured"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 
@@ -89,7 +96,14 @@ def whole_page() -> str:
     """The page of the committed receipts."""
     receipts, failures = read_measured(MEASURED)
     clock = json.loads(CLOCK.read_text()) if CLOCK.is_file() else None
-    return page(json.loads(RECEIPT.read_text()), receipts, failures, clock)
+    look = json.loads(RECEIPT.read_text())
+    return page(look, receipts, failures, clock) + kernelbench_part()
+
+
+def kernelbench_part() -> str:
+    """KernelBench's problems; empty without a receipt."""
+    found = [json.loads(p.read_text()) if p.is_file() else None for p in (KERNELBENCH_CPU, KERNELBENCH_GPU)]
+    return f"\n{kernelbench_section(*found)}" if found[0] else ""
 
 
 def read_measured(folder: Path) -> tuple[dict[str, Json], list[Json]]:

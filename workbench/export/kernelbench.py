@@ -28,7 +28,7 @@ from workbench.plan.parse import parse
 from workbench.plan.steps import Library, Plan
 from workbench.referee.planning import plan_cases
 
-_MODES = re.compile(r"BatchNorm|batch_norm|[Dd]ropout|\.training\b|InstanceNorm|track_running_stats")
+_MODES = re.compile(r"BatchNorm|batch_norm|[Dd]ropout|\.training\b|track_running_stats")
 
 
 def kernelbench_file(problem: Problem, kernel: Kernel, target: Target) -> str:

@@ -1,0 +1,126 @@
+"""The KernelBench part of docs/benchmarks.md, from receipts of kernelbench.py. Text only.
+
+One receipt is the emulator's, of every problem; the other, where there is one, of a run on a GPU.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+HEAD = """## KernelBench, levels 1 and 2, odd-numbered problems
+The even-numbered problems are kept for a final exam and were not looked at. Verdicts on the emulator: the
+kernel the playbook expects most of, compiled for sm_90a and held against float64 at small sizes (the
+declared ones are planned, not run); problem files and sizes are KernelBench's own. *Library* is the share of
+the plan's bytes that library calls move, `-` where all kernels are generated. Repeat it with
+`python benchmarks/kernelbench.py --root FOLDER`, FOLDER holding the problem files.
+
+"""
+GPU_HEAD = """On an H100 ({seconds:.0f} s in all; `--device cuda --evaluate SRC`): our clock against eager and
+torch.compile at the declared size, the kernel picked before anything was measured, and the verdict of
+KernelBench's own unmodified `eval_kernel_against_ref` (float32, CUDA events) on the exported file, with the
+speedup over eager that it reports. *Own time* is the share of device time in generated kernels. A problem
+the run did not reach has empty cells. {trained} problems behave otherwise in training mode, which KernelBench
+leaves modules in: their files run in torch there, and are not counted.
+
+"""
+CPU_COLUMNS = ("problem", "verdict", "launches", "library")
+GPU_COLUMNS = ("ours us", "eager us", "compile us", "factor", "theirs", "their speedup", "own time")
+
+
+def kernelbench_section(cpu: Json, gpu: Json | None = None) -> str:
+    """Markdown: what was done, a table of all problems, what it adds up to."""
+    rows = cpu["problems"]
+    measured = gpu["problems"] if gpu else {}
+    columns = (*CPU_COLUMNS, *(GPU_COLUMNS if gpu else ()))
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * 2}{'---:|' * (len(columns) - 2)}"]
+    for name in sorted(rows, key=_order):
+        cells = _cpu_cells(name, rows[name]) + (_gpu_cells(measured.get(name, {})) if gpu else [])
+        lines.append(f"| {' | '.join(cells)} |")
+    parts = [HEAD + (_gpu_head(gpu) if gpu else ""), "\n".join(lines), "\n\n", _cpu_foot(rows)]
+    return "".join([*parts, _gpu_foot(measured) if gpu else ""]) + "\n"
+
+
+def _order(name: str) -> tuple[str, int]:
+    level, _, number = name.partition("/")
+    return level, int(number)
+
+
+def _cpu_cells(name: str, row: Json) -> list[str]:
+    words = row["verdict"] if row["verdict"] == "passed" else f"{row['verdict']}: {_short(row['reason'])}"
+    library = f"{row['library_bytes_share']:.0%}" if row.get("library") else "-"
+    return [name, words, str(row.get("launches", "")), library if row["verdict"] == "passed" else ""]
+
+
+def _short(text: str) -> str:
+    first = text.split(". ")[0].replace("|", " ").replace("\n", " ")
+    return first if len(first) <= 110 else f"{first[:107]}..."
+
+
+def _gpu_head(gpu: Json) -> str:
+    trained = sum("training" in row.get("export", "") for row in gpu["problems"].values())
+    return GPU_HEAD.format(seconds=gpu.get("seconds", 0.0), trained=trained)
+
+
+def _gpu_cells(row: Json) -> list[str]:
+    found, theirs = row.get("time", {}), row.get("theirs", {})
+    baselines = found.get("baselines", {})
+    told = ""
+    if "correct" in theirs:
+        told = "correct" if theirs["correct"] else "not correct"
+    speedup, own = theirs.get("speedup"), theirs.get("own_share")
+    verdict = row.get("verdict", "")
+    return [
+        f"{found['us']:.1f}" if found else (verdict if verdict != "passed" else ""),
+        *(f"{baselines[name]:.1f}" if name in baselines else "" for name in ("eager", "compile")),
+        f"{found['factor']:.2f}" if "factor" in found else "",
+        told,
+        f"{speedup:.2f}" if speedup else "",
+        f"{own:.0%}" if own is not None else "",
+    ]
+
+
+def _cpu_foot(rows: Json) -> str:
+    right = [row for row in rows.values() if row["verdict"] == "passed"]
+    own = sum(not row["library"] for row in right)
+    only = sum(bool(row["library"]) and row["launches"] == 0 for row in right)
+    others = len(right) - own - only
+    return (
+        f"{len(right)} of {len(rows)} problems have a right kernel: {own} without a library call, {others} "
+        f"with library calls and generated kernels behind them, {only} by library calls alone.\n"
+    )
+
+
+def _gpu_foot(rows: Json) -> str:
+    reached = [row for row in rows.values() if row.get("verdict")]
+    timed = [row["time"] for row in reached if row["verdict"] == "passed" and "factor" in row.get("time", {})]
+    failed = sum(row["verdict"] != "passed" for row in reached)
+    factors = [one["factor"] for one in timed]
+    eager = [one["baselines"]["eager"] / one["us"] for one in timed if "eager" in one["baselines"]]
+    theirs = [row["theirs"] for row in reached if "correct" in row.get("theirs", {})]
+    speedups = [one["speedup"] for one in theirs if one["correct"] and one["speedup"]]
+    lines = [
+        f"On the H100 {len(reached)} problems were judged, {failed} of them without a right kernel.",
+        f"Against the fastest of eager and torch.compile: {_spread(factors)}.",
+        f"The same with failures counted as 1x: {_spread([*factors, *[1.0] * failed])}.",
+        f"Against eager: {_spread(eager)}.",
+        f"KernelBench's evaluation: {sum(one['correct'] for one in theirs)} of {len(theirs)} correct; "
+        f"speedup over eager that it reports: {_spread(speedups)}.",
+    ]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _spread(factors: Sequence[float]) -> str:
+    if not factors:
+        return "not measured"
+    mean = math.exp(sum(map(math.log, factors)) / len(factors))
+    above = [sum(factor > limit for factor in factors) / len(factors) for limit in (1.0, 1.5)]
+    middle = statistics.median(factors)
+    return (
+        f"geometric mean {mean:.2f}, median {middle:.2f}, above 1.0 in {above[0]:.0%}, "
+        f"above 1.5 in {above[1]:.0%} of {len(factors)}"
+    )

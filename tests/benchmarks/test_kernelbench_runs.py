@@ -1,0 +1,164 @@
+"""KernelBench's runs: even numbers stay closed, a cut run goes on, the page says what the receipts say."""
+
+import argparse
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import kernelbench as runs  # noqa: E402
+from kernelbench_evaluation import Builds, Evaluator  # noqa: E402
+from kernelbench_table import kernelbench_section  # noqa: E402
+
+DOUBLE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2 + 1
+
+def get_inputs():
+    return [torch.rand(64, 100)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def folder_of(root: Path) -> Path:
+    for level, number in (("level1", 19), ("level1", 20), ("level2", 3), ("level2", 103), ("level3", 1)):
+        (root / level).mkdir(exist_ok=True)
+        text = DOUBLE if number % 2 else "raise SystemExit('opened')"
+        (root / level / f"{number}_Some_Name.py").write_text(text)
+    return root
+
+
+def given_of(tmp_path: Path, **changes: Any) -> argparse.Namespace:
+    plain = {"out": tmp_path / "out", "device": "emulator", "kernels": 1, "again": False}
+    return argparse.Namespace(**{**plain, **changes})
+
+
+def test_even_numbers_stay_closed(tmp_path: Path) -> None:
+    root = folder_of(tmp_path)
+    (root / "level1" / "20_Some_Name.py").chmod(0)
+    assert list(runs.problem_files(root, "")) == ["level1/19", "level2/3", "level2/103"]
+    assert list(runs.problem_files(root, "level2/3")) == ["level2/3"]
+    with pytest.raises(SystemExit, match="even number"):
+        runs.problem_files(root, "level1/19,level1/20")
+    with pytest.raises(SystemExit, match="no level1/21"):
+        runs.problem_files(root, "level1/21")
+
+
+def test_small_ones_first_and_levels_in_turns() -> None:
+    sizes = {"level1/1": 9, "level1/3": 1, "level1/5": 5, "level2/7": 100}
+    assert runs.interleaved(list(sizes), sizes) == ["level1/3", "level2/7", "level1/5", "level1/1"]
+
+
+def test_a_run_writes_a_row_and_a_solution_and_goes_on(tmp_path: Path) -> None:
+    files = runs.problem_files(folder_of(tmp_path), "level1/19")
+    given = given_of(tmp_path)
+    asyncio.run(runs.judge_all(given, files))
+    row = json.loads((given.out / "kernelbench.json").read_text())["problems"]["level1/19"]
+    assert (row["verdict"], row["export"], row["library"], row["launches"]) == ("passed", "written", [], 1)
+    assert "class ModelNew" in (given.out / "solutions" / "level1_19.py").read_text()
+    receipt = runs.Receipt(given.out)
+    receipt.row("level1/19")["seconds"] = -1.0
+    receipt.write()
+    asyncio.run(runs.judge_all(given, files))
+    assert runs.Receipt(given.out).row("level1/19")["seconds"] == -1.0
+
+
+def test_a_solution_that_does_not_build_is_told(tmp_path: Path) -> None:
+    solutions = tmp_path / "solutions"
+    solutions.mkdir()
+    (solutions / "level1_1.py").write_text("x = 1\n")
+    (solutions / "level1_3.py").write_text("raise RuntimeError('nvcc is missing')\n")
+    builds = Builds(tmp_path)
+    assert builds.wait("level1/1", 60.0) == "built"
+    assert "nvcc is missing" in builds.wait("level1/3", 60.0)
+    assert builds.wait("level1/5", 0.3) == "not built within 0 s"
+
+
+EVALUATION = """
+import os
+
+class Result:
+    compiled = correctness = True
+    runtime, ref_runtime, metadata = 2.0, 3.0, {"hardware": "none"}
+
+def eval_kernel_against_ref(problem, solution, **options):
+    if "crash" in solution:
+        os._exit(1)
+    assert options["num_perf_trials"] == 7
+    return Result()
+"""
+
+
+TORCH = """
+device, float32 = str, "float32"
+
+class cuda:
+    def empty_cache():
+        pass
+"""
+
+
+def test_their_evaluation_is_asked_in_a_process_that_may_die(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "kernelbench"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("from dotenv import load_dotenv\nfrom litellm import completion\n")
+    (package / "eval.py").write_text(EVALUATION)
+    (tmp_path / "src" / "torch.py").write_text(TORCH)
+    for number, text in ((1, "fine"), (3, "crash"), (5, "fine")):
+        path = tmp_path / "solutions" / f"level1_{number}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "logs").mkdir()
+    evaluator = Evaluator(tmp_path / "src", tmp_path)
+    wanted = {"correct_trials": 1, "perf_trials": 7, "profile": False}
+    try:
+        found = [evaluator.judge(f"level1/{n}", package / "eval.py", wanted, 100.0) for n in (1, 3, 5)]
+    finally:
+        evaluator.close()
+    assert [one.get("speedup") for one in found] == [1.5, None, 1.5]
+    assert found[1] == {"error": "its process died"}
+
+
+CPU = {
+    "problems": {
+        "level1/3": {"verdict": "passed", "launches": 0, "library": ["aten.bmm"], "library_bytes_share": 1.0},
+        "level1/19": {"verdict": "passed", "launches": 1, "library": [], "library_bytes_share": 0.0},
+        "level2/83": {"verdict": "refused", "reason": "the output is zero. Always"},
+    }
+}
+GPU = {
+    "seconds": 200.0,
+    "problems": {
+        "level1/19": {
+            "verdict": "passed",
+            "time": {"us": 10.0, "factor": 1.6, "baselines": {"eager": 40.0, "compile": 16.0}},
+            "theirs": {"correct": True, "speedup": 3.9, "own_share": 1.0},
+            "export": "written",
+        },
+        "level1/3": {"verdict": "mismatch", "reason": "wrong"},
+    },
+}
+
+
+def test_the_page_adds_up() -> None:
+    text = kernelbench_section(CPU)
+    assert "| level2/83 | refused: the output is zero |  |  |" in text
+    assert "2 of 3 problems have a right kernel: 1 without a library call, 0 " in text
+    assert "H100" not in text
+    both = kernelbench_section(CPU, GPU)
+    assert "| level1/19 | passed | 1 | - | 10.0 | 40.0 | 16.0 | 1.60 | correct | 3.90 | 100% |" in both
+    assert "| level1/3 | passed | 0 | 100% | mismatch |" in both
+    assert "counted as 1x: geometric mean 1.26, median 1.30, above 1.0 in 50%" in both
+    assert "1 of 1 correct" in both

@@ -354,7 +354,7 @@ class Branch(Value):
 
     id: BranchId
     parents: tuple[BranchId, ...] = ()
-    """None for a seed, one for most, two for a crossover (the first is drawn as the parent)."""
+    """None for a seed, one for most, two or more for a crossover (the first is drawn as the parent)."""
     round: int
     operator: Operator
     hypothesis: Hypothesis
@@ -714,6 +714,8 @@ class Evaluation(Value):
     """By declared case, on a GPU: most memory held at once while checking, and that of inputs and outputs."""
     profile: Profile | None = None
     """Of the most important declared case; only of a kernel that passed on a GPU."""
+    seed: int = 0
+    """What all inputs' seeds followed from; ``WORKBENCH_SEED`` set to it repeats the judgement."""
 
     @property
     def passed(self) -> bool:

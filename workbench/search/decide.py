@@ -31,7 +31,7 @@ from workbench.search.commands import (
     Stop,
     Synthesize,
 )
-from workbench.search.plan import able_parents, budget_left, plan_round
+from workbench.search.plan import able_parents, budget_left, joining, plan_round
 from workbench.tree import Node, Tree
 
 
@@ -128,7 +128,20 @@ def _round_work(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     for depth in range(1, policy.repairs + 1):
         if commands := _attempts(tree, _repairs(tree, _members(tree, depth), left)):
             return commands
-    return (EndRound(tree.round),)
+    return _joined(tree, policy) or (EndRound(tree.round),)
+
+
+def _joined(tree: Tree, policy: Policy) -> tuple[Command, ...]:
+    """The last request of a round, made once: take every shape's fastest kernel."""
+    assert tree.base is not None
+    planned = {(ask.operator, ask.parents) for ask in _planned(tree.base, policy)}
+    extra = [a for a in tree.answered if a.operator == "crossover" and (a.operator, a.parents) not in planned]
+    ask = None if extra or _gave_up(tree) else joining(tree, policy)
+    return () if ask is None else (ask,)
+
+
+def _gave_up(tree: Tree) -> bool:
+    return any(answer.failed for answer in tree.answered)
 
 
 def _members(tree: Tree, depth: int) -> list[Node]:
@@ -147,7 +160,7 @@ def _requests(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     if rest := planned[len(tree.answered) :]:
         return rest
     missing = sum(ask.count for ask in planned) - sum(answer.given for answer in tree.answered)
-    if missing <= 0 or any(answer.failed for answer in tree.answered):
+    if missing <= 0 or _gave_up(tree):
         return ()
     return _makeup(tree, policy, missing)
 

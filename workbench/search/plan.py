@@ -15,6 +15,7 @@ from random import Random
 from workbench.model import BranchId, Hypothesis, Operator, Vector
 from workbench.policy import Policy
 from workbench.search.commands import Propose
+from workbench.search.shapes import shares, source_of, times_of
 from workbench.tree import Node, Tree
 
 
@@ -102,6 +103,27 @@ def _crossable(tree: Tree, parents: list[BranchId]) -> Iterator[tuple[BranchId, 
     for first, second in combinations(correct, 2):
         if tree.nodes[first].vector != tree.nodes[second].vector and {first, second} not in crossed:
             yield first, second
+
+
+def joining(tree: Tree, policy: Policy) -> Propose | None:
+    """Asks, at the end of a round, for one kernel of those that were fastest at different shapes.
+
+    None where one kernel is about as good everywhere, or where the person chose how the round is filled.
+    """
+    assert tree.base is not None  # a round that is open has started
+    shape = tree.base.shape
+    chosen = shape is not None and (shape.width or "crossover" not in (shape.operators or ("crossover",)))
+    if policy.by_shape <= 0 or chosen or budget_left(tree, policy) <= 0:
+        return None
+    able = [tree.nodes[id] for id in tree.frontier()]
+    source = source_of(able[0].evaluation) if able else ""
+    able = [node for node in able if source_of(node.evaluation) == source]
+    found = shares([times_of(node.evaluation) for node in able])
+    if found is None or len(found.kernels) < 2 or found.gain < 1 + policy.by_shape:
+        return None
+    parents = tuple(able[place].id for place in found.kernels)
+    joined = {frozenset(n.branch.parents) for n in tree.nodes.values() if n.operator == "crossover"}
+    return None if frozenset(parents) in joined else Propose(tree.round, "crossover", parents, 1)
 
 
 def budget_left(tree: Tree, policy: Policy) -> int:

@@ -37,6 +37,7 @@ def judgement(evaluation: Evaluation) -> Json:
         "counts": [counts_json(counts) for counts in evaluation.counts],
         "times": [time_json(time) for time in evaluation.times],
         "worst": worst_difference(evaluation),
+        "seed": evaluation.seed,
         "seconds": dict(evaluation.seconds),
     }
 

@@ -8,7 +8,7 @@ import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, search } from "@codemirror/search";
 import { Compartment, EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
-import { Decoration, EditorView, GutterMarker, ViewPlugin, WidgetType, gutter, keymap, lineNumbers } from "@codemirror/view";
+import { Decoration, EditorView, ViewPlugin, WidgetType, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { minimalSetup } from "codemirror";
 
@@ -57,21 +57,21 @@ const cudaWords = ViewPlugin.fromClass(class {
   update(update) { if (update.docChanged || update.viewportChanged) this.decorations = decorate(update.view); }
 }, { decorations: (plugin) => plugin.decorations });
 
-class Count extends GutterMarker {
+// At the end of its line: a margin of its own would be empty beside most lines.
+class Count extends WidgetType {
   constructor(entry) { super(); this.entry = entry; }
+  eq(other) { return other.entry.words === this.entry.words; }
   toDOM() {
     const node = document.createElement("span");
     node.className = `count ${this.entry.wasteful ? "wasteful" : ""}`;
-    node.textContent = this.entry.label.replace(" a request", "");
+    node.textContent = this.entry.label;
     node.title = this.entry.words;
     return node;
   }
 }
 
-function countGutter(counts) {
-  const byLine = new Map(counts.map((entry) => [entry.line, new Count(entry)]));
-  return counts.length ? [gutter({ class: "wb-counts", side: "after", lineMarker: (view, block) => byLine.get(view.state.doc.lineAt(block.from).number) ?? null })] : [];
-}
+const countMarks = (counts) => EditorView.decorations.of((view) => Decoration.set(counts.filter((entry) => entry.line <= view.state.doc.lines)
+  .map((entry) => Decoration.widget({ widget: new Count(entry), side: 1 }).range(view.state.doc.line(entry.line).to)), true));
 
 // What is wrong also stands under its line: a squiggle alone wants to be hovered over.
 class Complaint extends WidgetType {
@@ -113,7 +113,7 @@ export function create(parent, { text, readOnly = false, label = "Kernel source"
       doc: text,
       extensions: [
         minimalSetup, lineNumbers(), bracketMatching(), highlightSelectionMatches(), search({ top: true }), indentUnit.of("    "), EditorState.tabSize.of(4),
-        cpp(), cudaWords, syntaxHighlighting(colours), lintGutter(), complaints, countGutter(counts), changes.of([]),
+        cpp(), cudaWords, syntaxHighlighting(colours), lintGutter(), complaints, counts.length ? countMarks(counts) : [], changes.of([]),
         EditorState.readOnly.of(readOnly), EditorView.editable.of(true),
         EditorView.contentAttributes.of({ "aria-label": label, "data-lm-suppress-shortcuts": "true", ...(readOnly ? { "aria-readonly": "true" } : {}) }),
         keymap.of([...(readOnly ? [] : [indentWithTab]), { key: "Mod-s", preventDefault: true, run: () => { onSave?.(); return true; } }]),

@@ -162,6 +162,17 @@ def test_oracle_is_float64_throughout(body: str) -> None:
     assert result.dtype == torch.float64 and torch.equal(result, expected)
 
 
+def test_attention_of_nan_is_nan_as_on_a_gpu() -> None:
+    problem, reference = rebuilt(
+        "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)\n"
+        "inputs = [torch.randn(1, 2, 3, 8), torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8)]"
+    )
+    tensors = drawn(problem)
+    tensors["q"][0, 0, 1, 0] = torch.nan
+    (found,) = reference.oracle(tensors)
+    assert found[0, 0, 1].isnan().all() and found.isnan().sum() == found.shape[-1]
+
+
 def test_oracle_keeps_integers() -> None:
     problem, reference = rebuilt("def f(x): return x.argmax(-1), x.amax(-1)\ninputs = [torch.randn(5, 6)]")
     index, value = reference.oracle(drawn(problem))

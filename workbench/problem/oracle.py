@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -34,11 +35,14 @@ class Widen(TorchFunctionMode):
 
 @contextmanager
 def in_float64() -> Iterator[None]:
-    """New tensors and named types are float64 inside."""
+    """New tensors and named types are float64 inside; attention is what its formula says.
+
+    The CPU's fused attention gives zeros where scores are NaN, which neither the formula nor a GPU does.
+    """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with Widen():
+        with Widen(), sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
         torch.set_default_dtype(before)

@@ -17,6 +17,7 @@ from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.next_row import NextRow
 from workbench.playbook.program import Kernel
+from workbench.playbook.reciprocals import with_reciprocals
 from workbench.playbook.row_passes import (
     Accumulator,
     Pass,
@@ -39,6 +40,7 @@ class RowKernel:
     end = ""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
+        kernel = with_reciprocals(site.program.pool, kernel)
         self.site = site
         self.name = name
         self.kernel = kernel

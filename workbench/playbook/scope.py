@@ -145,6 +145,8 @@ def stem_of(expr: Expr) -> str:
             return "square"
         case Apply(op="div", args=(Reduction(op="sum", body=body), Const(value=str()))):
             return f"{_short(body)}_mean"
+        case Apply(op="div", args=(Const(value=1.0), _)):
+            return "inverse"
         case Apply(op=op):
             return _STEMS.get(op, op if len(op) > 4 else f"{op}_value")
     return "value"

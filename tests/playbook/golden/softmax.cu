@@ -108,6 +108,7 @@ __global__ __launch_bounds__(THREADS) void softmax(const float* __restrict__ x, 
         }
     }
     exp_sum = block_reduce<Sum>(exp_sum);
+    const float inverse = 1.0f / exp_sum;
 
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
@@ -116,7 +117,7 @@ __global__ __launch_bounds__(THREADS) void softmax(const float* __restrict__ x, 
             Pack<float, VEC> out_pack;
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {
-                out_pack.at[k] = x_kept[i][k] / exp_sum;
+                out_pack.at[k] = x_kept[i][k] * inverse;
             }
             store(out_row + col, out_pack);
         }

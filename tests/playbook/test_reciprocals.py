@@ -1,0 +1,34 @@
+"""A division by a value a row becomes a product where the reciprocal cannot overflow, and only there."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check
+from workbench.playbook.generate import generate
+
+REGISTERS = (("row_cache", "registers"), ("vector_width", "4"))
+
+
+@pytest.mark.parametrize(
+    ("call", "product"),
+    [
+        (lambda t: torch.softmax(t["x"], 1), True),
+        (lambda t: t["x"] / torch.sqrt(t["x"].pow(2).mean(1, keepdim=True) + 1e-5), True),
+        (lambda t: torch.nn.functional.normalize(t["x"], dim=1), True),
+        (lambda t: t["x"] / t["x"].abs().sum(1, keepdim=True), False),
+        (lambda t: t["x"] / (t["x"].sum(1, keepdim=True) + 1.0), False),
+        (lambda t: t["x"] / (t["x"].exp().sum(1, keepdim=True) + 1e-38), False),
+    ],
+)
+def test_only_where_the_reciprocal_cannot_overflow(call: Call, product: bool) -> None:
+    x = torch.randn(40, 36)
+    source = generate(problem_of(call, {"x": x}), REGISTERS).kernel.source
+    assert ("* inverse;" in source) is product
+    check(call, source, {"x": x})
+
+
+def test_a_row_too_small_for_a_reciprocal_is_still_divided() -> None:
+    x = torch.full((3, 8), 2.0**-130)
+    source = generate(problem_of(lambda t: t["x"] / t["x"].sum(1, keepdim=True), {"x": x}), REGISTERS)
+    check(lambda t: t["x"] / t["x"].sum(1, keepdim=True), source.kernel.source, {"x": x})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from workbench.gpu.driver import Driver
     from workbench.gpu.guard import Same
-    from workbench.live.gpu_calls import Run
+    from workbench.gpu.program import Run
 
 EMULATED_ELEMENTS = 2**20
 """Most elements of inputs and outputs together for which the emulator is used in place of a GPU."""
@@ -94,30 +94,32 @@ class Applied:
         self._gpu = GpuCalls(self._program, source, target, driver)
         self._runs, self._key_of, self._recognizer = self._gpu.runs, key_of, recognizer
         self._last_key: Any = None
-        self._recent: tuple[Same, Run] | None = None
-        """How the latest kind of tensors is recognised, and what runs it."""
+        self._recent: tuple[int, Same, Run] | None = None
+        """Positional arguments that are the plan's own, how their latest kind is recognised, what runs it."""
         self._single = not problem.returns_tuple
         self._by_kernel, self._by_original = Tally(), Tally()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Every line here is paid by every call; it is to cost less than a torch operation.
-        values: list[Any] = []
+        values: Sequence[Any] = args
         try:
-            values = self._binding(args, kwargs)
             recent = self._recent
-            results = recent[1](values) if recent and recent[0](values) else self._by_key(values)
+            if recent is not None and not kwargs and len(args) == recent[0]:
+                results = recent[2](args) if recent[1](args) else self._by_key(args)
+            else:
+                values = self._binding(args, kwargs)
+                results = recent[2](values) if recent and recent[1](values) else self._by_key(values)
         except (NotRun, PlanError, DeviceError, GpuError) as error:
             if isinstance(error, GpuError):
                 self._recent = None
-                # A run appends what it makes to the list it is given.
-                self._gpu.failed(self._key_of(values[: len(self._binding.names)]), error)
+                self._gpu.failed(self._key_of(values), error)
             self._by_original.add()
             self.last_fallback = str(error)
             return self.original(*args, **kwargs)
         self._by_kernel.add()
         return results[0] if self._single else results
 
-    def _by_key(self, values: list[Any]) -> tuple[Any, ...]:
+    def _by_key(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Tensors unlike the ones before."""
         try:
             key = self._key_of(values)
@@ -128,11 +130,11 @@ class Applied:
             return self._first(key, values)
         if key == self._last_key:  # twice in a row: worth recognising
             same = self._recognizer(values)
-            self._recent = (same, run) if same is not None else None
+            self._recent = (self._binding.plain_count, same, run) if same is not None else None
         self._last_key = key
         return run(values)
 
-    def _first(self, key: Any, values: list[Any]) -> tuple[Any, ...]:
+    def _first(self, key: Any, values: Sequence[Any]) -> tuple[Any, ...]:
         """Tensors of a kind not seen before, or one that is not for the GPU's kernel."""
         known = self._gpu.refused.get(key)
         if known is not None:
@@ -154,7 +156,7 @@ class Applied:
         """Load code for the declared sizes into a GPU. Raises ``GpuError`` or ``DeviceError``."""
         self._gpu.preload(device, [self.problem.metas(case) for case in self.problem.cases])
 
-    def _objection(self, values: list[Any]) -> str:
+    def _objection(self, values: Sequence[Any]) -> str:
         from workbench.gpu.guard import objection
 
         return objection(self._binding.names, values)

@@ -47,6 +47,8 @@ class Binding:
         self._held = tuple(reader(form.held[name]) for name in held)
         self._modal = _modal(form)
         self._patterns: dict[Any, _Pattern] = {}
+        self.plain_count = -1
+        """Positional arguments that are all of the plan's tensors, in its order; -1: not known."""
 
     def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """The values, unchecked. Raises ``NotRun`` for a call the kernel was not made for."""
@@ -54,6 +56,8 @@ class Binding:
         pattern = self._patterns.get(shape)
         if pattern is None:
             pattern = self._patterns[shape] = self._learn(args, kwargs)
+            if pattern.plain:
+                self.plain_count = len(args)
         if pattern.plain:
             return list(args)
         values = (*args, *kwargs.values()) if kwargs else args

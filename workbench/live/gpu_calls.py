@@ -7,7 +7,7 @@ later one is a look-up. Imports torch and CUDA; made when the first CUDA tensor 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +15,7 @@ import torch
 from workbench.errors import DeviceError, GpuError, GpuFault, PlanError
 from workbench.gpu.guard import Key
 from workbench.gpu.kernels import Kernels, images
+from workbench.gpu.program import Run
 from workbench.gpu.runner import PlanRunner
 from workbench.live.kernel_call import NotRun
 from workbench.model import Target, TensorMeta
@@ -25,7 +26,6 @@ from workbench.referee.librarymeta import library_meta
 if TYPE_CHECKING:
     from workbench.gpu.driver import Driver
 
-Run = Callable[[list[Any]], tuple[Any, ...]]
 MOST_KINDS = 1024
 """Kinds of tensors remembered; with more of them all are forgotten, loaded code is kept."""
 OLDEST = (8, 0)

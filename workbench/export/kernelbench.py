@@ -107,9 +107,18 @@ def _cuda(kernel: Kernel, launchers: Sequence[Launcher]) -> str:
         f'_DECLARATIONS = """\n#include <cstdint>\n#include <pybind11/pybind11.h>\n{declarations}\n"""\n'
     )
     digest = hashlib.sha256(texts.encode()).hexdigest()[:12]
-    return f"{texts}\n{_BUILD.format(name=f'workbench_{digest}', functions=names)}"
+    flags = _HALF_FLAGS if re.search(r"half|bfloat16", kernels) else ""
+    return f"{texts}\n{_BUILD.format(name=f'workbench_{digest}', functions=names, flags=flags)}"
 
 
+_HALF_FLAGS = """\
+        extra_cuda_cflags=[  # torch switches these off; the kernels were compiled with them
+            "-U__CUDA_NO_HALF_OPERATORS__",
+            "-U__CUDA_NO_HALF_CONVERSIONS__",
+            "-U__CUDA_NO_HALF2_OPERATORS__",
+            "-U__CUDA_NO_BFLOAT16_CONVERSIONS__",
+        ],
+"""
 _BUILD = '''\
 
 def _compiled_for(space, sizes):
@@ -127,7 +136,7 @@ def _build():
         cpp_sources=[_DECLARATIONS],
         cuda_sources=[_HEADERS, *compiled, _LAUNCHERS],
         functions=[{functions}],
-        with_pytorch_error_handling=False,
+{flags}        with_pytorch_error_handling=False,
         no_implicit_headers=True,
     )
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import story
 from rich.console import Console
 
+from workbench.model import BranchId
 from workbench.tree import Tree
+from workbench.views.phrases import spread_text
 from workbench.views.terminal import follow, progress, summary
 
 
@@ -39,6 +42,22 @@ def test_the_summary_has_tree_table_and_best() -> None:
         assert words in text
     assert "time: model, at 4096x32768" in text
     assert "Best: b4 Keep the row in registers, 1.94x (model) over the fastest baseline." in text
+    assert "By shape:" not in text, "all shapes are as good"
+
+
+def test_the_spread_over_shapes_is_told() -> None:
+    tree = story.tree()
+    node = tree.nodes[BranchId("b4")]
+    assert node.evaluation is not None and len(node.evaluation.times) > 1
+    first, *rest = node.evaluation.times
+    times = (first.model_copy(update={"time_us": first.time_us / 2}), *rest)
+    judged = replace(node, evaluation=node.evaluation.model_copy(update={"times": times}))
+    out, file = written(terminal=False)
+    out.print(summary(replace(tree, nodes={**tree.nodes, node.id: judged})))
+    assert f" to {2 * first.speedup:.2f}x at {first.case}." in file.getvalue()
+    factors = [("4096x1024", 0.74), ("16x16384", 1.0), ("1x1048576", 1.58)]
+    assert spread_text(factors) == "0.74x at 4096x1024 to 1.58x at 1x1048576"
+    assert spread_text(factors[:1]) == "" == spread_text([("a", 1.001), ("b", 1.0)])
 
 
 def test_a_session_without_a_correct_kernel_says_so() -> None:

@@ -41,6 +41,16 @@ def factor_text(factor: float) -> str:
     return f"{factor:.2f}x" if factor < 9.95 else f"{factor:.1f}x"
 
 
+def spread_text(factors: Sequence[tuple[str, float]]) -> str:
+    """``0.74x at 4096x1024 to 1.58x at 1x1048576``: worst and best shape; empty where all are as good."""
+    if len(factors) < 2:
+        return ""
+    worst, best = min(factors, key=lambda pair: pair[1]), max(factors, key=lambda pair: pair[1])
+    if factor_text(worst[1]) == factor_text(best[1]):
+        return ""
+    return f"{factor_text(worst[1])} at {worst[0]} to {factor_text(best[1])} at {best[0]}"
+
+
 def error_text(value: float | None) -> str:
     """``1.2e-07``, or a dash where nothing was compared."""
     if value is None:

@@ -13,7 +13,7 @@ from workbench.events import SessionOpened
 from workbench.model import BranchId, Problem, TensorSpec
 from workbench.tree import Node, Tree
 from workbench.views.numbers import source_of_times
-from workbench.views.phrases import factor_text, plural
+from workbench.views.phrases import factor_text, plural, spread_text
 from workbench.views.progress import progress_json
 from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, look_of
 
@@ -131,6 +131,12 @@ def score_label(node: Node) -> str:
         return f"{factor_text(time.speedup)} {rivals} so far ({time.source})" if rivals else ""
     source = source_of_times(node.evaluation)
     return f"{factor_text(node.score)} ({source})" if node.passed and source else ""
+
+
+def spread_label(node: Node) -> str:
+    """The worst and the best declared shape against their fastest baselines; empty where they are alike."""
+    times = node.evaluation.times if node.evaluation is not None and node.passed else ()
+    return spread_text([(time.case, time.speedup) for time in times if time.baselines])
 
 
 def _header(tree: Tree) -> Json:

@@ -18,7 +18,7 @@ from rich.tree import Tree as Branches
 from workbench.tree import Tree
 from workbench.views.detail import detail
 from workbench.views.numbers import technique_text
-from workbench.views.project import project
+from workbench.views.project import project, spread_label
 
 Json = dict[str, Any]
 STYLES = {
@@ -118,6 +118,8 @@ def summary(tree: Tree) -> RenderableType:
     if best := view["best"]:
         words = f"Best: {best['id']} {best['title']}, {best['label']} over the fastest baseline."
         parts.append(Text(words, style="bold"))
+        if spread := spread_label(tree.nodes[best["id"]]):
+            parts.append(Text(f"By shape: {spread}."))
     else:
         parts.append(Text("No correct kernel was found.", style="bold red"))
     parts.append(Text(_sentence(view["state"]["words"]), style="dim"))

@@ -27,7 +27,7 @@ LARGER = {
     "layer_norm": (("s0", 65536),),
     "linear_rowsum": (("s0", 1024), ("s1", 512), ("s2", 256)),
 }
-"""Sizes that mean something on a GPU; the files' own are the emulator's."""
+"""Sizes that mean something on a GPU, beside the files' own, which are the emulator's."""
 SHOULD_BE = {
     "b1": ("seed", "compile_failed"),
     "b1.1": ("repair", "mismatch"),
@@ -50,7 +50,7 @@ def searched(name: str, folder: Path, device_name: str) -> dict[str, Any]:
     sizes = LARGER[name]
     label = "x".join(str(size) for _, size in sizes)
     case = Case(label=label, sizes=sizes, origin="declared")
-    problem = problem.model_copy(update={"cases": (case, *problem.cases), "notes": (*problem.notes, NOTE)})
+    problem = problem.model_copy(update={"cases": (*problem.cases, case), "notes": (*problem.notes, NOTE)})
     started = time.perf_counter()
     tree = search(name, folder, problem, open_device(device_name))
     found = {id: (node.operator, node.verdict) for id, node in tree.nodes.items()}

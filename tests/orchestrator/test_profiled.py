@@ -75,3 +75,28 @@ def test_a_device_without_a_word_or_without_a_card_does_not_end_the_search(tmp_p
     assert gone.stopped is not None and gone.stopped.reason == "2 rounds are done"
     assert {(f.role, f.message) for f in gone.failures} == {("profiler", "the card is gone")}
     assert list(gone.nodes) == list(blind.nodes)
+
+
+def test_a_leader_is_looked_at_once_and_only_where_another_round_may_come(tmp_path: Path) -> None:
+    last = LookingDevice()
+    with Session.create(tmp_path / "one", opened(rounds=1, seeds=3)) as session:
+        asyncio.run(run(session, scripted_team(KERNELS), last))
+    assert last.looked == []
+    device = LookingDevice()
+    tree, _ = search(tmp_path / "two", device)
+    assert len(device.looked) == len(set(device.looked)) > 0
+    best = tree.best()
+    assert best is not None and len(device.looked) < len(tree.nodes)
+
+
+def test_a_look_that_nobody_waits_for_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    class Slow(LookingDevice):
+        async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
+            if kernel.source != "// us 50":
+                await asyncio.Event().wait()
+            return await super().profile(problem, kernel, evaluation)
+
+    team = scripted_team(Script(kernels=("// us 50", "// us 40")))
+    with Session.create(tmp_path, opened(rounds=3, seeds=2, branches=2)) as session:
+        asyncio.run(asyncio.wait_for(run(session, team, Slow()), 20.0))
+        assert session.tree.stopped is not None and session.tree.failures == ()

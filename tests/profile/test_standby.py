@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -98,14 +99,17 @@ def test_the_next_one_is_started_behind_each_look() -> None:
     assert len(started) == 2
 
 
-def test_without_a_profiler_the_look_says_so() -> None:
-    def none() -> Standby:
+def test_without_a_profiler_the_look_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def command(folder: Path, owner: int) -> list[str]:
         raise NoCounters("Nsight Compute (ncu) is not installed")
 
-    profilers = Profilers(none)
+    profilers = Profilers(lambda: Standby(command))
     profilers.begin()
     with pytest.raises(NoCounters, match="not installed"):
         profilers.look(ASKED, nullcontext)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_names_no_kernel_but_folder_and_owner(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,6 +76,7 @@ class Duties:
         """True once the run has ended; a device's late word is then dropped."""
         self._team = team
         self._judging: dict[Digest, BranchId] = {}
+        self._looks: dict[BranchId, asyncio.Future[None]] = {}
         team.connect(session)
         if isinstance(device, Early):
             device.prepare(session.problem, self._timed)
@@ -139,21 +140,38 @@ class Duties:
         self.session.post(*(BranchProposed(branch=branch) for branch in new), answer)
 
     async def _look_closer(self, parents: tuple[BranchId, ...]) -> None:
-        """Have the device profile correct parents before anyone reasons about them, where it can."""
-        if not isinstance(self.device, Profiler):
-            return
-        for id in parents:
-            node = self.session.tree.node(id)
-            if node.draft is None or node.evaluation is None or not _looked_at_once(node):
-                continue
-            try:
-                found = await self.device.profile(self.session.problem, node.draft.kernel, node.evaluation)
-            except Exception as error:
+        """Have the device profile correct parents before anyone reasons about them, where it can.
+
+        Those the round will ask about next are begun too; nobody waits for them yet.
+        """
+        for id in (*parents, *self.session.tree.frontier()[: self.session.policy.parents]):
+            self._begin_look(id)
+        if looks := [self._looks[id] for id in parents if id in self._looks]:
+            await asyncio.wait(looks)  # whoever stops waiting does not end the look
+
+    def _begin_look(self, id: BranchId) -> None:
+        """Profile a correct kernel in the background, once."""
+        node = self.session.tree.node(id)
+        if isinstance(self.device, Profiler) and id not in self._looks and _looked_at_once(node):
+            self._looks[id] = asyncio.ensure_future(self._look(node))
+
+    async def _look(self, node: Node) -> None:
+        assert isinstance(self.device, Profiler) and node.draft is not None and node.evaluation is not None
+        try:
+            found = await self.device.profile(self.session.problem, node.draft.kernel, node.evaluation)
+        except Exception as error:
+            if not self.over:
                 self.session.post(_failure("profiler", error))
-                return
-            now = self.session.tree.node(id).evaluation
-            if found is not None and now is not None and found != now.profile and not self.over:
-                self.session.post(KernelProfiled(branch=id, profile=found))
+            return
+        now = self.session.tree.node(node.id).evaluation
+        if found is not None and now is not None and found != now.profile and not self.over:
+            self.session.post(KernelProfiled(branch=node.id, profile=found))
+
+    async def let_go(self) -> None:
+        """End what nobody waits for."""
+        for look in self._looks.values():
+            look.cancel()
+        await asyncio.gather(*self._looks.values(), return_exceptions=True)
 
     def _branch(self, ask: Propose, number: int, card: Hypothesis) -> Branch:
         return Branch(
@@ -255,6 +273,9 @@ class Duties:
         finally:
             self._judging.pop(draft.kernel.digest, None)
         self.session.post(*self._explained(judged))
+        tree = self.session.tree
+        if tree.best() == id and tree.round < tree.rounds_allowed:
+            self._begin_look(id)  # likely a parent of the next round: the look is over when it is asked for
 
     def _timed(self, kernel: Digest, time: CaseTime) -> None:
         """Show a first time of a kernel while it is judged; a device calls this on a thread of its own."""

@@ -119,6 +119,7 @@ class Loop:
             unsubscribe()
             self._duties.over = True
             await self._cancel_all()
+            await self._duties.let_go()
 
     async def _pause(self) -> None:
         """Until something has happened or the time budget is used."""

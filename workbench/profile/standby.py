@@ -7,6 +7,7 @@ Owns the processes and their folders. A profiler that waits holds no GPU; it has
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -39,20 +40,22 @@ class Standby:
 
     def __init__(self, command: Callable[[Path, int], list[str]] = standby_line) -> None:
         """Start it. Raises ``NoCounters`` when there is no profiler, or it cannot be started."""
-        self._scratch = tempfile.TemporaryDirectory(prefix="workbench-profile-", ignore_cleanup_errors=True)
-        self._folder = Path(self._scratch.name)
-        with (self._folder / "output").open("wb") as output, (self._folder / "errors").open("wb") as errors:
-            try:
+        self._folder = Path(tempfile.mkdtemp(prefix="workbench-profile-"))
+        try:
+            with (self._folder / "output").open("wb") as out, (self._folder / "errors").open("wb") as errors:
                 self._process = subprocess.Popen(
                     command(self._folder, os.getpid()),
                     env=surroundings(),
                     stdin=subprocess.DEVNULL,
-                    stdout=output,
+                    stdout=out,
                     stderr=errors,
                     start_new_session=True,
                 )
-            except OSError as error:
-                raise NoCounters(f"Nsight Compute cannot be started: {error.strerror or error}") from error
+        except (OSError, NoCounters) as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if isinstance(error, NoCounters):
+                raise
+            raise NoCounters(f"Nsight Compute cannot be started: {error.strerror or error}") from error
 
     def look(self, request: ProfileRequest, alone: Alone, timeout_s: float = TIMEOUT_S) -> Profile:
         """Counters of one call of a kernel's plan. Raises ``NoCounters`` with the reason there are none."""
@@ -86,7 +89,7 @@ class Standby:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        self._scratch.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Profilers:

@@ -128,7 +128,10 @@ async def judged(device: Device, files: tuple[CheatFile, ...]) -> list[dict[str,
     async def one(file: CheatFile) -> dict[str, Any]:
         async with turns:
             evaluation = await device.evaluate(file.problem, file.kernel, lambda stage: None)
-        verdict, by = verdict_of(evaluation), caught_by(evaluation)
+        verdict, by = (
+            verdict_of(evaluation),
+            "; ".join(filter(None, (caught_by(evaluation), *evaluation.notes))),
+        )
         if "no gain" in file.expect and verdict == "passed":
             waiting.append(file)
             return row(file, verdict, by)

@@ -364,6 +364,8 @@ def _print_judgement(found: dict[str, Any], kernel: Path) -> None:
         typer.echo(f"{kernel}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
         if diagnostic["caret"]:
             typer.echo(diagnostic["caret"])
+    for note in found["notes"]:
+        typer.echo(f"note: {note}")
     typer.echo(f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"])
 
 

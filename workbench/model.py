@@ -716,6 +716,8 @@ class Evaluation(Value):
     """Of the most important declared case; only of a kernel that passed on a GPU."""
     seed: int = 0
     """What all inputs' seeds followed from; ``WORKBENCH_SEED`` set to it repeats the judgement."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the verdict must know: what was not looked at, and why."""
 
     @property
     def passed(self) -> bool:

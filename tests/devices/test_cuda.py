@@ -129,6 +129,15 @@ def test_the_emulator_beside_sees_what_a_gpu_does_not() -> None:
     assert isinstance(found, Hazard) and found.hazard == "race" and found.line
     assert "right by luck" in found.message
     assert right.outcome == Passed() and right.counts and right.times[0].source == "measured"
+    assert right.notes == ()
+
+
+def test_a_pass_without_a_look_at_hazards_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.referee.gpu_judge.available", lambda: False)
+    own = CudaDevice(serve="pretended_gpu:serve")
+    right = judged(own, Kernel(source=RIGHT))
+    asyncio.run(own.close())
+    assert right.outcome == Passed() and right.notes == ("hazards were not looked for: there is no g++",)
 
 
 def test_several_at_once_take_turns(device: CudaDevice) -> None:

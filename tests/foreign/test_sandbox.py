@@ -42,6 +42,13 @@ def run(server: ForkServer, name: str, payload: bytes) -> dict[str, Any]:
     return found
 
 
+@LANDLOCK
+def test_cuda_could_name_its_threads_and_nobody_elses(server: ForkServer) -> None:
+    found = run(server, "name_threads", b"")
+    assert (found["thread"], found["own"]) == ("written", "written"), found
+    assert found["others"] != "written", found
+
+
 @pytest.fixture(scope="module")
 def seen(server: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What a solution's process sees."""

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from softmax_problem import PROBLEM, RIGHT, case
 
+from workbench.errors import UsageError
 from workbench.model import H100, Case
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.referee.matrix import YOURS, checks_of, elements, typical_trial
+from workbench.referee.matrix import YOURS, checks_of, checks_on_gpu, elements, typical_trial
 from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
 
@@ -32,6 +34,24 @@ def test_seeds_differ_and_follow_the_option() -> None:
     assert len(set(seeds)) == len(seeds) >= 5
     others = [p.seed for p in checks_of(TRIALS, JudgeOptions(seed=1), own_tensors=False)]
     assert not set(seeds) & set(others)
+
+
+def test_without_a_seed_every_judgement_draws_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORKBENCH_SEED", raising=False)
+    assert len({JudgeOptions().drawn().seed for _ in range(5)}) == 5
+    assert JudgeOptions(seed=7).drawn().seed == 7
+    monkeypatch.setenv("WORKBENCH_SEED", "41")
+    assert JudgeOptions().drawn().first_seed == 41001
+    monkeypatch.setenv("WORKBENCH_SEED", "today")
+    with pytest.raises(UsageError, match="whole number"):
+        JudgeOptions().drawn()
+
+
+def test_on_a_gpu_one_check_has_a_seed_of_this_kernel_alone() -> None:
+    usual = checks_on_gpu(TRIALS, JudgeOptions(seed=3), own_tensors=False)
+    own = checks_on_gpu(TRIALS, JudgeOptions(seed=3, own_seed=99), own_tensors=False)
+    assert own[:-1] == usual and (own[-1].seed, own[-1].inputs) == (99, "normal")
+    assert own[-1].trial is typical_trial(TRIALS)
 
 
 def test_the_typical_case_is_quick_has_several_rows_and_is_no_special_one() -> None:

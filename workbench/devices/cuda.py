@@ -55,10 +55,12 @@ class CudaDevice:
         server: ForkServer | None = None,
         serve: str = SERVE,
     ) -> None:
-        self._options = options or GpuOptions()
+        options = options or GpuOptions()
+        # One seed for the session: what the oracle says of it is kept from kernel to kernel.
+        self._options = replace(options, judge=options.judge.drawn())
         self._index = index
         self._known = kept_card(uuid) if uuid else None
-        self._closed, self._index = False, index
+        self._closed = False
         self._card_lock = threading.Lock()
         warm = WarmRequest(device=index)
         first = warm.model_copy(update={"measure_copy": self._known is None})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import importlib.util
 import os
 import platform
 import re
@@ -21,6 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from workbench.compile.options import SHIM, include_folders
 from workbench.emulator.values import Mode
 from workbench.errors import DeviceError
 
@@ -79,14 +79,16 @@ def compiler() -> str:
 
 
 @cache
-def cuda_include() -> Path:
-    """Folder of CUDA's headers inside the installed wheels."""
-    spec = importlib.util.find_spec("nvidia")
-    for folder in (spec.submodule_search_locations if spec else None) or ():
-        include = Path(folder) / "cu13" / "include"
-        if (include / "vector_types.h").exists():
-            return include
-    raise DeviceError("CUDA's headers are missing: pip install nvidia-cuda-runtime nvidia-cuda-crt.")
+def cuda_includes() -> tuple[Path, ...]:
+    """Folders of CUDA's headers: one, or several where the wheels were installed apart."""
+    try:
+        folders = [Path(folder) for folder in include_folders()]
+    except DeviceError as error:
+        raise DeviceError(f"CUDA's headers are missing: {error}") from error
+    found = [folder for folder in folders if folder != SHIM]
+    if not any((folder / "vector_types.h").exists() for folder in found):
+        raise DeviceError("CUDA's headers are missing: pip install nvidia-cuda-runtime nvidia-cuda-crt.")
+    return tuple(found)
 
 
 def digest(*parts: str | bytes) -> str:
@@ -114,7 +116,7 @@ def machine() -> str:
 def headers() -> str:
     """Names the content of every header a kernel sees."""
     files = sorted([*(HERE / "include").rglob("*.h"), *(HERE / "shim").rglob("*.h")])
-    return digest(machine(), str(cuda_include()), *(file.read_bytes() for file in files))
+    return digest(machine(), *map(str, cuda_includes()), *(file.read_bytes() for file in files))
 
 
 def run(command: list[str], folder: Path | None = None) -> None:
@@ -206,8 +208,7 @@ def _age_s(path: Path) -> float | None:
 
 def include_flags() -> list[str]:
     """Search path of a kernel: the emulator's stand-ins first, then CUDA's own headers."""
-    cuda = cuda_include()
-    folders = (HERE / "shim", HERE / "include", half_headers(), cuda, cuda / "cccl")
+    folders = (HERE / "shim", HERE / "include", half_headers(), *cuda_includes())
     return [flag for folder in folders for flag in ("-I", str(folder))]
 
 
@@ -231,7 +232,9 @@ def half_headers() -> Path:
     A half2 is copied as one word (the original copies two halves, which would be counted as two
     accesses), and conversions use the processor's own instructions (F16C: x86-64 since 2013).
     """
-    originals = [cuda_include() / f"cuda_{kind}.{end}" for kind in ("fp16", "bf16") for end in ("h", "hpp")]
+    names = [f"cuda_{kind}.{end}" for kind in ("fp16", "bf16") for end in ("h", "hpp")]
+    places = [[folder / name for folder in cuda_includes()] for name in names]
+    originals = [next((p for p in found if p.exists()), found[0]) for found in places]
     name = digest(_PATCHES_VERSION, *(original.read_bytes() for original in originals))
 
     def make(folder: Path) -> None:

@@ -35,10 +35,11 @@ FACTS = (
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 
-def limit_files(scratch: Path, readable: tuple[str, ...] = ()) -> str:
+def limit_files(scratch: Path, readable: tuple[str, ...] = (), gpu: bool = False) -> str:
     """Leave this process, for good, what it needs to run Python, torch and a compiler.
 
-    ``scratch`` may be written; ``readable`` are further paths to look at. Returns ``yes`` or ``no: why``.
+    ``scratch`` may be written; ``readable`` are further paths to look at; for a ``gpu`` the process may name
+    its own threads, which CUDA's first call does. Returns ``yes`` or ``no: why``.
     """
     version = landlock_version()
     if version == 0:
@@ -48,9 +49,11 @@ def limit_files(scratch: Path, readable: tuple[str, ...] = ()) -> str:
     ruleset = libc.syscall(CREATE_RULESET, struct.pack("=Q", every), 8, 0)
     if ruleset < 0:
         return f"no: {os.strerror(ctypes.get_errno())}"
-    gpu = (str(path) for path in Path("/dev").glob("nvidia*"))
+    cards = (str(path) for path in Path("/dev").glob("nvidia*"))
     rules = [(path, LOOK) for path in (*SYSTEM, *SETTINGS, *FACTS, *_python(), *readable, "/proc/self")]
-    rules += [(path, LOOK | WRITE_FILE | 1 << 14 | 1 << 15) for path in (*DEVICES, *gpu)]
+    rules += [(path, LOOK | WRITE_FILE | 1 << 14 | 1 << 15) for path in (*DEVICES, *cards)]
+    if gpu:
+        rules.append(("/proc/self/task", LOOK | WRITE_FILE | 1 << 14))
     rules.append((str(scratch), every & ~(1 << 6 | 1 << 11)))
     refused = [path for path, rights in rules if not _allow(libc, ruleset, path, rights & every)]
     if libc.syscall(RESTRICT_SELF, ruleset, 0) != 0:

@@ -212,6 +212,9 @@ class Inmate:
                 os.kill(pid, signal.SIGKILL)
         if code is None:
             self._reap()
+        for pid in _children(os.getpid()):  # orphans come here where the inside has no numbers of its own
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         self._pid = 0
         _reap_orphans()
         self._channel.close()

@@ -23,7 +23,9 @@ from workbench.foreign.values import Allowance, Fence
 from workbench.workers.child import private_bytes
 from workbench.workers.confine import PR_SET_NO_NEW_PRIVS, drop_capabilities, landlock_version
 
+NEW_NS = 0x00020000
 NEW_IPC, NEW_USER, NEW_PID, NEW_NET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 2, 4, 8, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_GET_NO_NEW_PRIVS = 1, 39
 EVERY_CAPABILITY = (1 << 64) - 1
 LOST = 71
@@ -52,9 +54,12 @@ def enter(scratch: Path, allowance: Allowance, work: Callable[[tuple[Fence, ...]
     orphans: when it ends, the kernel ends everything in it. The third runs ``work``.
     """
     try:
-        spaces = _namespaces()
+        gpu = allowance.driver_bytes > 0
+        spaces = _namespaces(gpu)
         _end_with_parent()
         _descend()
+        if gpu and spaces["own process numbers"] == "yes":
+            _mount_proc()
         _descend()
         fences = _shut_in(scratch, allowance, spaces)
         work(fences)
@@ -88,17 +93,56 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def _namespaces() -> dict[str, str]:
-    """Own network, process numbers and shared memory, in an own user namespace where that is allowed."""
+def _namespaces(gpu: bool) -> dict[str, str]:
+    """Own network, process numbers and shared memory, in an own user namespace where that is allowed.
+
+    CUDA names its threads through ``/proc/self/task/NUMBER/comm`` and gives up (error 304) when it cannot, so
+    for a GPU new process numbers need a ``/proc`` that shows them: without one the old numbers stay.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
+    flags = NEW_USER | NEW_NET | NEW_PID | NEW_IPC
+    numbers = "yes"
+    if gpu:
+        ways = (flags | NEW_NS, (flags | NEW_NS) & ~NEW_USER)  # the second for root where /proc is masked
+        able = next((way for way in ways if _proc_mounts(way)), 0)
+        numbers = "yes" if able else "no: /proc cannot be mounted anew here, which CUDA would need"
+        flags = able or flags & ~NEW_PID
     user, group = os.getuid(), os.getgid()
-    if libc.unshare(NEW_USER | NEW_NET | NEW_PID | NEW_IPC) == 0:
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-        return {"own network": "yes", "own process numbers": "yes"}
+    if libc.unshare(flags) == 0:
+        if flags & NEW_USER:
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        return {"own network": "yes", "own process numbers": numbers}
     why = f"no: this kernel or container refuses user namespaces ({os.strerror(ctypes.get_errno())})"
     return {"own network": why, "own process numbers": why}
+
+
+def _proc_mounts(flags: int) -> bool:
+    """Try in a process of its own whether new namespaces may have a ``/proc`` of theirs."""
+
+    def tried() -> bool:
+        return ctypes.CDLL(None).unshare(flags) == 0 and _in_child(_mount_proc)
+
+    return _in_child(tried)
+
+
+def _in_child(work: Callable[[], bool]) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if work() else 1)
+        except BaseException:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _mount_proc() -> bool:
+    """A fresh ``/proc`` over the old one, seen by this mount namespace only."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    alone = libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) == 0
+    made = alone and libc.mount(b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None) == 0
+    return bool(made)
 
 
 def _shut_in(scratch: Path, allowance: Allowance, spaces: dict[str, str]) -> tuple[Fence, ...]:
@@ -106,7 +150,7 @@ def _shut_in(scratch: Path, allowance: Allowance, spaces: dict[str, str]) -> tup
     os.chdir(scratch)
     limits = _limits(allowance)
     readable = (*allowance.readable, *(entry for entry in sys.path if _holds_packages(Path(entry))))
-    files = limit_files(scratch, readable)
+    files = limit_files(scratch, readable, gpu=allowance.driver_bytes > 0)
     drop_capabilities(EVERY_CAPABILITY)
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)

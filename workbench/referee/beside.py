@@ -11,7 +11,7 @@ import shutil
 import threading
 
 from workbench.errors import DeviceError
-from workbench.model import Case, Counts, Hazard, Outcome, Passed, Suspect
+from workbench.model import Case, CompileFailed, Counts, Hazard, Outcome, Passed, Suspect
 from workbench.plan.steps import Plan
 from workbench.referee.judge import Judgement
 
@@ -43,6 +43,7 @@ class Beside:
         self._own.plans = {case: plan for case, plan in judgement.plans.items() if is_small(case, plan)}
         self._own.compiled = judgement.compiled
         self._outcome: Outcome | None = None
+        self._failed = ""
         if not self._own.plans:
             self._outcome = Suspect(message="no size is small enough for the emulator")
         self._thread = threading.Thread(target=self._run, name="emulator beside", daemon=True)
@@ -54,11 +55,17 @@ class Beside:
         return self._outcome if isinstance(self._outcome, Hazard) else None
 
     @property
-    def told(self) -> str:
-        """One clause on what came of it, for the person."""
-        if self._outcome is None:
-            return "the emulator did not finish"
-        return f"on the emulator: {self._outcome.kind}"
+    def unseen(self) -> str:
+        """Why the emulator says nothing of hazards; empty where it looked."""
+        match self._outcome:
+            case None:
+                return self._failed or "the emulator did not finish in time"
+            case Suspect(message=message):
+                return message
+            case CompileFailed(diagnostics=told):
+                return f"the emulator's compiler refuses it: {told[0].message}"
+            case _:
+                return ""
 
     @property
     def counts(self) -> tuple[Counts, ...]:
@@ -71,8 +78,8 @@ class Beside:
         with _TURNS:
             try:
                 self._outcome = self._own._ran()
-            except DeviceError:
-                self._outcome = None
+            except DeviceError as error:
+                self._failed = str(error)
 
 
 def with_cause(hazard: Hazard, seen: Outcome) -> Hazard:

@@ -51,7 +51,7 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
 )
 from workbench.referee.judge import Judgement, joined
-from workbench.referee.options import JudgeOptions
+from workbench.referee.options import JudgeOptions, fresh_seed
 from workbench.referee.protocol import Trial
 from workbench.referee.receipts import CaseReceipt, Machine, cubin_of, receipt_of, versions, write_receipt
 from workbench.referee.work import least_flops
@@ -119,7 +119,8 @@ def judge_on_gpu(
     Raises ``DeviceError`` when the machine fails.
     """
     card, lane = gpu
-    judgement = GpuJudgement(problem, kernel, card.target, options.judge, on_stage)
+    own = {"own_seed": options.judge.own_seed or fresh_seed()}
+    judgement = GpuJudgement(problem, kernel, card.target, options.judge.model_copy(update=own), on_stage)
     judgement.card, judgement.lane, judgement.gpu_options = card, lane, options
     return judgement.evaluation()
 
@@ -292,7 +293,7 @@ class GpuJudgement(Judgement):
             baselines=self.gpu_options.baselines,
             earlier=earlier,
             missing=missing,
-            seed=self.options.seed,
+            seed=self.options.seed or 0,
         )
 
     def _asked_for_time(self, request: TimeRequest, quiet: bool) -> TimeReport | Outcome:
@@ -346,7 +347,7 @@ class GpuJudgement(Judgement):
             machine,
             self.proofs,
             self.gpu_options.clock,
-            self.options.seed,
+            self.options.seed or 0,
         )
         path = write_receipt(receipt, folder)
         named = f"{folder.name}/{path.name}"
@@ -374,6 +375,13 @@ class GpuJudgement(Judgement):
 
     def _times(self) -> tuple[CaseTime, ...]:
         return tuple(self.measured)
+
+    def _notes(self) -> tuple[str, ...]:
+        """That races and stray accesses may be there unseen, where the emulator did not look."""
+        if not self.gpu_options.hazards:
+            return ()
+        why = "there is no g++" if self.beside is None else self.beside.unseen
+        return (f"hazards were not looked for: {why}",) if why else ()
 
     def _counts(self) -> tuple[Counts, ...]:
         return self.beside.counts if self.beside is not None else ()

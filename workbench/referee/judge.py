@@ -101,6 +101,9 @@ class Judgement:
     seconds: dict[str, float] = field(default_factory=dict)
     card_bytes: tuple[tuple[str, int, int], ...] = ()
 
+    def __post_init__(self) -> None:
+        self.options = self.options.drawn()
+
     def evaluation(self) -> Evaluation:
         """Go through the stages; the first that fails decides."""
         outcome = self._planned() or self._compiled() or self._ran()
@@ -116,6 +119,8 @@ class Judgement:
             counts=self._counts(),
             times=self._times() if passed else (),
             card_bytes=self.card_bytes,
+            seed=self.options.seed or 0,
+            notes=self._notes(),
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
 
@@ -278,6 +283,9 @@ class Judgement:
 
     def _counts(self) -> tuple[Counts, ...]:
         return tuple(done.report.counts for done in self.done if done.report.counts is not None)
+
+    def _notes(self) -> tuple[str, ...]:
+        return ()
 
     def _times(self) -> tuple[CaseTime, ...]:
         by_label = {case.label: plan for case, plan in self.plans.items()}

@@ -60,7 +60,8 @@ def checks_on_gpu(
 ) -> tuple[PlannedCheck, ...]:
     """List the checks of the GPU's lane: small cases as ever, and every declared case on several inputs.
 
-    Declared cases run last, the smaller ones first: they take longest.
+    Declared cases run last, the smaller ones first: they take longest. One more check has a seed of this
+    kernel's own: the others' expected values are kept for all kernels of a session.
     """
     small = [t for t in trials if t.case.origin == "proof"]
     declared = sorted((t for t in trials if t.case.origin == "declared"), key=elements)
@@ -72,7 +73,10 @@ def checks_on_gpu(
         planned += [PlannedCheck(trial, kind, 0, "plain", repeat=kind == wanted[0]) for kind in wanted]
     if own_tensors and declared:
         planned.append(PlannedCheck(first_declared(trials), YOURS, 0, "plain"))
-    return _seeded(planned, options)
+    seeded = _seeded(planned, options)
+    if options.own_seed is None or not seeded:
+        return seeded
+    return (*seeded, PlannedCheck(typical_trial(small or declared), "normal", options.own_seed, "plain"))
 
 
 def first_declared(trials: Sequence[Trial]) -> Trial:
@@ -81,8 +85,7 @@ def first_declared(trials: Sequence[Trial]) -> Trial:
 
 
 def _seeded(planned: Sequence[PlannedCheck], options: JudgeOptions) -> tuple[PlannedCheck, ...]:
-    first = 1000 * options.seed + 1
-    return tuple(replace(p, seed=first + turn) for turn, p in enumerate(planned))
+    return tuple(replace(p, seed=options.first_seed + turn) for turn, p in enumerate(planned))
 
 
 def typical_trial(trials: Sequence[Trial]) -> Trial:

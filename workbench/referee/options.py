@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+
+from workbench.errors import UsageError
 from workbench.model import Value
 from workbench.numerics.kinds import KINDS, InputKind
+
+SEED = "WORKBENCH_SEED"
+"""Environment variable that fixes the seed of every judgement, for lessons, tests and replays."""
+SEEDS = 10**9
 
 
 class JudgeOptions(Value):
     """The defaults judge a small kernel in a second or two on two cores."""
 
-    seed: int = 0
-    """Shifts every seed of the inputs; the same kernel, problem and seed give the same verdict."""
+    seed: int | None = None
+    """Shifts every seed of the inputs; the same kernel, problem and seed give the same verdict. None draws
+    one, so that no kernel can be written for the inputs it will meet; the evaluation says which it was."""
+    own_seed: int | None = None
+    """On a GPU, whose oracles are kept from kernel to kernel: seed of one check more, of this kernel only."""
     kinds: tuple[InputKind, ...] = KINDS
     """Kinds of input beside the person's own tensors."""
     races: bool = True
@@ -23,3 +34,25 @@ class JudgeOptions(Value):
     """Declared cases up to this size may stand in where there is no small size to check on."""
     traced_threads: int = 2**15
     """Races are looked for in launches of up to this many threads together."""
+
+    def drawn(self) -> JudgeOptions:
+        """With a seed: the given one, else that of ``$WORKBENCH_SEED``, else a fresh one.
+
+        Raises ``UsageError`` when the environment holds something else than a number.
+        """
+        return self if self.seed is not None else self.model_copy(update={"seed": fresh_seed()})
+
+    @property
+    def first_seed(self) -> int:
+        """Seed of the first check; the next ones follow it."""
+        return 1000 * (self.seed or 0) + 1
+
+
+def fresh_seed() -> int:
+    """A number nobody knows yet, or the one the environment asks for."""
+    asked = os.environ.get(SEED, "")
+    if not asked:
+        return secrets.randbelow(SEEDS)
+    if not asked.isdigit():
+        raise UsageError(f"{SEED} is {asked!r}: it must be a whole number, or not be set")
+    return int(asked)

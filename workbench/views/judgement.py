@@ -38,6 +38,7 @@ def judgement(evaluation: Evaluation) -> Json:
         "times": [time_json(time) for time in evaluation.times],
         "worst": worst_difference(evaluation),
         "seed": evaluation.seed,
+        "notes": list(evaluation.notes),
         "seconds": dict(evaluation.seconds),
     }
 

@@ -1,7 +1,7 @@
 // number: 26
 // name: some threads leave, the others wait for a flag
 // problem: rowsum
-// expect: hazard barrier
+// expect: hazard barrier, timed_out
 //
 // A deadlock on paper; luck or a hang on a GPU.
 /* plan

@@ -1,7 +1,7 @@
 // number: 26
 // name: names lanes that are not there
 // problem: rowsum
-// expect: hazard warp_sync
+// expect: hazard warp_sync, timed_out
 //
 // The mask names 32 lanes, 16 arrive.
 /* plan

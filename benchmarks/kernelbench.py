@@ -83,6 +83,25 @@ def declared_bytes(problem: Any) -> int:
     return sum(meta.nbytes for meta in problem.metas(problem.cases[0]).values())
 
 
+PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "convolution", "mv", "dot"}
+"""Operations that the playbook leaves to the library."""
+
+
+def likely_bound(problem: Any) -> int:
+    """0: memory-bound, no matrix product in it; 1: a product with work behind it; 2: little but a product."""
+    products = sum(node.op.split(".")[1] in PRODUCTS for node in problem.graph.nodes)
+    return 0 if not products else 1 if len(problem.graph.nodes) > products + 1 else 2
+
+
+def in_order(problems: Json) -> list[str]:
+    """Most likely memory-bound first; among those the small ones, levels in turns."""
+    groups: list[list[str]] = [[], [], []]
+    for name, problem in problems.items():
+        groups[likely_bound(problem)].append(name)
+    sizes = {name: declared_bytes(problem) for name, problem in problems.items()}
+    return [name for group in groups if group for name in interleaved(group, sizes)]
+
+
 def interleaved(names: Sequence[str], sizes: dict[str, int]) -> list[str]:
     """Small problems first, levels in turns, so that a run that is cut short has seen both."""
     levels = [
@@ -122,10 +141,12 @@ class Receipt:
 
 def device_of(given: argparse.Namespace) -> Any:
     """The machine kernels are judged on."""
+    from workbench.referee.options import JudgeOptions
+
     if given.device == "emulator":
         from workbench.devices.emulator import EmulatorDevice
 
-        return EmulatorDevice()
+        return EmulatorDevice(options=JudgeOptions(wall_s=10 * given.each), parallel=1)
     from workbench.devices.cards import probed, usable
     from workbench.devices.cuda import CudaDevice
     from workbench.referee.gpu_judge import GpuOptions
@@ -133,17 +154,23 @@ def device_of(given: argparse.Namespace) -> Any:
     gpu, why = usable(probed())
     if gpu is None:
         raise SystemExit(f"no usable GPU: {why}")
-    # Races and stray accesses are looked for in the emulator's run: here they would cost the card's time.
-    options = GpuOptions(hazards=False, wall_s=given.each, baselines=tuple(given.baselines.split(",")))
+    # Races, stray accesses and other kinds of input are the emulator run's: here they cost the card's time.
+    options = GpuOptions(
+        hazards=False,
+        wall_s=given.each,
+        baselines=tuple(given.baselines.split(",")),
+        judge=JudgeOptions(kinds=("normal", "heavy-tailed", "special values")),
+    )
     return CudaDevice(gpu.index, gpu.uuid, options)
 
 
-def drafts(problem: Any, target: Any, count: int) -> list[Any]:
-    """The kernels the playbook expects most of."""
+def drafts(problem: Any, count: int) -> list[Any]:
+    """The kernels the playbook expects most of on an H100."""
+    from workbench.model import H100
     from workbench.playbook.generate import generate
     from workbench.playbook.moves import seed_vectors
 
-    seeds = sorted(seed_vectors(problem, target, count=5), key=lambda seed: -seed.predicted_factor)
+    seeds = sorted(seed_vectors(problem, H100, count=5), key=lambda seed: -seed.predicted_factor)
     return [generate(problem, seed.vector) for seed in seeds[:count]]
 
 
@@ -188,7 +215,7 @@ async def judge_problem(
 ) -> None:
     """Judge the best seeds, keep the best row and write its solution."""
     best: tuple[float, Json, Any] | None = None
-    for draft in await asyncio.to_thread(drafts, problem, device.target, given.kernels):
+    for draft in await asyncio.to_thread(drafts, problem, given.kernels):
         started = time.perf_counter()
         evaluation = await device.evaluate(problem, draft.kernel, lambda stage: None)
         row = row_of(draft, evaluation, time.perf_counter() - started)
@@ -202,26 +229,41 @@ async def judge_problem(
     _, row, draft = best
     row["bytes"] = declared_bytes(problem)
     if row["verdict"] == "passed":
-        row["export"] = await asyncio.to_thread(write_solution, given, name, problem, draft, device.target)
+        row["export"] = await asyncio.to_thread(write_solution, given, name, problem, draft)
     receipt.row(name).update(row)
     receipt.write()
     print(told(name, row), flush=True)
 
 
-def write_solution(given: argparse.Namespace, name: str, problem: Any, draft: Any, target: Any) -> str:
+def export_all(given: argparse.Namespace, files: dict[str, Path]) -> None:
+    """Solutions of all problems, before anything is judged, so that they can be built meanwhile."""
+    found = {}
+    for name, path in files.items():
+        try:
+            problem = opened(path, given.out)
+            words = write_solution(given, name, problem, drafts(problem, 1)[0])
+            found[name] = {"export": words, "bytes": declared_bytes(problem)}
+        except Exception as error:  # a problem that breaks costs the others nothing
+            found[name] = {"export": f"{type(error).__name__}: {error}", "bytes": 0}
+    given.exports.write_text(json.dumps(found))
+
+
+def write_solution(given: argparse.Namespace, name: str, problem: Any, draft: Any) -> str:
     """``OUT/solutions/level1_19.py``; the reason when it cannot be exported, else ``written``."""
     from workbench.errors import UsageError
     from workbench.export import kernelbench_file
+    from workbench.model import H100
 
     path = given.out / "solutions" / f"{name.replace('/', '_')}.py"
     try:
-        text = kernelbench_file(problem, draft.kernel, target)
+        text = kernelbench_file(problem, draft.kernel, H100)
     except UsageError as error:
         return str(error)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text(text)
-    fresh.replace(path)
+    if not path.is_file() or path.read_text() != text:
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(text)
+        fresh.replace(path)
     return "in torch while training" if "not self.training" in text else "written"
 
 
@@ -277,6 +319,7 @@ def run(given: argparse.Namespace, files: dict[str, Path]) -> None:
     give_up = began + given.seconds
     builds, evaluator = Builds(given.out), Evaluator(given.evaluate, given.out)
     command = [sys.executable, __file__, *sys.argv[1:], "--only-judge"]
+    exporting = start_exports(given, files) if given.evaluate else []
     share = given.evaluate_seconds if given.evaluate else 0.0
     with subprocess.Popen(command, start_new_session=True) as judging:
         while judging.poll() is None and time.monotonic() < give_up - share:
@@ -289,11 +332,35 @@ def run(given: argparse.Namespace, files: dict[str, Path]) -> None:
             os.killpg(judging.pid, signal.SIGKILL)
     print(f"==== judged, {give_up - time.monotonic():.0f} s left", flush=True)
     receipt = Receipt(given.out)
+    for number, child in enumerate(exporting):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(max(1.0, give_up - 30 - time.monotonic()))
+        child.kill()
+        told_of = given.out / f"exports{number}.json"
+        for name, found in (json.loads(told_of.read_text()) if told_of.is_file() else {}).items():
+            receipt.row(name).update(found)
     if given.evaluate:
         evaluate(given, files, receipt, (builds, evaluator), give_up)
     receipt.values["seconds"] = round(receipt.values.get("seconds", 0.0) + time.monotonic() - began, 1)
     receipt.write()
     summary(receipt)
+
+
+EXPORTERS = 4
+
+
+def start_exports(given: argparse.Namespace, files: dict[str, Path]) -> list[subprocess.Popen[bytes]]:
+    """Processes that write solutions; each has every fourth problem and a file for what it found."""
+    names = list(files)
+    children = []
+    for number in range(EXPORTERS):
+        own = names[number::EXPORTERS]
+        out = str(given.out / f"exports{number}.json")
+        command = [sys.executable, __file__, "--root", str(given.root), "--out", str(given.out)]
+        if own:
+            command += ["--problems", ",".join(own), "--exports", out]
+            children.append(subprocess.Popen(command))
+    return children
 
 
 def evaluate(
@@ -305,7 +372,7 @@ def evaluate(
 ) -> None:
     """KernelBench's verdict on every exported file that is built in time, cheap inputs first."""
     rows = receipt.values["problems"]
-    names = [n for n in files if rows.get(n, {}).get("export") == "written" and "theirs" not in rows[n]]
+    names = [n for n in files if is_wanted(rows.get(n, {}))]
     builds, evaluator = children
     for name in sorted(names, key=lambda n: rows[n]["bytes"]):
         left = give_up - time.monotonic()
@@ -326,6 +393,12 @@ def evaluate(
         print(f"{name:<10}{json.dumps(theirs)[:200]}", flush=True)
     evaluator.close()
     receipt.write()
+
+
+def is_wanted(row: Json) -> bool:
+    """An exported file that KernelBench has not judged and our referee has not refused."""
+    judged = "correct" in row.get("theirs", {})
+    return row.get("export") == "written" and not judged and row.get("verdict", "passed") == "passed"
 
 
 def summary(receipt: Receipt) -> None:
@@ -354,9 +427,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("out/kernelbench"))
     parser.add_argument("--again", action="store_true", help="judge what has been judged")
     parser.add_argument("--only-judge", action="store_true")
+    parser.add_argument(
+        "--exports", type=Path, help="only write solutions, and what came of it into this file"
+    )
     given = parser.parse_args()
     files = problem_files(given.root, given.problems)
-    if given.device == "emulator" or given.only_judge:
+    if given.exports:
+        export_all(given, files)
+    elif given.device == "emulator" or given.only_judge:
         asyncio.run(judge_all(given, files))
         summary(Receipt(given.out))
     else:

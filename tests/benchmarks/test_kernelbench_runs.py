@@ -41,7 +41,7 @@ def folder_of(root: Path) -> Path:
 
 
 def given_of(tmp_path: Path, **changes: Any) -> argparse.Namespace:
-    plain = {"out": tmp_path / "out", "device": "emulator", "kernels": 1, "again": False}
+    plain = {"out": tmp_path / "out", "device": "emulator", "kernels": 1, "again": False, "each": 30.0}
     return argparse.Namespace(**{**plain, **changes})
 
 
@@ -59,6 +59,28 @@ def test_even_numbers_stay_closed(tmp_path: Path) -> None:
 def test_small_ones_first_and_levels_in_turns() -> None:
     sizes = {"level1/1": 9, "level1/3": 1, "level1/5": 5, "level2/7": 100}
     assert runs.interleaved(list(sizes), sizes) == ["level1/3", "level2/7", "level1/5", "level1/1"]
+
+
+def test_likely_memory_bound_problems_come_first() -> None:
+    def named(*ops: str) -> Any:
+        nodes = [argparse.Namespace(op=f"aten.{op}.default") for op in ops]
+        return argparse.Namespace(graph=argparse.Namespace(nodes=nodes))
+
+    assert [
+        runs.likely_bound(named(*ops)) for ops in (("mul",), ("mm", "relu", "sum"), ("permute", "mm"))
+    ] == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_only_files_that_are_right_and_not_judged_are_evaluated() -> None:
+    assert runs.is_wanted({"export": "written"})
+    assert runs.is_wanted({"export": "written", "verdict": "passed", "theirs": {"error": "not built"}})
+    assert not runs.is_wanted({"export": "written", "verdict": "mismatch"})
+    assert not runs.is_wanted({"export": "written", "theirs": {"correct": False}})
+    assert not runs.is_wanted({"export": "in torch while training"})
 
 
 def test_a_run_writes_a_row_and_a_solution_and_goes_on(tmp_path: Path) -> None:

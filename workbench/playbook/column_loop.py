@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
-from workbench.playbook.fitting import most_kept
+from workbench.playbook.fitting import MOST_KEPT, most_kept
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.program import Store
@@ -52,12 +52,10 @@ class Waits:
             return self._shared(team, columns)
         share = {"thread": "", "warp": "32", "block": "THREADS"}[team.kind]
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
-        if not step:
-            count = f"constexpr int KEPT = {columns};"
-        elif " " in step:
-            count = f"constexpr int KEPT = ({columns} + {step} - 1) / ({step});"
-        else:
-            count = f"constexpr int KEPT = ({columns} + {step} - 1) / {step};"
+        kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
+        # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
+        bound = "" if self.vector else f" < {MOST_KEPT} ? {kept} : {MOST_KEPT}"
+        count = f"constexpr int KEPT = {kept}{bound};"
         width = "[VEC]" if self.vector else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]
         return lines + [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]

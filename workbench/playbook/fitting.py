@@ -22,7 +22,7 @@ from workbench.playbook.schedule import (
 )
 from workbench.playbook.sizes import Size
 
-_MOST_KEPT = 64
+MOST_KEPT = 64
 _REGISTERS = 65536
 _SHARED_BYTES = 220 * 1024
 _ENDLESS = 2**62
@@ -111,7 +111,7 @@ def team_for(schedule: Schedule, shape: RowShape) -> Team:
 
 def most_kept(threads: int) -> int:
     """Values of a row that a thread may keep: half of the registers it can have in a block so large."""
-    return min(_MOST_KEPT, _REGISTERS // threads // 2)
+    return min(MOST_KEPT, _REGISTERS // threads // 2)
 
 
 def lanes_of(schedule: Schedule) -> int:

@@ -1,0 +1,90 @@
+"""The grid's own parts that need no GPU: its shapes, and which kernel it decides to measure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import torch
+from test_table import load
+
+from tests.playbook.problems import problem_of
+from workbench.model import H100, CaseTime, Digest, Evaluation, Kernel, Mismatch, Outcome, Passed, Problem
+
+LONG, SHORT = (4096, 32768), (4096, 1024)
+
+
+def softmax() -> Problem:
+    x = torch.empty(LONG, device="meta")
+    cases = ({"s0": SHORT[0], "s1": SHORT[1]},)
+    return problem_of(lambda t: torch.softmax(t["x"], 1), {"x": x}, "softmax", cases=cases)
+
+
+class Pretended:
+    """A device for which a kernel is as fast as a function of its source says."""
+
+    target = H100
+
+    def __init__(self, judge: Any) -> None:
+        self.judge = judge
+        self.judged: list[str] = []
+
+    async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: object) -> Evaluation:
+        self.judged.append(kernel.source)
+        outcome, times_us = self.judge(kernel.source)
+        times = [
+            CaseTime.model_validate(
+                {"case": case.label, "source": "measured", "time_us": time, "floor_us": 1.0}
+            )
+            for case, time in zip(problem.cases, times_us, strict=True)
+        ]
+        return Evaluation(
+            kernel=Digest("k"), device="cuda", target="H100", outcome=outcome, times=tuple(times)
+        )
+
+
+def found(judge: Any) -> tuple[Kernel | None, Pretended]:
+    device = Pretended(judge)
+    return asyncio.run(load("grid").Searcher(softmax(), device).run()), device
+
+
+def test_every_op_has_shapes_and_every_extra_shape_an_op() -> None:
+    grid = load("grid")
+    assert len(grid.ops()) >= 24
+    assert set(grid.MORE_SHAPES) < set(grid.ops())
+    assert [case.label for case in grid.problem_of("argmax").cases] == [
+        "16384x4096",
+        "64x50257",
+        "1x1048576",
+        "65536x256",
+    ]
+
+
+def test_the_fastest_correct_kernel_is_measured_and_no_kernel_is_judged_twice() -> None:
+    seen: list[str] = []
+
+    def judge(source: str) -> tuple[Outcome, tuple[float, float]]:
+        seen.append(source)
+        if len(seen) == 2:
+            return Mismatch(case="4096x1024", message="off by one"), (1.0, 1.0)
+        return Passed(), (100.0, 10.0) if len(seen) == 3 else (200.0, 20.0)
+
+    kernel, device = found(judge)
+    assert kernel is not None and kernel.source == seen[2]
+    assert len(set(device.judged)) == len(device.judged) > 5
+
+
+def test_two_kernels_are_joined_where_each_is_fastest_at_a_shape() -> None:
+    def judge(source: str) -> tuple[Outcome, tuple[float, float]]:
+        return Passed(), (100.0, 20.0) if "block=1024" in source else (200.0, 10.0)
+
+    kernel, device = found(judge)
+    assert kernel is not None and kernel.source not in device.judged
+    assert "cols" in kernel.source.partition("*/")[0] and "else" in kernel.source.partition("*/")[0]
+
+
+def test_without_a_correct_kernel_there_is_nothing_to_measure() -> None:
+    def judge(source: str) -> tuple[Outcome, tuple[float, float]]:
+        return Mismatch(case="4096x1024", message="off by one"), (1.0, 1.0)
+
+    assert found(judge)[0] is None

@@ -20,14 +20,22 @@ from workbench.views.project import project
 from workbench.views.verdicts import SHAPES
 
 
-def views() -> list[dict[str, Any]]:
+def views(count: int) -> list[dict[str, Any]]:
     """Before, after two small events, and with one branch more."""
-    tree = large_tree(500)
-    later = tree.apply(StageEntered(branch=BranchId("b499"), stage="running"))
+    tree = large_tree(count)
+    later = tree.apply(StageEntered(branch=BranchId(f"b{count - 1}"), stage="running"))
     later = later.apply(BranchApproved(branch=BranchId("b40"), by="person"))
-    new = Branch(id=BranchId("b501"), parents=(BranchId("b3"),), round=9, operator="refine",
+    new = Branch(id=BranchId(f"b{count + 1}"), parents=(BranchId("b3"),), round=9, operator="refine",
                  hypothesis=card("One more", "row_cache", (), 1.1), author="playbook")  # fmt: skip
     return [project(tree), project(later), project(later.apply(BranchProposed(branch=new)))]
+
+
+def panel_data(count: int) -> dict[str, Any]:
+    """What large.js is given; ``benchmarks/panel_speed.py`` measures with the same."""
+    made = views(count)
+    style = "\n".join((STATIC / name).read_text() for name in STYLES)
+    details = {"b1": detail(large_tree(count), BranchId("b1"))}
+    return {"views": made, "shapes": SHAPES, "style": style, "shown": shown(made[2]), "details": details}
 
 
 def shown(view: dict[str, Any]) -> int:
@@ -40,11 +48,7 @@ def shown(view: dict[str, Any]) -> int:
 def test_five_hundred_branches(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)
-    made = views()
-    style = "\n".join((STATIC / name).read_text() for name in STYLES)
-    data = {"views": made, "shapes": SHAPES, "style": style, "shown": shown(made[2])}
-    data["details"] = {"b1": detail(large_tree(500), BranchId("b1"))}
-    (tmp_path / "data.json").write_text(json.dumps(data))
+    (tmp_path / "data.json").write_text(json.dumps(panel_data(500)))
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
     command = ["node", str(HERE / "large.js"), str(tmp_path / "data.json"), str(STATIC / SCRIPT), shots]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)

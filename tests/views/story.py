@@ -428,6 +428,11 @@ def measured_tree(receipt: str = "receipts/one.json") -> Tree:
 
 def large_tree(count: int, seed: int = 1) -> Tree:
     """A made-up search of ``count`` branches, the last four in flight; for sizes and speed of the views."""
+    return fold(large_events(count, seed))
+
+
+def large_events(count: int, seed: int = 1) -> tuple[Event, ...]:
+    """The journal of the same search."""
     random = Random(seed)
     found: list[Event] = [*events(0), RoundStarted(round=1)]
     for number in range(1, count + 1):
@@ -449,4 +454,4 @@ def large_tree(count: int, seed: int = 1) -> Tree:
             )
         if random.random() < 0.03:
             found.append(BranchPruned(branch=BranchId(id), by="person"))
-    return fold(found)
+    return tuple(found)

@@ -9,8 +9,8 @@ header costs more than most kernels; a batch runs in a process of its own. Usage
 Prints failures as they come; adds the run to ``random-graphs.json`` in ``benchmarks/receipts``, or in the
 folder ``$WORKBENCH_RECEIPTS`` names. One graph again, with its kernel: ``--count 1 --seed N --show``.
 
-A value may be wrong by a few roundings of its type. Where it is further off, the graph is run eight more
-times in float64 with every intermediate result moved by a rounding of its type: what that changes, a
+A value may be wrong by a few roundings of its type. Where it is further off, the graph is run nine more
+times in float64 with every intermediate result moved by, or rounded to, its type: what that changes, a
 right kernel may change too. Such graphs are counted as ``sensitive``.
 """
 
@@ -83,10 +83,14 @@ class Written:
 
 
 class Reference:
-    """Runs a graph's nodes with torch in float64; ``noise`` moves every result by roundings of its type."""
+    """Runs a graph's nodes with torch in float64; ``noise`` moves every result by roundings of its type.
 
-    def __init__(self, drawn: Sample, noise: int = 0) -> None:
+    ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up.
+    """
+
+    def __init__(self, drawn: Sample, noise: int = 0, rounds: bool = False) -> None:
         self.drawn = drawn
+        self.rounds = rounds
         self.sizes = drawn.problem.cases[0].size_map
         self.noise = torch.Generator().manual_seed(noise) if noise else None
         self.values: dict[Ref, Tensor] = {}
@@ -114,7 +118,11 @@ class Reference:
                 self.values[Ref(ref=node.name)] = moved
 
     def _moved(self, value: Tensor, dtype: torch.dtype) -> Tensor:
-        if self.noise is None or not value.is_floating_point():
+        if not value.is_floating_point():
+            return value
+        if self.rounds:
+            return value.to(dtype).double()
+        if self.noise is None:
             return value
         draw = torch.rand(value.shape, generator=self.noise, dtype=torch.float64) * 2 - 1
         return value * (1 + 2 * ROUNDING.get(dtype, 0.0) * draw) + 2.0**-140 * draw
@@ -144,6 +152,7 @@ def difference(drawn: Sample, got: tuple[Tensor, ...]) -> tuple[str, bool]:
     if all(bool((excess(mine, right) <= 0).all()) for mine, right in zip(got, wanted, strict=True)):
         return "", False
     others = [Reference(drawn, noise).outputs() for noise in range(1, DRAWS + 1)]
+    others.append(Reference(drawn, rounds=True).outputs())
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         over = excess(mine, right)
         near = [other[number] for other in others]

@@ -36,7 +36,9 @@ class Waits:
 
     @staticmethod
     def of(waiting: list[Waiting], cache: Cache, frame: Frame) -> Waits:
-        """Give every waiting load a name."""
+        """Give every waiting load a name; the row in shared memory is one of floats."""
+        if cache == "shared":
+            waiting = [wait for wait in waiting if wait.load.dtype == "f32"]
         entries = [(wait, frame.names.new(f"{wait.load.buffer}_kept")) for wait in waiting]
         return Waits(cache if waiting else "reread", frame.vector, entries)
 

@@ -18,6 +18,7 @@ from workbench.playbook.arithmetic import accumulated, instructions_of, is_long,
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.fitting import by_length, lanes_of
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
+from workbench.playbook.lookback_kernel import LOOK_BACK_NS, PARTS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
@@ -144,26 +145,37 @@ class _Model:
 
     def scan(self, scan: Scan) -> Estimate:
         """A block or a thread walks along each row: few rows leave most of the card idle."""
-        loads = _loads([scan.value])
+        loads = [load for load in _loads(scan.values) if load.buffer in self.program.buffers]
         rows, columns = self.at(scan.rows), self.at(scan.columns)
-        stored = float(rows * columns) * DTYPE_BYTES[self.program.buffers[scan.buffer].dtype]
+        sizes = [DTYPE_BYTES[self.program.buffers[name].dtype] for name in scan.written]
+        stored = float(rows * columns * sum(sizes))
         fresh = sum(self._read(load) for load in loads)
         lanes = self.schedule.threads if in_rows(scan) else 1
         width = self._width(scan.columns)
         tiles = columns / lanes / width
         joined = tiles * self._join_ns("sum", lanes) if lanes > 1 else 0.0
         deep = 1 if lanes > 1 else _UNROLLED
-        cost = instructions_of([scan.value], self.schedule.fast_math) + 2 + _A_REQUEST * 2 / width
+        cost = instructions_of(scan.values, self.schedule.fast_math) + 2 + _A_REQUEST * 2 / width
         units = rows if lanes > 1 else math.ceil(rows / _LANES)
+        share = 1
+        if self.schedule.look_back and may_tile(scan):
+            share = tiles_of(self.schedule, self.target, scan.rows, scan.columns, self.sizes)
+        if share > 1:
+            units, tiles, deep = rows * share, PARTS, PARTS
+            joined = PARTS * self._join_ns("sum", lanes) + LOOK_BACK_NS
         walk = Walk(
             fresh_bytes=fresh / units,
             stored_bytes=stored / units,
             instructions=cost * rows * columns / units,
-            chain_cycles=5.0 * columns / lanes,
+            chain_cycles=5.0 * columns / lanes / share,
             trips=tiles / deep,
             join_ns=joined,
         )
-        return self._launched(Work(units, lanes, self._resident(lanes, 0.0, 0.0), (walk,), 0.0, 0.0))
+        alone = self._launched(Work(units, lanes, self._resident(lanes, 0.0, 0.0), (walk,), 0.0, 0.0))
+        if share == 1:
+            return alone
+        memset = self.target.launch_us
+        return replace(alone, us=alone.us + memset, launches=alone.launches + 1)
 
     # -------------------------------------------------------------------------------- library
 

@@ -10,11 +10,11 @@ from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText, Step, kernels_of
 from workbench.playbook.program import LibraryCall, Program, Scan
 from workbench.playbook.row_layers import row_step
-from workbench.playbook.scan_kernel import scan_kernel
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import settled
@@ -102,7 +102,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if isinstance(step, Scan):
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
-            steps.append(scan_kernel(site, step, name))
+            steps.append(scan_step(site, step, name, names))
             continue
         made = step.stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")

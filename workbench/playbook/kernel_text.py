@@ -101,6 +101,24 @@ class ShapedText:
 
 
 @dataclass(frozen=True)
+class TiledText:
+    """A scan by many blocks a row, and the one to use where rows are many or short."""
+
+    tiled: KernelText
+    plain: KernelText
+    flags: str
+    """Scratch of a flag a tile and the tickets: zero at the start."""
+    sums: str
+    """Scratch of two totals a tile."""
+    dtype: str
+    """Of the totals."""
+    rows: Size
+    columns: Size
+    tile: int
+    """Columns of a tile, times the vector width."""
+
+
+@dataclass(frozen=True)
 class Site:
     """What all kernels of one file share."""
 

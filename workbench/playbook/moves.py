@@ -23,6 +23,7 @@ Scope = Literal["refine", "rewrite", "any"]
 
 _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("row_cache", "registers"): (("vector_width", "4"),),
+    ("look_back", "on"): (("vector_width", "4"),),
     ("prefetch", "on"): (("vector_width", "4"),),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
@@ -33,6 +34,7 @@ _WEIGHT = (
     "linear_rowsum",
     "row_cache",
     "grid_split",
+    "look_back",
     "single_pass",
     "threads_per_row",
     "vector_width",
@@ -78,6 +80,7 @@ def _structures(problem: Problem) -> list[Vector]:
         vector = (
             ("block_size", threads),
             ("grid_split", split),
+            ("look_back", split),
             ("row_cache", cache),
             ("single_pass", single),
             ("threads_per_row", team),

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.kernel_text import KernelText, ShapedText, SplitText, WidthRule
+from workbench.playbook.kernel_text import KernelText, ShapedText, SplitText, TiledText, WidthRule
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.sizes import Size, sizes_of
 
-Step = KernelText | SplitText | ShapedText | LibraryCall
+Step = KernelText | SplitText | ShapedText | TiledText | LibraryCall
 
 _LONGEST = 104
 _WORDS = {
@@ -130,6 +130,8 @@ class PlanText:
                 return self._split(program, step)
             case ShapedText():
                 return self._shaped(program, step)
+            case TiledText():
+                return self._tiled(program, step)
             case KernelText():
                 return [*self._prepared(program, step), *self._launch(step)]
 
@@ -141,6 +143,23 @@ class PlanText:
             *prepared,
             *_branch(condition, self._launch(shaped.short), self._step(program, shaped.long)),
         ]
+
+    def _tiled(self, program: Program, scan: TiledText) -> list[str]:
+        """Few rows: a block a tile; many rows, or short ones: a block a row."""
+        lines = [line for kernel in kernels_of(scan) for line in self._prepared(program, kernel)]
+        width = "" if scan.tiled.width is None else f" * {self._widths[self._width_text(scan.tiled.width)]}"
+        rows = self.size(scan.rows)
+        lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
+        count = "tiles" if scan.rows.is_one else f"{rows} * tiles"
+        flags, sums = (self._names.new(name) for name in (scan.flags, scan.sums))
+        self._buffers.update({scan.flags: flags, scan.sums: sums})
+        body = [
+            f"{flags} = zeros(({count} + 1,), i32)",
+            f"{sums} = empty((2, {count}), {scan.dtype})",
+            *self._launch(scan.tiled),
+        ]
+        few = f"{_atom(rows)} < gpu.sm_count * (gpu.threads_per_sm // {scan.tiled.threads})"
+        return [*lines, *_branch(f"tiles > 1 and {few}", body, self._launch(scan.plain))]
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """The macros: one value for all launches, unless each has its own number of threads."""
@@ -299,6 +318,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return kernels if plain is None else (*kernels_of(plain), *kernels)
         case ShapedText(short=short, long=long):
             return (short, *kernels_of(long))
+        case TiledText(tiled=tiled, plain=plain):
+            return (plain, tiled)
         case LibraryCall():
             return ()
 

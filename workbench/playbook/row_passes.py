@@ -245,6 +245,8 @@ def waiting_loads(space: RowSpace, passes: list[Pass]) -> list[Waiting]:
         load = loads[serial]
         if len(numbers) > 1 and differs_by_row(space, load):
             becomes, turns = _replacement(space, passes, load, numbers)
+            if becomes is not None and becomes.dtype != load.dtype:
+                becomes, turns = None, -1
             found.append(Waiting(load, numbers[0], numbers[-1], becomes, turns))
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.playbook.cuda_text import CTYPES, Text
-from workbench.playbook.expr import Expr, Index, Load, unguarded
+from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel, Scan, Store
@@ -77,7 +77,9 @@ class ScanKernel:
         self.columns = self.frame.macros.text(scan.columns)
         self.rows = self.frame.macros.text(scan.rows)
         self.packs: dict[int, str] = {}
-        self.exclusive = any(is_before(part, scan) for store in scan.tail for part in unguarded(store.value))
+        parts = [part for store in scan.tail for part in walk(store.value) if isinstance(part, Load)]
+        self.exclusive = any(is_before(part, scan) for part in parts)
+        self.inclusive = scan.kept or any(is_total(part, scan) for part in parts)
 
     # -------------------------------------------------------------------------------- a thread a row
 
@@ -227,7 +229,9 @@ class ScanKernel:
     def _joined(self, k: str) -> list[str]:
         """The total of the column at hand, and of those before it where that is asked for."""
         struct = self.join.struct
-        lines = [f"const {self.ctype} total = {struct}::join(before, {self.totals}[{k}]);"]
+        lines = []
+        if self.inclusive:
+            lines.append(f"const {self.ctype} total = {struct}::join(before, {self.totals}[{k}]);")
         if not self.exclusive:
             return lines
         if k == "0":

@@ -45,6 +45,8 @@ class Schedule:
     """The next row is copied to shared memory while a block computes the present one from registers."""
     tree: bool = False
     """Block reductions through a tree in shared memory instead of shuffles."""
+    look_back: bool = False
+    """Few long rows are scanned by many blocks a row."""
 
 
 SHORT_ROW = 1024
@@ -135,4 +137,5 @@ def schedule_of(vector: Vector) -> Schedule:
         persistent=on("persistent_grid", "off"),
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",
+        look_back=on("look_back", "off"),
     )

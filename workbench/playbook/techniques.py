@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.fitting import RowShape, by_length, kept_part, longest_whole_row, team_for
+from workbench.playbook.lookback_kernel import may_tile, tiles_of
+from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
 from workbench.playbook.shape_classes import BY_SHAPE, classes_of, conditions_of, joined, vector_of_class
 from workbench.playbook.traits import RowTraits, Traits, traits_of
@@ -55,7 +57,8 @@ def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not (traits.flat_kernels or any(row.shape.neighbours for row in traits.rows)):
+    along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
+    if not (traits.flat_kernels or along):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -129,8 +132,17 @@ def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     return lambda traits, settings: values if traits.kernels else ()
 
 
+def _look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    for scan in filter(may_tile, traits.scans):
+        for case in traits.declared_cases:
+            if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
+                return ("off", "on")
+    return ()
+
+
 def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not traits.kernels:
+    if not (traits.kernels or traits.scans):
         return ()
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
@@ -237,6 +249,26 @@ _TABLE = (
             "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
             "rows want a block: one warp cannot keep enough loads in flight. Where both are declared, the "
             "plan can choose between two kernels by the length of the row."
+        ),
+    ),
+    Technique(
+        name="look_back",
+        title="scans by decoupled look-back",
+        values=("off", "on"),
+        offers=_look_back,
+        structural=True,
+        bottleneck="latency",
+        look_for="blocks launched against multiprocessors; bytes read, which stay at one read a value",
+        teaches=(
+            "A running total seems to need everything before it, so one block would walk along the row while "
+            "131 multiprocessors wait. With decoupled look-back (Merrill and Garland, 2016) every tile of a "
+            "row is a block of its own: it adds up what it holds and announces that total at once, which "
+            "needs nobody. Then it looks back over the tiles before it, 32 at a time, adding up their totals "
+            "until it meets one that already knows the total of everything up to it. Each value is read once "
+            "and written once; scanning in three launches would read twice. Tiles are numbered in the order "
+            "in which blocks start, so that nobody waits for a block that has not started, and a fence "
+            "stands between a total and the flag that announces it. How the totals are grouped depends on "
+            "who is ready first: the last bit of a float may differ from run to run."
         ),
     ),
     Technique(

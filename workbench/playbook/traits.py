@@ -12,7 +12,7 @@ from workbench.model import DTYPE_BYTES, Problem
 from workbench.playbook.expr import Apply, Load, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.lowering import lower
-from workbench.playbook.program import Kernel, LibraryCall, Program
+from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
 from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
@@ -47,6 +47,8 @@ class Traits:
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
     linear_rowsum: bool
+    scans: tuple[Scan, ...]
+    """Running totals."""
     cases: tuple[tuple[tuple[str, int], ...], ...]
     """Sizes of the declared cases, then of the proofs."""
     declared: int
@@ -108,6 +110,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
         linear_rowsum=linear,
+        scans=tuple(step for step in program.steps if isinstance(step, Scan)),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )

@@ -5,8 +5,8 @@ journal says when everything happened. Usage:
 
     python benchmarks/first_branch.py [OP ...] [--device auto] [--rounds 1] [--seconds 60] [--cold]
 
-An OP is a file of ``sample_ops``; ``OP:ROUNDS`` gives it more rounds. The worker server is warm, as it is
-some seconds after ``%load_ext workbench``; with ``--cold`` it is not. Prints a table; writes
+An OP is a file of ``sample_ops``; ``OP:ROUNDS`` gives it more rounds. The workers are warm, as they are
+some seconds after ``%load_ext workbench``; with ``--cold`` they are not. Prints a table; writes
 ``first_branch.json`` and the journals (``first_branch.tgz``) to the folder ``$WORKBENCH_RECEIPTS`` names.
 """
 
@@ -39,14 +39,13 @@ Json = dict[str, Any]
 def search(op: str, options: argparse.Namespace) -> None:
     """Run one search and say on the last line of standard output when it began and what it was told."""
     from workbench.live import optimize
-    from workbench.live.kernel_call import FUNCTION, LIMITS
     from workbench.live.start import open_device_named
     from workbench.policy import Policy
     from workbench.problem.capture import read_file
-    from workbench.workers import torch_ready
+    from workbench.problem.intake import warm_up
 
     if not options.cold:
-        torch_ready().call(FUNCTION, b"", LIMITS)
+        warm_up()
     capture = read_file(ROOT / "sample_ops" / f"{op}.py")
     notes: list[tuple[float, str]] = []
     began = time.time()

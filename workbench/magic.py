@@ -341,9 +341,11 @@ def load(shell: InteractiveShell) -> None:
 
 
 def warm_up() -> None:
-    """Start the shared worker server; a failure will be told where it is used."""
+    """Start the shared worker server, and a worker for the first problem; failures are told where used."""
     from workbench.live.kernel_call import FUNCTION, LIMITS
+    from workbench.problem.intake import warm_up as warm_up_intake
     from workbench.workers import torch_ready
 
     with contextlib.suppress(WorkbenchError):
         torch_ready().call(FUNCTION, b"", LIMITS)
+        warm_up_intake()

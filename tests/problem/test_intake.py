@@ -4,6 +4,7 @@ import pytest
 from problem.cells import opened
 
 from workbench.errors import ProblemError
+from workbench.problem import intake
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
 from workbench.workers import Limits
@@ -201,6 +202,28 @@ def test_a_cell_that_never_ends_is_stopped() -> None:
 def test_a_cell_that_ends_the_process_costs_nothing() -> None:
     with pytest.raises(ProblemError, match="the process that ran f died"):
         open_problem(read_cell("import os\ndef f(x): os._exit(3)\n" + X))
+    assert open_problem(read_cell("def f(x): return x * 2\n" + X)).name == "f"
+
+
+def test_the_worker_that_waits_reads_the_next_problem_as_a_fresh_one_does() -> None:
+    capture = read_cell(
+        "def f(x, w):\n    return torch.softmax(x @ w, dim=1)\n"
+        "inputs = [torch.randn(4, 5), torch.randn(5, 6)]\n"
+    )
+    intake.warm_up()
+    waiting = intake._waiting
+    assert waiting is not None and not waiting.over
+    intake.warm_up()
+    assert intake._waiting is waiting
+    by_waiting = open_problem(capture)
+    assert intake._waiting is None and waiting.over
+    assert open_problem(capture) == by_waiting
+
+
+def test_a_worker_that_died_while_it_waited_is_not_asked() -> None:
+    intake.warm_up()
+    assert intake._waiting is not None
+    intake._waiting.end()
     assert open_problem(read_cell("def f(x): return x * 2\n" + X)).name == "f"
 
 

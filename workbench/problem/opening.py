@@ -43,7 +43,13 @@ Tell = Callable[[str], None]
 
 
 def open_in_child(payload: bytes, send: Callable[[bytes], None]) -> bytes:
-    """Worker function: a ``Capture`` in, ``{"problem": ...}`` or ``{"error": sentence}`` out."""
+    """Worker function: a ``Capture`` in, ``{"problem": ...}`` or ``{"error": sentence}`` out.
+
+    Nothing in, nothing out: only what the first problem would have to wait for is imported.
+    """
+    if not payload:
+        _import_all()
+        return b""
     capture = Capture.model_validate_json(payload)
     # The tensors are small: a second thread costs more than it brings, above all on a busy machine.
     torch.set_num_threads(1)
@@ -53,6 +59,14 @@ def open_in_child(payload: bytes, send: Callable[[bytes], None]) -> bytes:
     except (ProblemError, TookTooLong) as error:
         return json.dumps({"error": str(error)}).encode()
     return json.dumps({"problem": problem.model_dump(mode="json")}).encode()
+
+
+def _import_all() -> None:
+    """Tracing imports most of torch's compiler at its first use."""
+    import torch._dynamo
+
+    with torch.no_grad():
+        trace(lambda tensors: tensors["x"].softmax(-1), {"x": torch.ones(3, 5)}, varying=True)
 
 
 def open_capture(capture: Capture, tell: Tell) -> Problem:

@@ -78,6 +78,25 @@ def opened(path: Path, out: Path) -> Any:
     return problem
 
 
+LARGE_PARAMETERS = 2**26
+"""Bytes of parameters above which the emulator's run takes minutes a problem."""
+CONSTANT = re.compile(r"^(\w+ *= *)(\d{4,})\b", re.MULTILINE)
+
+
+def smaller(problem: Any, path: Path) -> Any:
+    """The problem with its constants of four digits and more divided by eight, where its weights are huge."""
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+
+    metas = problem.metas(problem.cases[0])
+    held = sum(metas[spec.name].nbytes for spec in problem.tensors if spec.role != "input")
+    if held <= LARGE_PARAMETERS:
+        return problem
+    capture = read_file(path)
+    source = CONSTANT.sub(lambda found: f"{found[1]}{int(found[2]) // 8}", capture.source)
+    return open_problem(capture.model_copy(update={"source": source}))
+
+
 def declared_bytes(problem: Any) -> int:
     """Bytes of all inputs and parameters at the most important size."""
     return sum(meta.nbytes for meta in problem.metas(problem.cases[0]).values())
@@ -287,7 +306,10 @@ async def judge_all(given: argparse.Namespace, files: dict[str, Path]) -> None:
         if row.get("device") == device.name and not given.again:
             continue
         try:
-            problems[name] = await asyncio.to_thread(opened, path, given.out)
+            problem = await asyncio.to_thread(opened, path, given.out)
+            small = problem if given.device == "cuda" else await asyncio.to_thread(smaller, problem, path)
+            row["smaller"] = small is not problem
+            problems[name] = small
         except WorkbenchError as error:
             row.update({"verdict": "refused", "device": device.name, "reason": str(error)})
             receipt.write()

@@ -16,7 +16,8 @@ HEAD = """## KernelBench, levels 1 and 2, odd-numbered problems
 The even-numbered problems are kept for a final exam and were not looked at. Verdicts on the emulator: the
 kernel the playbook expects most of, compiled for sm_90a and held against float64 at small sizes (the
 declared ones are planned, not run); problem files and sizes are KernelBench's own. *Library* is the share of
-the plan's bytes that library calls move, `-` where all kernels are generated. Repeat it with
+the plan's bytes that library calls move, `-` where all kernels are generated. *Smaller*: the weights are so
+large that the emulator was given the problem with its large constants divided by eight. Repeat it with
 `python benchmarks/kernelbench.py --root FOLDER`, FOLDER holding the problem files.
 
 """
@@ -52,6 +53,7 @@ def _order(name: str) -> tuple[str, int]:
 
 def _cpu_cells(name: str, row: Json) -> list[str]:
     words = row["verdict"] if row["verdict"] == "passed" else f"{row['verdict']}: {_short(row['reason'])}"
+    words += " (smaller)" if row.get("smaller") else ""
     library = f"{row['library_bytes_share']:.0%}" if row.get("library") else "-"
     return [name, words, str(row.get("launches", "")), library if row["verdict"] == "passed" else ""]
 

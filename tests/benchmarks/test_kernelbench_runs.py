@@ -61,6 +61,12 @@ def test_small_ones_first_and_levels_in_turns() -> None:
     assert runs.interleaved(list(sizes), sizes) == ["level1/3", "level2/7", "level1/5", "level1/1"]
 
 
+def test_only_large_constants_get_smaller() -> None:
+    text = "features = 8192  # many\nbatch_size=128\neps = 1e-5\nrate = 0.25\n    inner = 8192\n"
+    found = runs.CONSTANT.sub(lambda m: f"{m[1]}{int(m[2]) // 8}", text)
+    assert found == text.replace("features = 8192", "features = 1024")
+
+
 def test_likely_memory_bound_problems_come_first() -> None:
     def named(*ops: str) -> Any:
         nodes = [argparse.Namespace(op=f"aten.{op}.default") for op in ops]

@@ -48,7 +48,8 @@ def kernelbench_file(problem: Problem, kernel: Kernel, target: Target) -> str:
     parts += [_cuda(kernel, launchers), _CHECKS]
     parts += [part for part in (reference.others,) if part]
     parts.append(f"{reference.body}\n\n{_methods(problem, kernel, plans, launchers, reference)}")
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    text = "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return re.sub(r"\n+(?=\n\n\n(?:def|class) )|(?<=[^\n]\n)(?=\n(?:def|class) )", "\n", text)
 
 
 Plans = Sequence[tuple[Case, Plan]]

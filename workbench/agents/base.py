@@ -15,9 +15,11 @@ from workbench.events import Event
 from workbench.model import (
     Branch,
     BranchId,
+    CompileFailed,
     Draft,
     Evaluation,
     Hypothesis,
+    LaunchFailed,
     Operator,
     Problem,
     Target,
@@ -162,9 +164,22 @@ class Team:
     """None: the numbers alone make the lesson."""
     author: str = ""
     """Author of the branches, where that is not the team's name."""
+    authors: tuple[tuple[str, str], ...] = ()
+    """By role, where the roles are filled differently: who has ideas (``reasoner``), and who mends
+    (``compiler``, ``correctness``)."""
     connect: Callable[[Recorder], None] = _unheard
     """Called with the session before the first request."""
     estimate: Callable[[Problem, Target, Policy], str] = _free
     """What a search will cost, in a line or two for the person; empty when it costs nothing."""
     close: Callable[[], Awaitable[None]] = _nothing_open
     """Ends connections; idempotent."""
+
+    def author_of(self, role: str) -> str:
+        """Whose work a role's is, for the branch."""
+        return dict(self.authors).get(role) or self.author or self.name
+
+
+def repair_role(evaluation: Evaluation | None) -> str:
+    """Who mends it: ``compiler`` what does not build or launch, ``correctness`` what is wrong."""
+    builds = evaluation is None or not isinstance(evaluation.outcome, CompileFailed | LaunchFailed)
+    return "correctness" if builds else "compiler"

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.agents.base import Compiler, Recorder, RepairRequest, Team
+from workbench.agents.base import Compiler, Recorder, RepairRequest, Team, repair_role
 from workbench.agents.playbook import PlaybookCompiler, playbook_team
 from workbench.errors import UsageError, nearest
-from workbench.model import CompileFailed, Draft, LaunchFailed, Problem, Target
+from workbench.model import Draft, Problem, Target
 from workbench.policy import Policy
 
 if TYPE_CHECKING:
@@ -79,6 +79,17 @@ def cast_name(parts: Mapping[str, Part]) -> str:
     return ",".join(f"{role}={part}" for role, part in told.items())
 
 
+def authors_of(parts: Mapping[str, Part]) -> tuple[tuple[str, str], ...]:
+    """Whose a branch is, by the role that made it; an idea and its kernel may be two brains'."""
+    thinks, writes = str(parts["reasoner"]), str(parts["synthesizer"])
+    idea = thinks if thinks == writes else f"{thinks}, written by {writes}"
+    return (
+        ("reasoner", idea),
+        ("compiler", str(parts["compiler"])),
+        ("correctness", str(parts["correctness"])),
+    )
+
+
 def cast_team(brain: str, choice: Choice | None = None) -> Team:
     """The team of a brain's name.
 
@@ -115,6 +126,7 @@ def _mixed(parts: Mapping[str, Part], models: Mapping[str, str], choice: Choice 
     named = {r: Part(p.brain, settings.models.get(r, "")) for r, p in parts.items()}
     return Team(
         name=cast_name(named),
+        authors=authors_of(named),
         reasoner=ModelReasoner(calls, only_listed=not writes) if "reasoner" in models else rules.reasoner,
         synthesizer=ModelSynthesizer(calls) if writes else rules.synthesizer,
         compiler=Repairs(
@@ -138,6 +150,5 @@ class Repairs:
 
     async def repair(self, request: RepairRequest) -> Draft | None:
         """Ask the one in charge."""
-        evaluation = request.chain[-1].evaluation
-        builds = evaluation is None or not isinstance(evaluation.outcome, CompileFailed | LaunchFailed)
-        return await (self.correctness if builds else self.compiler).repair(request)
+        right = repair_role(request.chain[-1].evaluation) == "correctness"
+        return await (self.correctness if right else self.compiler).repair(request)

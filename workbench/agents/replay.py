@@ -17,6 +17,7 @@ from workbench.agents.base import (
     RepairRequest,
     SynthesisRequest,
     Team,
+    repair_role,
 )
 from workbench.errors import AgentError
 from workbench.events import (
@@ -149,8 +150,20 @@ def replay_team(recording: Recording, source: str) -> Team:
         checker=roles,
         reflector=roles,
         author=recording.opened.brain,
+        authors=_authors(recording.tree),
         connect=roles.connect,
     )
+
+
+def _authors(tree: Tree) -> tuple[tuple[str, str], ...]:
+    """Whose the recorded branches are, by the role that made them."""
+    found: dict[str, str] = {}
+    for node in tree.nodes.values():
+        if node.operator == "repair":
+            found.setdefault(repair_role(tree.nodes[node.branch.parents[0]].evaluation), node.branch.author)
+        elif node.operator != "edit":
+            found.setdefault("reasoner", node.branch.author)
+    return tuple(found.items())
 
 
 class _Remembered:

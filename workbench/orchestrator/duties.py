@@ -18,6 +18,7 @@ from workbench.agents.base import (
     RepairRequest,
     SynthesisRequest,
     Team,
+    repair_role,
 )
 from workbench.agents.reflection import reflect
 from workbench.devices.base import Device, Early, Profiler
@@ -180,12 +181,8 @@ class Duties:
             round=ask.round,
             operator=ask.operator,
             hypothesis=card,
-            author=self._author,
+            author=self._team.author_of("reasoner"),
         )
-
-    @property
-    def _author(self) -> str:
-        return self._team.author or self._team.name
 
     def _reason_request(self, ask: Propose, first: int) -> ReasonRequest:
         tree = self.session.tree
@@ -225,7 +222,8 @@ class Duties:
         last = self.session.tree.node(chain[-1]).branch
         id = repair_id(chain)
         if id not in self.session.tree.nodes:
-            update = {"id": id, "parents": (last.id,), "operator": "repair", "author": self._author}
+            author = self._team.author_of(repair_role(self.session.tree.node(last.id).evaluation))
+            update = {"id": id, "parents": (last.id,), "operator": "repair", "author": author}
             self.session.post(BranchProposed(branch=last.model_copy(update=update)))
 
     async def _repair(self, chain: tuple[BranchId, ...]) -> None:

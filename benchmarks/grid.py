@@ -68,12 +68,18 @@ def ops() -> list[str]:
     return sorted(path.stem for path in (ROOT / "sample_ops").glob("*.py"))
 
 
+def problems() -> list[str]:
+    """The problems that have their own list of shapes, as ``problems/softmax``."""
+    return sorted(f"problems/{path.stem}" for path in (ROOT / "benchmarks" / "problems").glob("*.py"))
+
+
 def problem_of(op: str) -> Problem:
-    """The sample op at its four shapes. Raises ``ProblemError``."""
+    """A sample op at its four shapes, or one of ``problems()`` at its own. Raises ``ProblemError``."""
     from workbench.problem.capture import read_file
     from workbench.problem.intake import open_problem
 
-    capture = read_file(ROOT / "sample_ops" / f"{op}.py")
+    folder = ROOT / ("benchmarks" if op.startswith("problems/") else "sample_ops")
+    capture = read_file(folder / f"{op}.py")
     if more := MORE_SHAPES.get(op):
         source = f"{capture.source}\n\nmore_shapes = shapes + {more}\n"
         capture = capture.model_copy(update={"source": source, "shapes": "more_shapes"})
@@ -225,7 +231,7 @@ def run(names: list[str], seconds: float) -> None:
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--ops", default=",".join(ops()))
+    parser.add_argument("--ops", default=",".join([*problems(), *ops()]))
     parser.add_argument("--seconds", type=float, default=280.0)
     parser.add_argument("--warm", default="")
     parser.add_argument("--list", action="store_true")

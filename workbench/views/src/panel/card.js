@@ -93,7 +93,7 @@ function numbersTab(detail) {
         worst.worst.length ? [h("h4", {}, `The worst ${worst.worst.length}`), table(["index", "expected", "got"], worst.worst.map((e) => ({
           cells: [h("span", { class: "mono" }, `[${e.index.join(", ")}]`), shown(e.expected), shown(e.got)] })), [1, 2])] : null),
       worst.ulps && h("div", {}, h("h4", {}, "Errors in units of the last place"), drawn(worst.ulps))),
-    detail.checks.length ? [h("h4", {}, "Every check against float64"), h("div", { class: "tight" }, table(["shape", "inputs", "seed", "largest error", "of the bound", ""], detail.checks.map((c) => ({
+    detail.checks.length ? [h("h4", {}, "Every check against float64"), h("div", { class: "tight" }, table(["shape", "inputs", "seed", "largest error", "of the bound", "verdict"], detail.checks.map((c) => ({
       cells: [c.case, c.inputs, c.seed, c.max_abs, c.of_bound, h("span", { class: `verdict tone-${c.ok ? "good" : c.covered ? "bad" : "quiet"}` }, c.covered ? (c.ok ? "● within" : "▲ wrong") : "not covered", c.note && ` ${c.note}`)] })), [2, 3, 4]))]
       : soft("Nothing was compared yet."),
     detail.counts.length ? [h("h4", {}, "Counted on the emulator"), table(["shape", "launches", "32-byte sectors", "over the least", "loaded", "stored", "barriers"], detail.counts.map((c) => ({
@@ -107,7 +107,7 @@ function profileTab({ profile }) {
     profile.sentences.length ? h("ul", {}, profile.sentences.map((text) => h("li", {}, text))) : null,
     profile.note && soft(profile.note),
     profile.kernels.map((kernel) => h("details", { class: "more", open: profile.kernels.length === 1 }, h("summary", {}, "The numbers of ", h("span", { class: "mono" }, kernel.kernel)),
-      h("div", { class: "tight" }, table(["metric", "value", ""], kernel.metrics.map((m) => ({ cells: [m.name, shown(m.value), m.unit] })), [1]))))];
+      h("div", { class: "tight" }, table(["metric", "value", "unit"], kernel.metrics.map((m) => ({ cells: [m.name, shown(m.value), m.unit] })), [1]))))];
 }
 
 function talkTab(detail, panel) {
@@ -122,7 +122,7 @@ function talkTab(detail, panel) {
 function receiptTab({ receipt }) {
   if (!receipt.length) return [soft("A receipt is written once the kernel is judged.")];
   return [soft("What was judged, where and how. An export holds the same with the raw samples and one command to repeat it."),
-    table(["", ""], receipt.map(([name, value]) => ({ cells: [name, h("span", { class: "mono long" }, value)] })))];
+    table(["what", "value"], receipt.map(([name, value]) => ({ cells: [name, h("span", { class: "mono long" }, value)] })))];
 }
 
 export const DRAW = { card: cardTab, source: sourceTab, compile: compileTab, numbers: numbersTab, speed: speedTab, profile: profileTab, talk: talkTab, receipt: receiptTab };

@@ -32,7 +32,7 @@ function timing(time, panel) {
     found?.suspicion && h("p", { class: "message tone-warn" }, found.suspicion),
     drawn(time.drawing),
     found && [h("p", {}, `95% of medians lie within ${found.interval}.`),
-      table(["baseline", "its time", "over ours", "95% interval", "blocks", ""], found.rivals.map((r) => ({
+      table(["baseline", "its time", "over ours", "95% interval", "blocks", "verdict"], found.rivals.map((r) => ({
         cells: [r.name, r.time, r.ratio, r.interval, r.blocks, h("span", { class: `verdict tone-${r.tone}` }, r.words)] })), [1, 2, 3, 4]),
       h("dl", {}, time.facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))],
     time.note && soft(time.note));

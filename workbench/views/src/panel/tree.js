@@ -152,7 +152,7 @@ function drawTools(panel) {
 }
 
 export function buildTools(panel) {
-  const button = (label, title, act) => h("button", { type: "button", class: "small", title, "aria-label": title, onclick: act }, label);
+  const button = (label, title, act, name) => h("button", { type: "button", class: "small", title, "aria-label": name, onclick: act }, label);
   const zoom = (step) => () => zoomBy(panel, step);
   panel.fitButton = button("Fit", "Fit the whole tree (0)", () => fitAll(panel));
   panel.foldButton = button("Fold pruned", "Hide what lies below pruned branches", () => { panel.hidePruned = !panel.hidePruned; drawTree(panel); });
@@ -165,7 +165,7 @@ export function buildTools(panel) {
       button("Prune all", "Prune every marked branch", each((row) => row && !row.pruned && panel.prune(row)))],
     button("Clear", "Clear the marks", clear));
   return h("div", { class: "tree-tools", role: "toolbar", "aria-label": "Tree" },
-    button("−", "Smaller rows (-)", zoom(1)), button("+", "Larger rows (+)", zoom(-1)), panel.fitButton, panel.foldButton, panel.markedBar);
+    button("−", "Smaller rows (-)", zoom(1), "Smaller rows"), button("+", "Larger rows (+)", zoom(-1), "Larger rows"), panel.fitButton, panel.foldButton, panel.markedBar);
 }
 
 function zoomBy(panel, step) {

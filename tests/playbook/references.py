@@ -128,6 +128,12 @@ REFERENCES: dict[str, Case] = {
         lambda t: F.relu(F.conv2d(t["x"], t["w"], t["b"])).mean((2, 3)),
         of(x=(2, 3, 6, 6), w=(4, 3, 3, 3), b=(4,)),
     ),
+    "dot_of_channels": (
+        lambda t: torch.einsum("bchw,bchw->bhw", t["x"], t["y"]).relu(),
+        of(x=(2, 5, 3, 7), y=(2, 5, 3, 7)),
+    ),
+    "matrix_vector": (lambda t: (t["x"] @ t["v"][:, None]).tanh(), of(x=((9, 300), half), v=((300,), half))),
+    "vector_matrix": (lambda t: torch.bmm(t["v"], t["x"]) + 1, of(v=(3, 1, 40), x=(3, 40, 9))),
     # scans
     "cumsum": (lambda t: (t["x"] * 2).cumsum(1) + 1, of(x=(3, 9))),
     "cumsum_long": (lambda t: t["x"].cumsum(1), of(x=(3, 4100))),

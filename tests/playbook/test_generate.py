@@ -63,9 +63,10 @@ def test_one_kernel_moves_the_least_bytes(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["cumsum_exclusive", "cumsum_shifted", "cumsum_behind_zero", "cumsum_behind_row", "cumsum_tail",
-     "cumsum_chosen", "cumsum_reverse", "cumsum_back_exclusive", "logcumsumexp"],
+     "cumsum_chosen", "cumsum_reverse", "cumsum_back_exclusive", "logcumsumexp", "dot_of_channels",
+     "matrix_vector", "vector_matrix"],
 )  # fmt: skip
-def test_a_scan_and_what_follows_are_one_kernel(name: str) -> None:
+def test_what_follows_a_scan_or_a_vector_product_joins_its_kernel(name: str) -> None:
     call, tensors = REFERENCES[name]
     known = facts(plan_of(generate(problem_of(call, tensors(), name), ()).kernel.source, tensors()), name)
     assert known.launches == 1 and known.workspace_bytes == 0 and known.library_share == 0

@@ -46,7 +46,7 @@ def scripted_expert(name: str) -> Script:
     def answer(body: Json) -> Turn:
         words, kind = words_of(body), asked_for(body)
         if kind == "Cards":
-            operator = "crossover" if "ways to cross the two" in words else "seed"
+            operator = "crossover" if "ways to cross the parents" in words else "seed"
             return Turn(json.dumps({"cards": cards[operator]}))
         if kind == "KernelAnswer":
             return Turn(json.dumps(_kernel(folder, words)))

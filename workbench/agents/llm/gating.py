@@ -15,6 +15,7 @@ from workbench.agents.llm.reading import word_of
 from workbench.errors import WorkbenchError
 from workbench.model import Hypothesis, Problem, Vector
 from workbench.playbook.moves import cross, moves
+from workbench.playbook.shape_classes import BY_SHAPE
 from workbench.playbook.techniques import TECHNIQUES, settled
 
 MOST_LISTED = 14
@@ -68,6 +69,8 @@ def vector_of(attempt: Attempt) -> Vector:
 def rules_part(problem: Problem, vector: Vector) -> Vector:
     """What of a vector the playbook knows, settled for the problem; empty for a problem outside it."""
     known = tuple((n, v) for n, v in vector if n in TECHNIQUES and v in TECHNIQUES[n].values)
+    if BY_SHAPE in dict(vector):
+        known = tuple((n, v) for n, v in vector if n in TECHNIQUES)
     try:
         return settled(problem, known)
     except _OUTSIDE:

@@ -127,7 +127,7 @@ class ModelSynthesizer:
 
 
 def synthesizer_prompt(request: SynthesisRequest) -> Prompt:
-    """What a synthesizer is told; of a crossover, both parents with what only one of them has."""
+    """What a synthesizer is told; of a crossover, all parents with what only one of them has."""
     parents = [_parent(parent) for parent in request.parents]
     values = {
         **_problem_values(request.problem),
@@ -136,10 +136,11 @@ def synthesizer_prompt(request: SynthesisRequest) -> Prompt:
         "vector": _vector_text(request.hypothesis.vector),
         "parents": parents,
     }
-    if request.operator == "crossover" and len(request.parents) == 2:
-        both = [set(vector_of(parent)) for parent in request.parents]
-        for parent, own, other in zip(parents, both, reversed(both), strict=True):
-            parent["own"] = _vector_text(sorted(own - other))
+    if request.operator == "crossover" and len(request.parents) > 1:
+        vectors = [set(vector_of(parent)) for parent in request.parents]
+        for parent, own in zip(parents, vectors, strict=True):
+            others = set().union(*(other for other in vectors if other is not own))
+            parent["own"] = _vector_text(sorted(own - others))
         return render("crossover", values)
     related = [_parent(attempt) for attempt in request.related[:RELATED]]
     return render("synthesizer", {**values, "parents": parents[:1], "related": related})

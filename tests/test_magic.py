@@ -171,6 +171,16 @@ def test_apply_without_a_session_or_with_a_misspelt_name(shell: InteractiveShell
         shell.run_line_magic("cuda_apply", "doubel")
 
 
+def test_export_says_what_it_cannot_write(shell: InteractiveShell, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="run %%cuda_optimize on it first"):
+        shell.run_line_magic("cuda_export", f"double {tmp_path / 'x'}")
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait", CELL)
+    with pytest.raises(UsageError, match="format is one of folder, kernelbench"):
+        shell.run_line_magic("cuda_export", f"double {tmp_path / 'x'} --format kernelbensh")
+    with pytest.raises(UsageError, match="no correct kernel yet"):
+        shell.run_line_magic("cuda_export", f"double {tmp_path / 'x'} --format kernelbench")
+
+
 def test_no_error_of_ours_reaches_the_person_as_a_traceback(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,8 +57,17 @@ test: check
 sweep: $(VENV)/installed-dev
 	$(BIN)/pytest tests/playbook -m sweep
 
-browser: $(VENV)/installed-dev
-	$(BIN)/pytest tests/browser -m browser -rs
+# Notebook 7 and ipykernel 6 beside what is installed: a second environment that sees the first.
+$(VENV)/installed-older: $(VENV)/installed-dev
+	$(BIN)/python -m venv $(VENV)/older
+	$(BIN)/python -c "import pathlib, sysconfig as s; print(s.get_path('purelib')); print(pathlib.Path.cwd())" \
+	  > $(VENV)/older/lib/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages/inherit.pth
+	$(VENV)/older/bin/python -m pip install --quiet --disable-pip-version-check --ignore-installed --no-deps \
+	  "notebook==7.6.5" "ipykernel==6.31.0"
+	@touch $@
+
+browser: $(VENV)/installed-older
+	WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(BIN)/pytest tests/browser -m browser -rs
 
 # The built files are committed: nobody needs node to use or to install the workbench.
 assets:

@@ -69,16 +69,21 @@ class SlowTeam:
 
 
 class SlowDevice:
-    """Judges by a word in the kernel, or by its block size, in about a second."""
+    """Judges by a word in the kernel, or by its block size: the first four in seconds, later in one."""
 
     name = "emulator"
     target = H100
     parallel = 2
 
+    def __init__(self) -> None:
+        self._begun = 0
+
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
+        self._begun += 1
+        pause_s = 1.5 if self._begun <= 4 else 0.5  # time to click while the first ones run
         for stage in ("compiling", "running"):
             on_stage(stage)  # type: ignore[arg-type]
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(pause_s)
         outcome, factor = self._verdict(kernel.source)
         return story.evaluation(kernel, outcome, factor, 37.5 if outcome is WRONG else 0.21)
 

@@ -1,0 +1,46 @@
+"""The panel in VS Code's own widget manager, which npm has apart from VS Code. VS Code itself is not run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import story
+from nbclient import NotebookClient
+from test_browser import HERE, environment, missing
+
+from workbench.events import EVENT
+
+WIDGETS = "WORKBENCH_VSCODE_WIDGETS"
+"""Names a folder with ``ipywidgets.js`` of npm's @vscode/jupyter-ipywidgets8 and a ``require.js``."""
+CELL = "from workbench.live import look\nshown = look({folder!r}).show()\n"
+STATE = "application/vnd.jupyter.widget-state+json"
+
+
+@pytest.mark.browser
+def test_a_saved_panel_is_drawn(tmp_path: Path) -> None:
+    if reason := missing():
+        pytest.skip(reason)
+    widgets = os.environ.get(WIDGETS)
+    if not widgets:
+        pytest.skip(f"{WIDGETS} names no folder with VS Code's widget manager")
+    lines = [EVENT.dump_json(event).decode() + "\n" for event in story.large_events(12)]
+    (tmp_path / "journal.jsonl").write_text("".join(lines))
+    cell = nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))  # type: ignore[no-untyped-call]
+    made: Any = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    NotebookClient(made, timeout=120, kernel_name="python3", store_widget_state=True).execute()
+    state = tmp_path / "state.json"
+    state.write_text(json.dumps({"state": made.metadata.widgets[STATE], "outputs": made.cells[0].outputs}))
+    anywidget = Path(sys.prefix) / "share" / "jupyter" / "nbextensions" / "anywidget" / "index.js"
+    shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
+    command = ["node", str(HERE / "vscode.js"), str(state), widgets, str(anywidget), shots]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+    print(done.stdout, done.stderr)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("ok ") == 3

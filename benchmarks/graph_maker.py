@@ -262,7 +262,8 @@ class _Maker:
             "flip": (1, self._flip), "select": (1, self._select), "pad": (1, self._pad),
             "cat": (1, self._cat), "repeat": (1, self._repeat), "split": (1, self._split),
             "gather": (1, self._gather), "take": (1, self._take), "scan": (3, self._scan),
-            "pool": (1, self._pool), "matmul": (1, self._matmul), "loss": (1, self._loss), "mask": (1, self._mask),
+            "pool": (1, self._pool), "matmul": (1, self._matmul), "loss": (1, self._loss),
+            "mask": (1, self._mask),
         }  # fmt: skip
         names, weights = list(families), [weight for weight, _ in families.values()]
         while True:

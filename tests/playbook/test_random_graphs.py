@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +20,11 @@ from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques import TECHNIQUES
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import random_graphs  # noqa: E402
+
+DRAWN, TOGETHER = 512, 32
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
@@ -153,6 +160,13 @@ def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:
     if instances:
         report = compile_kernel(source, instances)
         assert isinstance(report, CompileReport), report
+
+
+@pytest.mark.parametrize("first", range(0, DRAWN, TOGETHER))
+def test_drawn_graphs_match_float64(first: int) -> None:
+    outcomes = random_graphs.batch(list(range(first, first + TOGETHER)))
+    assert len(outcomes) == TOGETHER
+    assert not [f"seed {o.seed}: {o.failure}" for o in outcomes if o.failure]
 
 
 pytestmark = pytest.mark.sweep

@@ -1,0 +1,40 @@
+"""The check of drawn graphs can fail, and its receipt adds up; test_random_graphs.py runs many of them."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import random_graphs
+from graph_maker import sample
+
+
+def test_a_seed_gives_the_same_graph() -> None:
+    one, other = sample(7), sample(7)
+    assert one.problem == other.problem and one.vector == other.vector
+    assert all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
+    assert sample(8).problem != one.problem
+
+
+def test_wrong_numbers_are_told() -> None:
+    drawn = next(s for s in map(sample, range(100)) if s.problem.outputs[0].dtype == "f32")
+    right = tuple(
+        values.to(random_graphs.TORCH[spec.dtype])
+        for spec, values in zip(drawn.problem.outputs, random_graphs.Reference(drawn).outputs(), strict=True)
+    )
+    assert random_graphs.difference(drawn, right)[0] == ""
+    wrong = (right[0] + 0.01 * (1 + right[0].abs()), *right[1:])
+    assert "float64 says" in random_graphs.difference(drawn, wrong)[0]
+    assert "not f32" in random_graphs.difference(drawn, (right[0].double(), *right[1:]))[0]
+
+
+def test_runs_are_added_up_and_a_run_that_went_on_replaces_itself() -> None:
+    first = {"date": "d", "playbook": "p", "first_seed": 1, "graphs": 16, "failures": []}
+    again = {**first, "graphs": 32, "failures": [{"seed": 20, "what": "numbers"}]}
+    other = {**first, "first_seed": 500}
+    receipt = random_graphs.merged(random_graphs.merged({}, first), other)
+    assert (receipt["graphs"], receipt["failures"]) == (32, 0)
+    receipt = random_graphs.merged(receipt, again)
+    assert (receipt["graphs"], receipt["failures"], len(receipt["runs"])) == (48, 1, 2)

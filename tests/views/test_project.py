@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import story
 
-from workbench.events import RoundsRequested, SearchStopped
-from workbench.model import BranchId
+from workbench.events import BranchProposed, CaseTimed, RoundsRequested, RoundStarted, SearchStopped
+from workbench.model import Branch, BranchId
 from workbench.policy import Policy
 from workbench.tree import Tree, fold
 from workbench.views.compare import compare
@@ -70,6 +70,30 @@ def test_the_other_parents_lie_beside_the_way() -> None:
     roofline = found["rooflines"][0]
     assert [point["id"] for point in roofline["points"]] == ["b1", "b3"]
     assert [point["id"] for point in roofline["others"]] == ["b2"]
+
+
+def test_what_was_seen_before_stands_apart_from_the_evidence() -> None:
+    known = "seen before: 1.40x found where 1.20x was predicted (3 times)"
+    first = story.events(0)[0]
+    seed = story.card("Four floats", "vector_width", story.FLOAT4, 1.2)
+    card = seed.model_copy(update={"evidence": ("1.6 GB planned", known)})
+    branch = Branch(
+        id=BranchId("b1"), parents=(), round=1, operator="seed", hypothesis=card, author="playbook"
+    )  # fmt: skip
+    found = detail(fold((first, RoundStarted(round=1), BranchProposed(branch=branch))), branch.id)[
+        "hypothesis"
+    ]
+    assert found["evidence"] == ["1.6 GB planned"]
+    assert found["seen"] == [known.removeprefix("seen before: ")]
+
+
+def test_a_first_time_is_shown_before_the_verdict() -> None:
+    tree = story.tree()
+    measured = story.measured_tree().nodes[BranchId("b3")].evaluation
+    assert measured
+    early = detail(tree.apply(CaseTimed(branch=BranchId("b8"), time=measured.times[0])), BranchId("b8"))
+    assert [time["case"] for time in early["times"]] == ["4096x32768"]
+    assert early["speed"] is None and early["row"]["label"].endswith("so far (measured)")
 
 
 def test_occupancy_says_what_limits_it() -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from workbench.events import ModelAnswered
-from workbench.model import AccessSite, BranchId, Evaluation
+from workbench.model import AccessSite, BranchId, CaseTime, Evaluation
 from workbench.tree import Node, Tree
 from workbench.views.differences import parents_diff
 from workbench.views.highlight import highlight
@@ -30,6 +30,8 @@ from workbench.views.speed import speed_json, timing_json
 from workbench.views.teaching import teaching
 
 Json = dict[str, Any]
+SEEN = "seen before: "
+"""How evidence begins that earlier searches left."""
 WASTEFUL = 1.25
 """Transactions over the least possible from which a line is pointed out."""
 
@@ -60,6 +62,7 @@ def detail(tree: Tree, branch: BranchId) -> Json:
         "lesson": node.lesson.lesson if node.lesson else "",
         "diagnostics": diagnostics(outcome, evaluation),
         **_findings(evaluation, launched(tree, node)),
+        "times": [timing_json(time) for time in _times(node)],
     }
 
 
@@ -74,9 +77,15 @@ def _findings(evaluation: Evaluation | None, found: Launched | None) -> Json:
         "counts": [counts_json(counts) for counts in evaluation.counts] if evaluation else [],
         "line_counts": _line_counts(evaluation) if evaluation else [],
         "speed": speed_json(evaluation) if evaluation else None,
-        "times": [timing_json(time) for time in evaluation.times] if evaluation else [],
         "seconds": {name: round(s, 3) for name, s in evaluation.seconds} if evaluation else {},
     }
+
+
+def _times(node: Node) -> tuple[CaseTime, ...]:
+    """All times once it is judged; before that the first one, where a device has told it."""
+    if node.evaluation is not None:
+        return node.evaluation.times
+    return (node.first_time,) if node.first_time is not None else ()
 
 
 def _origin(node: Node) -> str:
@@ -99,7 +108,8 @@ def _hypothesis(tree: Tree, node: Node) -> Json:
         "title": card.title,
         "bottleneck": card.bottleneck,
         "cause": "" if own else card.cause,
-        "evidence": list(card.evidence),
+        "evidence": [text for text in card.evidence if not text.startswith(SEEN)],
+        "seen": [text.removeprefix(SEEN) for text in card.evidence if text.startswith(SEEN)],
         "fix": "" if own else card.fix,
         "risk": card.risk,
         "gain": _gain(tree, node),

@@ -252,6 +252,7 @@ def _card(entry: Json) -> Markup:
         ("Came from", entry["origin"]),
         ("Why it is slow", card["cause"]),
         ("Evidence", tag("ul", [tag("li", text) for text in card["evidence"]]) if card["evidence"] else None),
+        ("Seen before", tag("ul", [tag("li", text) for text in card["seen"]]) if card["seen"] else None),
         ("What to do", card["fix"]),
         ("Risk", card["risk"]),
         ("Over its parent", card["gain"]),

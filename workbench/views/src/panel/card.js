@@ -21,6 +21,7 @@ function cardTab(detail, panel) {
       detail.speed?.rows.length > 1 ? field("By shape", h("div", { class: "chips" }, detail.speed.rows.map((row) => h("span", { class: `chip verdict tone-${row.tone}`, title: `${row.time}, ${row.roofline} of the roofline` }, h("span", { class: "soft" }, `${row.case} `), row.speedup)))) : null,
       card.cause && field("Why it is slow", card.cause),
       card.evidence.length ? field("Evidence", h("ul", {}, card.evidence.map((text) => h("li", {}, text)))) : null,
+      card.seen.length ? field("Seen before", h("ul", {}, card.seen.map((text) => h("li", {}, text)))) : null,
       card.fix && field("What to do", card.fix),
       card.risk && field("Risk", card.risk),
       card.gain && field(`Over ${detail.row.parents[0]}`, card.gain),

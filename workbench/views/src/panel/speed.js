@@ -6,8 +6,8 @@ export const shown = (value) => (typeof value === "number" ? (value !== 0 && (Ma
 const soft = (text) => h("p", { class: "soft" }, text);
 
 export function speedTab(detail, panel) {
-  if (!detail.speed) return [soft("A time is worked out once the kernel is right.")];
-  return [overview(detail.speed), detail.times.map((time) => timing(time, panel)), rooflines(detail, panel), samples(detail, panel)];
+  if (!detail.times.length) return [soft("A time is worked out once the kernel is right.")];
+  return [detail.speed ? overview(detail.speed) : soft("A first time; the other shapes and baselines are still to come."), detail.times.map((time) => timing(time, panel)), rooflines(detail, panel), samples(detail, panel)];
 }
 
 function overview(speed) {

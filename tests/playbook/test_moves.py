@@ -83,7 +83,8 @@ def test_a_move_changes_one_technique_and_what_must_follow() -> None:
     refinements = moves(problem, here, None, H100, "refine")
     assert refinements
     for card in refinements:
-        changed = {name for name, value in card.vector if dict(here).get(name) != value}
+        before = {name: technique.plain for name, technique in TECHNIQUES.items()} | dict(here)
+        changed = {name for name, value in card.vector if before[name] != value}
         assert changed == {card.technique}
         assert not TECHNIQUES[card.technique].structural
     factors = [card.predicted_factor for card in moves(problem, settled(problem, ()), None, H100)]

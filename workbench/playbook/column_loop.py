@@ -275,7 +275,7 @@ class ColumnLoop:
     def _store(self, store: Store) -> None:
         row_part, column_part = self.kernel.split(store.view)
         value = self.frame.stored(store.buffer, self._scope.text(store.value).code)
-        stream = self.kernel.site.schedule.stream
+        stream = self.kernel.site.schedule.stream or self.kernel.site.schedule.stream_stores
         if self.vector and is_unit(column_part):
             pack = self.names.new(f"{store.buffer}_pack")
             self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")

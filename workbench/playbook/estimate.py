@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
+from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.fitting import by_length, lanes_of
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
@@ -39,6 +40,10 @@ _LONG_LOOP = 6
 """How many times fewer where the loop's body is long."""
 _A_REQUEST = 4.0
 """Instructions of a load or store: itself, its address, its share of the loop."""
+_DIVIDED, _DIVIDED_NARROW = 40.0, 12.0
+"""Instructions that tell row from column of an index of 64 bits, and of 32."""
+_SPILLED = 6.0
+"""Instructions for each value that a promise of more blocks pushes out of the registers, there and back."""
 _A_BARRIER_NS = 40.0
 _PARTIALS_NS = 400.0
 """A later launch of a split reads the partial results before it begins."""
@@ -208,6 +213,8 @@ class _Model:
             self.at(store.view.size) * DTYPE_BYTES[self.program.buffers[store.buffer].dtype]
             for store in kernel.stores
         )
+        if self.schedule.reciprocal:
+            kernel = with_products(self.program.pool, kernel)
         if kernel.stores[0].level == "flat":
             return self._flat(kernel, stored)
         return self._row(kernel, stored)
@@ -222,6 +229,8 @@ class _Model:
         warps = math.ceil(count / width / items / _LANES)
         cost = instructions_of(roots, schedule.fast_math)
         cost += _A_REQUEST * (len(loads) + len(kernel.stores)) / width
+        divided = sum(len(load.view.axes) > 1 for load in loads)
+        cost += divided * (_DIVIDED_NARROW if schedule.narrow else _DIVIDED) / width
         fresh, near = self._from_memory(loads)
         walk = Walk(
             fresh_bytes=fresh / warps,
@@ -265,6 +274,8 @@ class _Model:
             )
             again = max(again, one.again_bytes)
             walks.append(one)
+        if spilled := self._spilled(len(waits) * columns / pieces / lanes, schedule):
+            walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + spilled * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
         kept = len(waits) * columns / pieces
@@ -306,6 +317,8 @@ class _Model:
         cost += sum(issued for issued, _ in costs)
         mine = columns / lanes
         chain = mine * max((cycles for _, cycles in costs), default=0.0)
+        if schedule.chains and width > 1:
+            chain = chain / width + width * max((join_cycles(a.kind) for a in step.accumulators), default=0.0)
         deep = _UNROLLED if width == 1 else _UNROLLED_WIDE
         if is_long(step.roots, [one.kind for one in step.accumulators]):
             deep //= _LONG_LOOP
@@ -362,11 +375,20 @@ class _Model:
         target = self.target
         threads = max(threads, _LANES)
         registers = math.ceil((_REGISTERS + kept) / 8) * 8
+        if self.schedule.promised:
+            registers = min(registers, target.registers_per_sm // max(self.schedule.promised, threads))
         blocks = min(target.threads_per_sm // threads, target.blocks_per_sm)
         blocks = min(blocks, int(target.registers_per_sm // (threads * registers)))
         if shared:
             blocks = min(blocks, int(target.shared_bytes_per_sm // shared))
         return max(blocks, 1)
+
+    def _spilled(self, kept: float, schedule: Schedule) -> float:
+        """Instructions of a thread for what its share of the registers does not hold."""
+        if not schedule.promised or schedule.cache != "registers":
+            return 0.0
+        share = self.target.registers_per_sm / max(schedule.promised, schedule.threads)
+        return _SPILLED * max(0.0, _REGISTERS + kept - share)
 
     def _stored(self, stores: Iterable[Store]) -> float:
         return float(

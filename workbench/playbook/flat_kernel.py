@@ -5,12 +5,16 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 
 from __future__ import annotations
 
+import re
+
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Index, Load, unguarded
+from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
 from workbench.playbook.indexing import index_text, is_unit, name_pieces
-from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
+from workbench.playbook.sizes import product
+from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import View
 
 
@@ -26,7 +30,28 @@ def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
 def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
     frame = frame_for(site, kernel, vector)
     body = _vector_body(frame, kernel) if vector else _scalar_body(frame, kernel)
-    return frame.finish(name, _loop(frame, kernel, body), _grid(site, kernel))
+    lines = _loop(frame, kernel, body)
+    if not site.schedule.narrow:
+        return frame.finish(name, lines, _grid(site, kernel))
+    return frame.finish(name, _narrowed(lines), _grid(site, kernel), _narrow_limits(site, kernel))
+
+
+def _narrowed(lines: list[str]) -> list[str]:
+    """The same with indices of 32 bits."""
+    comment = "// Indices of 32 bits: half the instructions of 64, a fraction where they are divided."
+    return [comment, *(re.sub(r"\bsize_t\b", "int", line) for line in lines)]
+
+
+def _narrow_limits(site: Site, kernel: Kernel) -> Limits:
+    """Every tensor must be small enough."""
+    loads = [e for s in kernel.stores for e in walk(s.value, into_reductions=True) if isinstance(e, Load)]
+    names = dict.fromkeys([*(store.buffer for store in kernel.stores), *(load.buffer for load in loads)])
+    sizes = [kernel.stores[0].columns, *(product(site.buffer(name).shape) for name in names)]
+    counts = list(dict.fromkeys(site.size(size) for size in sizes if size.number is None))
+    if not counts:
+        return Limits()
+    largest = counts[0] if len(counts) == 1 else f"max({', '.join(counts)})"
+    return Limits("", f"{largest} <= {MOST_NARROW}", "indices of 32 bits need smaller tensors")
 
 
 # ------------------------------------------------------------------------------------ the loop
@@ -74,7 +99,7 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
         index = index_text(store.view, "i", frame.macros, wide=True)
         value = frame.stored(store.buffer, scope.text(store.value).code)
         element = frame.element(store.buffer, index)
-        if frame.site.schedule.stream and frame.has_hints(store.buffer):
+        if _streams_stores(frame) and frame.has_hints(store.buffer):
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
             scope.lines += statement(f"{element} = {value};")
@@ -110,7 +135,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
     packs: dict[int, str] = {}
     lines: list[str] = []
     stream = frame.site.schedule.stream
-    frame.helpers.update(("load_once", "store_once") if stream else ("load", "store"))
+    frame.helpers.add("load_once" if stream else "load")
+    frame.helpers.add("store_once" if _streams_stores(frame) else "store")
     for load in _unit_loads(kernel):
         pack = frame.names.new(f"{load.buffer}_pack")
         at = _address(frame, load.buffer, load.view)
@@ -132,10 +158,14 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
         inner.lines += statement(f"{pack}.at[k] = {value};")
         at = _address(frame, store.buffer, store.view)
-        after.append(f"{'store_once' if stream else 'store'}({at}, {pack});")
+        after.append(f"{'store_once' if _streams_stores(frame) else 'store'}({at}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = name_pieces(inner.lines, "(i + k)", frame.names)
     return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _streams_stores(frame: Frame) -> bool:
+    return frame.site.schedule.stream or frame.site.schedule.stream_stores
 
 
 def _unit_loads(kernel: Kernel) -> list[Load]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
+from workbench.playbook.divisions import with_products
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.lookback_kernel import scan_step
@@ -104,6 +105,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
             steps.append(scan_step(site, step, name, names))
             continue
+        if site.schedule.reciprocal:
+            step = with_products(site.program.pool, step)
         made = step.stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":

@@ -219,7 +219,9 @@ class Frame:
             parts.append(f"{const}{self.element_type(buffer)}* __restrict__ {parameter}")
         parts += [f"int {name}" for name in self.scalars]
         lines = ["template <int VEC>"] if self.vector else []
-        head = f"__global__ __launch_bounds__(THREADS) void {name}("
+        promised = self.site.schedule.promised
+        bounds = f"THREADS, {promised} / THREADS" if promised else "THREADS"
+        head = f"__global__ __launch_bounds__({bounds}) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
             return [*lines, f"{head}{', '.join(parts)}) {{"]
         rows = _filled(parts, 100)

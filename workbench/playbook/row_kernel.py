@@ -123,14 +123,34 @@ class RowKernel:
         texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
         loop = ColumnLoop(self, number, row_values)
         lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
-        lines += loop.text(step, texts)
+        entered, after = texts, list[str]()
+        if self.site.schedule.chains and self.frame.vector and texts:
+            entered, before, after = self._chained(texts)
+            lines = before
+        lines += loop.text(step, entered)
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()
+        lines += after
         joined = []
         for text in texts:
             joined += self._join(text)
         gap = [""] if number else []
         return [*self._flush(), *gap, *lines, *joined]
+
+    def _chained(self, texts: list[AccumulatorText]) -> tuple[list[AccumulatorText], list[str], list[str]]:
+        """An accumulator for each element of a vector: as they are entered, declared, and joined."""
+        entered, before, after = [], [], []
+        comment = "// A chain of its own for each element of a vector; they are joined after the loop."
+        for text in texts:
+            parts = self.frame.names.new(f"{text.name}_chains")
+            entered.append(replace(text, name=f"{parts}[k]"))
+            each = [f"{parts}[k] = {text.start};"]
+            before += [f"{text.ctype} {parts}[VEC];", "#pragma unroll", *block(_EACH, each)]
+            joins = [f"{text.name} = {text.op}::join({text.name}, {parts}[k]);"]
+            from_second = _EACH.replace("k = 0", "k = 1")
+            after += [f"{text.ctype} {text.name} = {parts}[0];", "#pragma unroll", *block(from_second, joins)]
+            self.frame.helpers.update(text.helpers[:1])
+        return entered, [comment, *before], after
 
     def _accumulator(self, accumulator: Accumulator) -> AccumulatorText:
         arg = accumulator.kind.startswith("arg")
@@ -264,6 +284,7 @@ class RowKernel:
         return bool(column.axes) and column.axes[-1].stride.is_one
 
 
+_EACH = "for (int k = 0; k < VEC; ++k)"
 _USED_ALONE = frozenset(["max", "min", "argmax", "argmin", "softmax", "welford"])
 """Structs whose functions accumulate even when no threads are joined."""
 

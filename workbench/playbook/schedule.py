@@ -47,6 +47,16 @@ class Schedule:
     """Block reductions through a tree in shared memory instead of shuffles."""
     look_back: bool = False
     """Few long rows are scanned by many blocks a row."""
+    chains: bool = False
+    """An accumulator for each element of a vector, joined after the loop."""
+    reciprocal: bool = False
+    """Divisions by a value a row become products with its reciprocal."""
+    promised: int = 0
+    """Threads that the compiler must leave room for on a multiprocessor; 0 for no promise."""
+    narrow: bool = False
+    """Indices of kernels without rows have 32 bits."""
+    stream_stores: bool = False
+    """Results are written as streaming, whatever the loads are."""
 
 
 SHORT_ROW = 1024
@@ -138,4 +148,9 @@ def schedule_of(vector: Vector) -> Schedule:
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",
         look_back=on("look_back", "off"),
+        chains=values.get("chains") == "many",
+        reciprocal=on("reciprocal", "off"),
+        promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
+        narrow=values.get("index_width") == "32",
+        stream_stores=values.get("stores") == "streamed",
     )

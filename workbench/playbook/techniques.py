@@ -6,42 +6,18 @@ Owns names, values and prose, and the check of a vector against them. estimate.p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
+from workbench.playbook.fine_tuning import FINE_TUNING
 from workbench.playbook.fitting import RowShape, by_length, kept_part, longest_whole_row, team_for
 from workbench.playbook.lookback_kernel import may_tile, tiles_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
 from workbench.playbook.shape_classes import BY_SHAPE, classes_of, conditions_of, joined, vector_of_class
+from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import RowTraits, Traits, traits_of
-
-Settings = Mapping[str, str]
-"""A vector as a mapping, with a value for every technique decided so far."""
-
-
-@dataclass(frozen=True)
-class Technique:
-    """One named choice. ``values`` are ordered from the plain choice on."""
-
-    name: str
-    title: str
-    values: tuple[str, ...]
-    offers: Callable[[Traits, Settings], tuple[str, ...]]
-    """Values that make sense next to the choices made before it; fewer than two: it does not apply."""
-    structural: bool
-    """True when a change of it is a rewrite, not a refinement."""
-    bottleneck: str
-    """What it helps against: memory, latency, compute or launch."""
-    look_for: str
-    """Where its effect shows."""
-    teaches: str
-
-    @property
-    def plain(self) -> str:
-        """The value a kernel has before anybody thinks of the technique."""
-        return self.values[0]
 
 
 def _always(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
@@ -445,7 +421,9 @@ _SHAPES = Technique(
 )
 """Its values are conditions, which no table can list: shape_classes.py reads them."""
 
-TECHNIQUES: Mapping[str, Technique] = {technique.name: technique for technique in (*_TABLE, _SHAPES)}
+TECHNIQUES: Mapping[str, Technique] = {
+    technique.name: technique for technique in (*_TABLE, *FINE_TUNING, _SHAPES)
+}
 """All techniques by name, in the order in which their values are settled."""
 
 _SEED_VALUES = {"fusion": "all"}

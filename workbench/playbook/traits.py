@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem
+from workbench.playbook.divisions import divides
 from workbench.playbook.expr import Apply, Load, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.lowering import lower
@@ -16,8 +17,13 @@ from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
 from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
-from workbench.playbook.views import split
+from workbench.playbook.sizes import Size, product
+from workbench.playbook.views import View, split
 
+MOST_NARROW = 2_000_000_000
+"""Elements that an index of 32 bits can tell apart, with room for the last block's idle threads."""
+_NEAR = 4
+"""Elements from column to column up to which a warp's reads share their sectors."""
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 
@@ -47,6 +53,10 @@ class Traits:
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
     linear_rowsum: bool
+    divides: bool
+    """Elements are divided by a number, or by a value that their row shares."""
+    narrow_indices: bool
+    """Tensors are small enough for indices of 32 bits in every case, and have no strides of their own."""
     scans: tuple[Scan, ...]
     """Running totals."""
     cases: tuple[tuple[tuple[str, int], ...], ...]
@@ -110,6 +120,8 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
         linear_rowsum=linear,
+        divides=any(divides(program.pool, kernel) for kernel in kernels),
+        narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
@@ -169,3 +181,10 @@ def _slow(kernels: list[Kernel]) -> bool:
         for store in kernel.stores
         for expr in walk(store.value, into_reductions=True)
     )
+
+
+def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:
+    if any(buffer.strides is not None for buffer in program.buffers.values()):
+        return False
+    sizes = [product(buffer.shape) for buffer in program.buffers.values()]
+    return all(size.at(case) <= MOST_NARROW for size in sizes for case in cases)

@@ -1,0 +1,112 @@
+"""Techniques that change instructions and registers of a kernel, not its structure.
+
+Owns their names, values and prose, and when they make sense.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.technique import Settings, Technique
+from workbench.playbook.traits import Traits
+
+
+def _chains(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("one", "many") if traits.rows and settings.get("vector_width", "1") != "1" else ()
+
+
+def _reciprocals(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if traits.divides and settings["fusion"] == "all" else ()
+
+
+def _occupancy(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not traits.rows or settings.get("row_cache") != "registers":
+        return ()
+    small = settings.get("block_size") not in ("1024", "fit")
+    return ("free", "half", "full") if small else ("free", "full")
+
+
+def _index_width(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("64", "32") if traits.flat_kernels and traits.narrow_indices else ()
+
+
+def _stored(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("plain", "streamed") if traits.kernels and settings.get("stream_hints") == "off" else ()
+
+
+FINE_TUNING = (
+    Technique(
+        name="chains",
+        title="independent chains in a reduction",
+        values=("one", "many"),
+        offers=_chains,
+        structural=False,
+        bottleneck="latency",
+        look_for="cycles a warp waits for the result of its last instruction",
+        teaches=(
+            "sum += x[0]; sum += x[1]; ... is one chain: each addition waits some four cycles for the one "
+            "before it, a step of Welford's or of an online softmax well over a hundred. With one "
+            "accumulator for each element of a vector there are as many chains as elements, all under way "
+            "at once, and they are joined when the loop has ended. A compiler may not do this by itself, "
+            "because floating-point addition in another order rounds differently."
+        ),
+    ),
+    Technique(
+        name="reciprocal",
+        title="one division a row",
+        values=("off", "on"),
+        offers=_reciprocals,
+        structural=False,
+        bottleneck="compute",
+        look_for="instructions an element; error against float64, which must stay within the bound",
+        teaches=(
+            "An exact division is about ten instructions: an approximate reciprocal and two steps that "
+            "correct it. Where a row is divided by one value, one reciprocal a row and one multiplication an "
+            "element do. The product rounds twice where the quotient rounds once. The playbook does so by "
+            "itself where the divisor cannot be tiny, such as a softmax's sum; here it is done for numbers "
+            "and for any other value a row, whose reciprocal could overflow below 1e-38."
+        ),
+    ),
+    Technique(
+        name="occupancy",
+        title="a promise of blocks a multiprocessor",
+        values=("free", "half", "full"),
+        offers=_occupancy,
+        structural=False,
+        bottleneck="latency",
+        look_for="registers a thread, spills, blocks resident on a multiprocessor",
+        teaches=(
+            "A multiprocessor has 65,536 registers and room for 2048 threads. The compiler does not know "
+            "how many blocks are meant to live there, so it may take 40 registers where 32 would let a "
+            "third more threads in. __launch_bounds__(THREADS, BLOCKS) is a promise that makes it keep to "
+            "its share, at the price of spilling to memory what no longer fits. More threads hide more "
+            "latency; a spill inside the loop costs more than that."
+        ),
+    ),
+    Technique(
+        name="index_width",
+        title="indices of 32 bits",
+        values=("64", "32"),
+        offers=_index_width,
+        structural=False,
+        bottleneck="compute",
+        look_for="instructions an element, most of all where an index is divided to broadcast",
+        teaches=(
+            "A GPU's integer units are 32 bits wide: a 64-bit addition is two instructions, a 64-bit "
+            "product four, and a 64-bit division or remainder, which broadcasting needs to tell row from "
+            "column, dozens. Below two thousand million elements an int is enough. The plan checks it."
+        ),
+    ),
+    Technique(
+        name="stores",
+        title="stream what is written, keep what is read",
+        values=("plain", "streamed"),
+        offers=_stored,
+        structural=False,
+        bottleneck="memory",
+        look_for="L2 hit rate of what is read again while results are written",
+        teaches=(
+            "A result that nobody reads soon takes as much room in L2 as data that is read again in the next "
+            "pass. __stcs marks only the stores as streaming: the output leaves first, and loads are left "
+            "as they are. Where the inputs are used once too, mark them as well (stream_hints)."
+        ),
+    ),
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import assert_never
 
 from workbench.events import (
@@ -86,7 +87,7 @@ class Node:
         """True for a kernel judged correct."""
         return self.evaluation is not None and self.evaluation.passed
 
-    @property
+    @cached_property
     def score(self) -> float:
         """Geometric-mean speedup over the fastest baseline; 0 unless passed."""
         return self.evaluation.score if self.evaluation is not None else 0.0

@@ -6,9 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
-from toy import opened
+from toy import judged, opened, proposed, written
 
 from workbench.events import HintGiven, RoundEnded, RoundStarted
+from workbench.model import BranchId
 from workbench.session import Session, read_tree
 
 
@@ -24,4 +25,20 @@ def test_what_follows_from_the_tree_waits_for_nobody(tmp_path: Path, monkeypatch
         session.post(HintGiven(text="shared memory", by="person"))
         assert len(synced) == before + 1
         session.post(RoundStarted(round=2), HintGiven(text="and less of it", by="person"))
+        assert len(synced) == before + 2
+
+
+def test_an_idea_is_had_again_but_a_verdict_and_a_persons_edit_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    with Session.create(tmp_path, opened()) as session:
+        before = len(synced)
+        session.post(proposed("b1"))
+        session.post(written("b1", "// us 50"))
+        assert len(synced) == before
+        session.post(judged("b1", "// us 50"))
+        assert len(synced) == before + 1
+        session.edit(BranchId("b1"), "// us 40")
         assert len(synced) == before + 2

@@ -14,6 +14,7 @@ import workbench
 from workbench.devices.base import Device
 from workbench.errors import SessionError
 from workbench.events import (
+    AgentAnswered,
     AgentFailed,
     AgentSpoke,
     BranchAbandoned,
@@ -33,9 +34,10 @@ from workbench.session.journal import Journal, read_journal, write_error
 from workbench.session.lock import FolderLock
 from workbench.tree import Tree, fold
 
-FOLLOWS = StageEntered | AgentSpoke | CaseTimed | RoundStarted | RoundEnded | LessonLearnt
+FOLLOWS = StageEntered | AgentSpoke | CaseTimed | RoundStarted | RoundEnded | LessonLearnt | AgentAnswered
 """What a resumed session comes to again by itself: it is written at once, but not waited for. A power cut
-may take it, a crash of the program not; the next event of any other kind has the disk confirm it too."""
+may take it, a crash of the program not; the next event of any other kind has the disk confirm it too. What
+a language model said is news; what was made of it follows."""
 
 Listener = Callable[[Tree], None]
 """Called with the newest tree after every recorded batch, one call at a time, on the posting thread."""
@@ -160,7 +162,7 @@ class Session:
             if self._closed:
                 raise SessionError(f"session {self.folder} is closed; resume it to go on")
             tree = fold(events, self._tree)
-            self._journal.append(events, durable=not all(isinstance(e, FOLLOWS) for e in events))
+            self._journal.append(events, durable=any(_is_news(event) for event in events))
             self._tree = tree
             self._notify()
             for event in events:
@@ -237,6 +239,17 @@ class Session:
                 self.post(BranchAbandoned(branch=node.id, reason="its kernel was lost in a crash"))
             if node.stage not in ("waiting", "done"):
                 self.post(StageEntered(branch=node.id, stage="waiting"))
+
+
+def _is_news(event: Event) -> bool:
+    """True for what nobody could come to again: it has to be on disk before anything builds on it."""
+    match event:
+        case BranchProposed(branch=branch):
+            return branch.operator == "edit"
+        case KernelWritten(branch=id):
+            return id.startswith("e")
+        case _:
+            return not isinstance(event, FOLLOWS)
 
 
 def has_session(folder: Path) -> bool:

@@ -6,6 +6,7 @@ the workbench's own values: a title too long is shortened, not refused.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 from workbench.model import Value
@@ -75,6 +76,7 @@ class ReflectionAnswer(Value):
 Answer = Cards | KernelAnswer | RepairAnswer | ReflectionAnswer
 
 
+@cache
 def strict_schema(kind: type[Value]) -> dict[str, Any]:
     """JSON schema in the subset that strict structured outputs take: all required, nothing else allowed."""
     schema: dict[str, Any] = _strict(kind.model_json_schema())

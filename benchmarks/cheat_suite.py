@@ -49,8 +49,13 @@ of kernels that look odd and are right. Numbers are those of the referee's list 
 are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of each say what it does.
 
 What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
-visits. Checks have fresh values on every seed, eight kinds of input and small shapes chosen to hurt; a
-condition on the clock, or on two sizes being large at once, is not found on the emulator.
+visits. Checks have eight kinds of input and small shapes chosen to hurt; a condition on the clock, or on two
+sizes being large at once, is not found on the emulator.
+
+Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
+evaluation and the receipt say which they were, and `WORKBENCH_SEED=N` repeats them. On a GPU the expected
+values of a session's seed are kept from kernel to kernel, and every kernel has one check more on a seed of
+its own.
 
 ## What stands between a kernel and the verdict
 On the emulator a kernel is machine code, so it runs in a process of its own that was started before the
@@ -62,8 +67,24 @@ and later) it can read the system's libraries and the emulator's cache and no ot
 none, open no TCP connection (6.7) and signal nobody outside (6.12); it cannot read `/proc/PID/environ` of
 the notebook, where the keys are. What does not hold: without Landlock any process of the same user can read
 the notebook's environment and files; UDP is open; a kernel can use up its CPU time and memory limits; the
-compilers, which read the kernel's text, may be told to include any file the user can read. On a GPU there
-is no host code of the kernel's, only device code.
+compilers, which read the kernel's text, may be told to include any file the user can read.
+
+On a GPU there is no host code of the kernel's, only device code. What a GPU does not show (races, stray
+accesses inside the process's own memory, reads of what nobody wrote) the emulator looks for beside it, at
+small sizes, where there is g++; a verdict without that look carries a note with the reason. `workbench judge
+--hazards sanitizer` has compute-sanitizer look as well, on the card itself: four tools on one small case,
+half a minute. `__device__` variables are read before and after: a kernel that leaves them changed is
+*suspect* on both devices. A kernel that only hopes to look faster (`no gain`) is timed against itself
+without the trick.
+"""
+
+
+FUZZED = """
+## Fuzzed
+{inputs:,} inputs made from seeds ({seeds[0]} to {seeds[1]}): random bytes, truncated files, mutations of the
+kernels below and of their plans, each taken the whole way on the emulator (`{repeat}`).
+Crashes or hangs of the side that judges: {crashes_or_hangs_of_the_trusted_side}.
+The slowest took {slowest_s:.0f} s, on a busy machine.
 """
 
 
@@ -166,7 +187,8 @@ def _is_cheat(row: dict[str, Any]) -> bool:
 
 def page(receipts: list[dict[str, Any]]) -> str:
     """The whole page."""
-    return HEAD + "".join(map(_section, receipts))
+    fuzzed = json.loads((RECEIPTS / "fuzz-judge.json").read_text())
+    return HEAD + FUZZED.format(**fuzzed) + "".join(map(_section, receipts))
 
 
 def _section(receipt: dict[str, Any]) -> str:

@@ -3,10 +3,12 @@
     python benchmarks/published_kernels.py prepare FOLDER KERNELBENCH ROBUST_KBENCH
     python benchmarks/published_kernels.py judge FOLDER [cpu|cuda]
     python benchmarks/published_kernels.py time FOLDER NAME...
+    python benchmarks/published_kernels.py native FOLDER
 
 ``prepare`` reads two git checkouts (or bare copies) and writes pairs of problem and solution into FOLDER;
 ``judge`` judges every pair that this machine can run, several at once, and writes a receipt and the table of
-docs/foreign-lane.md; ``time`` judges some again on a GPU, one at a time, with their times. Receipts go to
+docs/foreign-lane.md; ``time`` judges some again on a GPU, one at a time, with their times; ``native``
+puts a launch plan in the place of some kernels' host code and judges them on the emulator. Receipts go to
 ``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names, where the page is left alone.
 FOLDER is theirs and is never committed. Of KernelBench only the three adversarial kernels and the problem
 they are written for (level 1, number 1) are read.
@@ -91,7 +93,9 @@ def prepare(folder: Path, kernelbench: str, robust: str) -> None:
             "theirs": f"correct; {eager:.2f}x eager, {compiled:.2f}x compile",
             "path": path,
         }
-        write(folder / f"robust-{task}", problem, problem + wrapped(task, shown(robust, path)), about)
+        pair = folder / f"robust-{task}"
+        write(pair, problem, problem + wrapped(task, shown(robust, path)), about)
+        (pair / "kernel.cu").write_text(shown(robust, path), encoding="utf-8")
 
 
 def shown(checkout: str, path: str) -> str:
@@ -150,6 +154,76 @@ def wrapped(name: str, cuda: str) -> str:
     declared = re.search(rf"(torch::Tensor\s+{function}\s*\([^{{]*\))\s*\{{", body)
     declarations = f"{declared[1]};" if declared else ""
     return WRAPPED.format(source=body, name=f"published_{name}", declarations=declarations, function=function)
+
+
+# ------------------------------------------------------------------------------------ native
+
+PLANS = {
+    "llama_rmsnorm": """def plan(x, w):
+    y = empty_like(x)
+    rows = x.numel // 4096
+    launch("strided_rms_norm_kernel<512>", grid=rows, block=512, smem=64, args=[x, w, 1e-8, y, rows, 4096])
+    return y
+""",
+    "mnist_linear": """def plan(x, weights, biases):
+    m, k = x.shape
+    n = weights.shape[0]
+    y = empty((m, n), f32)
+    launch("linear_forward_warp_kernel", grid=(n, m), block=32, args=[x, weights, biases, y, m, n, k])
+    return y
+""",
+    "mnist_linear_relu": """def plan(x, weights, biases):
+    rows, inner = x.shape
+    outer = weights.shape[0]
+    y = empty((rows, outer), f32)
+    wide, high = min(cdiv(outer, 4), 512), min(rows + 1, 512)
+    launch("linear_relu_shfl_strideloop_kernel<float>", grid=(wide, high), block=128,
+           args=[x, weights, biases, y, rows, inner, outer])
+    return y
+""",
+    "mnist_cross_entropy": """def plan(predictions, targets):
+    rows, classes = predictions.shape
+    loss = zeros((1,), f32)
+    name = "cross_entropy_sharedwarp_unroll_kernel_dynamic"
+    launch(name, grid=cdiv(rows, 8), block=256, smem=32 * classes,
+           args=[predictions, targets, loss, rows, classes])
+    return library("aten.div.Scalar", loss, rows)
+""",
+}
+"""What each kernel's host code does, as a plan; constants are those of the task's configuration."""
+HOST = re.compile(
+    r"^(?:static inline int|torch::Tensor|at::Tensor|// Host wrapper|std::vector)", re.MULTILINE
+)
+
+
+def native(folder: Path) -> None:
+    """Judge the device code of some published kernels as ``.cu`` with a plan, on the emulator."""
+    from workbench.model import H100, Kernel
+    from workbench.problem.capture import read_file
+    from workbench.problem.intake import open_problem
+    from workbench.referee.judge import judge as judged
+    from workbench.referee.options import JudgeOptions
+    from workbench.views.numbers import verdict_message
+
+    rows = []
+    for task, plan in PLANS.items():
+        pair = folder / f"robust-{task}"
+        text = (pair / "kernel.cu").read_text(encoding="utf-8")
+        device = re.sub(
+            r"#include <(?:torch|ATen|vector|cuda)[^>]*>\n", "", text[: HOST.search(text).start()]
+        )
+        problem = open_problem(read_file(pair / "problem.py", "Model"))
+        found = judged(problem, Kernel(source=f"/* plan\n{plan}*/\n{device}"), H100, JudgeOptions(wall_s=240),
+                       lambda stage: None)  # fmt: skip
+        reason = verdict_message(found.outcome)
+        print(task, found.outcome.kind, reason, flush=True)
+        about = json.loads((pair / "about.json").read_text())
+        shapes = len({check.case for check in found.checks})
+        work = f"{len(found.checks)} checks at {shapes} shapes"
+        rows.append(
+            {**about, "verdict": found.outcome.kind, "reason": reason, "work": work, "seed": found.seed}
+        )
+    _keep("native", {"device": "emulator, device code with a plan", "rows": rows})
 
 
 # ------------------------------------------------------------------------------------ judge
@@ -248,6 +322,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["prepare", folder, kernelbench, robust]:
             prepare(Path(folder), kernelbench, robust)
+        case ["native", folder]:
+            native(Path(folder))
         case ["time", folder, *names]:
             timed(Path(folder), names)
         case ["judge", folder, *device]:

@@ -143,7 +143,14 @@ NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address) {
   yield(worker, thread);
 }
 
+// The block has looked at what others may have published.
+void listen(Worker& worker) {
+  auto& listened = worker.launch->listened;
+  if (!listened.empty()) listened[worker.block].store(1, std::memory_order_relaxed);
+}
+
 void volatile_read(uint64_t address, unsigned size, const void* return_address) {
+  if (current_worker && current_worker->running) listen(*current_worker);
   access(address, size, kRead, return_address);
   if (current_worker && current_worker->running)
     poll(*current_worker, *current_worker->running, return_address);
@@ -216,6 +223,7 @@ void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); 
 // Called by the header's atomics, in plain modules too.
 void emu_atomic_access(const void* address, unsigned size, const void* return_address) {
   emu::Worker& worker = *emu::current_worker;
+  emu::listen(worker);
   if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address);
   emu::poll(worker, *worker.running, return_address);
 }

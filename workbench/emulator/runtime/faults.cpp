@@ -116,11 +116,9 @@ emu_index block_index(const emu_config& config, uint64_t block) {
           static_cast<unsigned>(block / plane)};
 }
 
-// Faults of blocks that should not have run any more are dropped, and races between blocks where the
-// kernel orders blocks itself, with __threadfence and atomics.
+// Faults of blocks that should not have run any more are dropped.
 bool stands(const Launch& launch, const Fault& fault) {
-  bool between_blocks = fault.kind.rfind("race_", 0) == 0 && !fault.message.empty();
-  return fault.block <= launch.first_given_up.load() && !(between_blocks && launch.fenced.load());
+  return fault.block <= launch.first_given_up.load();
 }
 
 void write_fault(Json& json, const emu_config& config, const Fault& fault) {

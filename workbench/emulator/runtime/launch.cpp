@@ -200,7 +200,8 @@ unsigned emu_active_mask() {
 
 void emu_device_fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
-  current_worker->launch->fenced.store(true, std::memory_order_relaxed);
+  emu::Launch& launch = *current_worker->launch;
+  if (!launch.fenced.empty()) launch.fenced[current_worker->block].store(1, std::memory_order_relaxed);
 }
 
 void emu_yield() {
@@ -225,6 +226,10 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
   launch.buffers.assign(buffers, buffers + config->buffers);
   launch.blocks = static_cast<uint64_t>(config->grid[0]) * config->grid[1] * config->grid[2];
   bool races = config->checks & EMU_RACES;
+  if (races) {
+    launch.fenced = std::vector<std::atomic<uint8_t>>(launch.blocks);
+    launch.listened = std::vector<std::atomic<uint8_t>>(launch.blocks);
+  }
   for (const emu_buffer& buffer : launch.buffers) {
     void* shadow = races && !buffer.read_only ? emu::map_zeroed(emu::shadow_bytes(buffer)) : nullptr;
     launch.shadow.push_back(static_cast<emu::GlobalCell*>(shadow));

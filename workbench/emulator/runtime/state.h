@@ -144,7 +144,9 @@ struct Launch {
   // This block and those above it are given up. Those below still run, so that the fault that is
   // reported is the one of the lowest block, however many workers there are.
   std::atomic<uint64_t> first_given_up{kNever};
-  std::atomic<bool> fenced{false};  // some thread called __threadfence
+  // By block, while races are looked for: whether a thread of it has called __threadfence, and whether one
+  // has looked at memory with an atomic or a volatile read.
+  std::vector<std::atomic<uint8_t>> fenced, listened;
   std::mutex merging;
   std::map<FaultKey, Fault> faults;
   std::map<uint32_t, Site> sites;  // by site_key

@@ -72,6 +72,14 @@ REFERENCES: dict[str, Case] = {
     "chunks": (lambda t: torch.sigmoid(t["x"].chunk(2, 1)[0]) * t["x"].chunk(2, 1)[1], of(x=(5, 8))),
     "odd_chunks": (lambda t: tuple(part * 2 for part in t["x"].chunk(2, 1)), of(x=(5, 9))),
     "tril": (lambda t: torch.tril(t["x"]) + torch.arange(9, dtype=torch.float32), of(x=(9, 9))),
+    "diagonal": (
+        lambda t: t["x"].diagonal() * t["b"] + t["y"].diagonal(0, 0, 2).sum(),
+        of(x=(9, 6), b=(6,), y=(4, 3, 4)),
+    ),
+    "unfolded_axis": (lambda t: t["x"].unfold(1, 5, 3).mean(2), of(x=(4, 33))),
+    "slice_replaced": (lambda t: t["x"].slice_scatter(t["y"] * 2, 1, 2, 5) + 1, of(x=(4, 9), y=(4, 3))),
+    "circular_padding": (lambda t: F.pad(t["x"], (1, 1, 1, 1), mode="circular"), of(x=(2, 3, 6, 5))),
+    "hinge_embedding": (lambda t: F.hinge_embedding_loss(t["x"], t["x"].sign()), of(x=(6, 9))),
     # gathers
     "embedding": (lambda t: F.embedding(t["i"], t["w"]) * 2, of(i=indices.abs(), w=(5, 8))),
     "index": (lambda t: t["w"][t["i"]].sum(-1), of(i=indices, w=(5, 8))),
@@ -180,6 +188,9 @@ REFERENCES: dict[str, Case] = {
         of(x=(2, 3, 5, 6)),
     ),
     "avg_pool": (lambda t: F.avg_pool2d(t["x"] * 2, 2).relu(), of(x=((2, 3, 6, 9), half))),
+    "avg_pool_wide": (lambda t: F.avg_pool2d(t["x"], (9, 10)).relu(), of(x=((2, 3, 18, 20), half))),
+    "adaptive_pool": (lambda t: F.adaptive_avg_pool2d(t["x"], (3, 2)) + t["x"].mean(), of(x=(2, 3, 6, 8))),
+    "global_pool": (lambda t: F.adaptive_avg_pool2d(t["x"], 1).flatten(1), of(x=((2, 3, 7, 9), bf16))),
     "avg_pool_padded": (lambda t: F.avg_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 7, 9))),
     "avg_pool_inside": (
         lambda t: F.avg_pool2d(t["x"], 3, 2, 1, count_include_pad=False),

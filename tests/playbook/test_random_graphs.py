@@ -22,7 +22,7 @@ from workbench.playbook.techniques import TECHNIQUES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-import random_graphs  # noqa: E402
+import random_graphs
 
 DRAWN, TOGETHER = 512, 32
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])

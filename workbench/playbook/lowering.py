@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
-from workbench.playbook import movement, products, reductions, scans, windows
+from workbench.playbook import movement, pieces, products, reductions, scans, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
@@ -255,7 +255,7 @@ class Lowering:
         """Lower one node."""
         if is_pointwise(node):
             self._pointwise(node)
-        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows, scans, products)):
+        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows, scans, products, pieces)):
             self._library(node)
 
     def _pointwise(self, node: OpNode) -> None:

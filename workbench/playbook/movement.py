@@ -200,7 +200,7 @@ def _shifted(
 def _constant(lowering: Lowering, node: OpNode) -> bool:
     out = node.outs[0]
     name = node.op.split(".")[1]
-    fill: Arg = 0 if "zeros" in name else 1 if "ones" in name else None
+    fill: Arg = 0 if "zeros" in name or "empty" in name else 1 if "ones" in name else None
     if fill is None:
         fill = node.args[0 if name == "scalar_tensor" else 1]
         fill = fill.sym if isinstance(fill, Sym) else fill
@@ -406,6 +406,8 @@ _RULES: dict[str, Rule] = {
     "aten.full_like.default": _constant,
     "aten.zeros.default": _constant,
     "aten.zeros_like.default": _constant,
+    "aten.empty.memory_format": _constant,
+    "aten.empty_permuted.default": _constant,
     "aten.ones.default": _constant,
     "aten.ones_like.default": _constant,
     "aten.scalar_tensor.default": _constant,

@@ -4,6 +4,7 @@
     python benchmarks/published_kernels.py judge FOLDER [cpu|cuda]
     python benchmarks/published_kernels.py time FOLDER NAME...
     python benchmarks/published_kernels.py native FOLDER
+    python benchmarks/published_kernels.py page
 
 ``prepare`` reads two git checkouts (or bare copies) and writes pairs of problem and solution into FOLDER;
 ``judge`` judges every pair that this machine can run, several at once, and writes a receipt and the table of
@@ -322,6 +323,8 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["prepare", folder, kernelbench, robust]:
             prepare(Path(folder), kernelbench, robust)
+        case ["page"]:
+            PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read_receipts()), encoding="utf-8")
         case ["native", folder]:
             native(Path(folder))
         case ["time", folder, *names]:

@@ -40,7 +40,7 @@ from workbench.workers.environment import scrubbed
 Tool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "synccheck", "racecheck", "initcheck")
 """In this order: what comes first makes what comes later look worse than it is."""
-TIMEOUT_S = 120.0
+TIMEOUT_S = 60.0
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/compute-sanitizer", "/usr/local")
 MOST_ELEMENTS = 2**16
 FOUND, MARK = 86, "WORKBENCH BUFFER"

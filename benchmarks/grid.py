@@ -6,7 +6,8 @@ max-autotune and CUDA graphs of both. Its receipt (raw samples, intervals, condi
 ``benchmarks/take_receipts.py`` and ``table.py`` turn into ``docs/benchmarks.md``.
 
 Compiling baselines is most of the time, so all of it is done first, several processes side by side, while
-nothing is being timed.
+nothing is being timed. What torch *chose* among its compiled kernels meanwhile is forgotten: it chooses by
+the clock, and is to do so alone on the card.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/grid.py [--ops softmax,layer_norm]
 [--seconds 280]``; ``$WORKBENCH_RECEIPTS`` names the folder for ``grid.tgz``. ``--list`` prints ops and shapes
@@ -29,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import on_the_gpu as gpu
 
+from workbench.compile.cache import cache_folder
 from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Problem
 from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
@@ -109,7 +111,9 @@ def warm(op: str) -> None:
             torch.cuda.empty_cache()
 
 
-def _warm_all(names: Iterable[str], limit_s: float) -> None:
+def warm_all(names: Iterable[str], limit_s: float) -> None:
+    """Compile the baselines of all ops, several at once, each within ``limit_s`` seconds."""
+
     def one(op: str) -> None:
         try:
             subprocess.run([sys.executable, __file__, "--warm", op], timeout=limit_s, check=False)
@@ -118,6 +122,8 @@ def _warm_all(names: Iterable[str], limit_s: float) -> None:
 
     with ThreadPoolExecutor(WARMING) as pool:
         list(pool.map(one, names))
+    for choice in (cache_folder() / "inductor").rglob("*.best_config"):
+        choice.unlink(missing_ok=True)
 
 
 # ------------------------------------------------------------------------------------ finding, measuring
@@ -206,14 +212,11 @@ def _bytes(problem: Problem, case: Case) -> int:
 
 
 def run(names: list[str], seconds: float) -> None:
-    """Compile, search, measure; pack the receipts after every op."""
+    """Search and measure one op after the other; pack the receipts after each."""
     from workbench.referee.clock.contestants import AT_ONCE, LATER
 
     give_up = time.monotonic() + seconds
     receipt = gpu.Receipt("judged")
-    _warm_all(names, seconds / 3)
-    receipt.put("warmed_s", seconds - (give_up - time.monotonic()))
-    print(f"baselines compiled after {receipt.values['warmed_s']:.0f} s", flush=True)
     quick = gpu.open_device(timing=True, hazards=False, baselines=AT_ONCE[:1])
     thorough = gpu.open_device(timing=True, hazards=False, baselines=(*AT_ONCE, *LATER))
     thorough.keep_receipts(gpu.workplace() / "receipts")
@@ -233,7 +236,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ops", default=",".join([*problems(), *ops()]))
     parser.add_argument("--seconds", type=float, default=280.0)
-    parser.add_argument("--warm", default="")
+    parser.add_argument(
+        "--warm", default="", help="compile the baselines of one op; the program calls itself so"
+    )
+    parser.add_argument("--phase", choices=("compile", "measure", "both"), default="both")
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
     if given.warm:
@@ -242,7 +248,12 @@ def main() -> None:
         for op in given.ops.split(","):
             print(op, *(case.label for case in problem_of(op).cases))
     else:
-        run(given.ops.split(","), given.seconds)
+        started = time.monotonic()
+        if given.phase != "measure":
+            warm_all(given.ops.split(","), given.seconds / 2)
+            print(f"baselines compiled after {time.monotonic() - started:.0f} s", flush=True)
+        if given.phase != "compile":
+            run(given.ops.split(","), given.seconds - (time.monotonic() - started))
 
 
 if __name__ == "__main__":

@@ -228,26 +228,6 @@ _TABLE = (
         ),
     ),
     Technique(
-        name="look_back",
-        title="scans by decoupled look-back",
-        values=("off", "on"),
-        offers=_look_back,
-        structural=True,
-        bottleneck="latency",
-        look_for="blocks launched against multiprocessors; bytes read, which stay at one read a value",
-        teaches=(
-            "A running total seems to need everything before it, so one block would walk along the row while "
-            "131 multiprocessors wait. With decoupled look-back (Merrill and Garland, 2016) every tile of a "
-            "row is a block of its own: it adds up what it holds and announces that total at once, which "
-            "needs nobody. Then it looks back over the tiles before it, 32 at a time, adding up their totals "
-            "until it meets one that already knows the total of everything up to it. Each value is read once "
-            "and written once; scanning in three launches would read twice. Tiles are numbered in the order "
-            "in which blocks start, so that nobody waits for a block that has not started, and a fence "
-            "stands between a total and the flag that announces it. How the totals are grouped depends on "
-            "who is ready first: the last bit of a float may differ from run to run."
-        ),
-    ),
-    Technique(
         name="block_size",
         title="threads a block",
         values=("256", "64", "128", "512", "1024", "fit"),
@@ -277,6 +257,26 @@ _TABLE = (
             "multiprocessors, whatever else is done. Split, every block reduces a piece of a row and leaves "
             "a partial result in memory; a second launch joins the few partial results. The launch costs "
             "about 2.5 us and the partial results almost nothing: it pays whenever rows are few and long."
+        ),
+    ),
+    Technique(
+        name="look_back",
+        title="scans by decoupled look-back",
+        values=("off", "on"),
+        offers=_look_back,
+        structural=True,
+        bottleneck="latency",
+        look_for="blocks launched against multiprocessors; bytes read, which stay at one read a value",
+        teaches=(
+            "A running total seems to need everything before it, so one block would walk along the row while "
+            "131 multiprocessors wait. With decoupled look-back (Merrill and Garland, 2016) every tile of a "
+            "row is a block of its own: it adds up what it holds and announces that total at once, which "
+            "needs nobody. Then it looks back over the tiles before it, 32 at a time, adding up their totals "
+            "until it meets one that already knows the total of everything up to it. Each value is read once "
+            "and written once; scanning in three launches would read twice. Tiles are numbered in the order "
+            "in which blocks start, so that nobody waits for a block that has not started, and a fence "
+            "stands between a total and the flag that announces it. How the totals are grouped depends on "
+            "who is ready first: the last bit of a float may differ from run to run."
         ),
     ),
     Technique(

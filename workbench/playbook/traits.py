@@ -17,13 +17,11 @@ from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
 from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
-from workbench.playbook.sizes import Size, product
-from workbench.playbook.views import View, split
+from workbench.playbook.sizes import product
+from workbench.playbook.views import split
 
 MOST_NARROW = 2_000_000_000
 """Elements that an index of 32 bits can tell apart, with room for the last block's idle threads."""
-_NEAR = 4
-"""Elements from column to column up to which a warp's reads share their sectors."""
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 

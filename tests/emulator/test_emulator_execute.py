@@ -14,7 +14,7 @@ from workbench.emulator.findings import array_name, element
 from workbench.emulator.hosts import IN_PROCESS
 from workbench.emulator.module import encode_scalar
 from workbench.emulator.values import Options, RunReport
-from workbench.errors import EmulatorLaunchError, EmulatorUnsupported
+from workbench.errors import EmulatorLaunchError
 from workbench.model import AccessSite, TensorMeta
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, ScalarArg, View
 
@@ -206,10 +206,10 @@ def test_launches_that_a_gpu_refuses(step: Launch, message: str) -> None:
     assert caught.value.diagnostics[0].line == 3
 
 
-def test_clusters_are_not_covered() -> None:
+def test_a_grid_that_is_no_multiple_of_its_cluster_is_refused() -> None:
     step = launch("twice", ["x", "%0", 3]).model_copy(update={"cluster": (2, 1, 1)})
     tensors = {"x": torch.ones(3)}
-    with pytest.raises(EmulatorUnsupported, match="clusters"):
+    with pytest.raises(EmulatorLaunchError, match="no multiple of cluster"):
         carry_out(plan(tensors, [allocate("%0", 3), step], "%0"), tensors)
 
 

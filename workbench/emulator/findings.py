@@ -26,6 +26,7 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "race_write_after_write": "race",
     "race_write_after_read": "race",
     "divergent_barrier": "barrier",
+    "ended_block": "barrier",
     "uninitialised_global": "uninitialised",
     "uninitialised_shared": "uninitialised",
     "missing_lanes": "warp_sync",
@@ -160,6 +161,9 @@ class Findings:
             return f"{who} {verb} {size} bytes at an address that is not a multiple of {size}: {place}"
         if kind.startswith("uninitialised"):
             return f"{who} {verb} {place} before anything wrote it"
+        if kind == "ended_block":
+            other = "of another block of its cluster, which may have ended: no cluster.sync()"
+            return f"{who} {verb} {place} {other}"
         if kind == "input_written":
             return f"{who} {verb} {place}, an input"
         return f"{who} {verb} {place}"

@@ -6,9 +6,9 @@ Owns the checks a GPU's driver would make. Starts nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from workbench.emulator import module
-from workbench.emulator.unsupported import unsupported
 from workbench.emulator.values import Options
 from workbench.errors import EmulatorLaunchError
 from workbench.model import Diagnostic
@@ -20,9 +20,7 @@ MAX_THREADS = 1024
 
 
 def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometry:
-    """Raises ``EmulatorLaunchError`` for a launch a GPU refuses, ``EmulatorUnsupported`` for clusters."""
-    if step.cluster != (1, 1, 1):
-        raise unsupported(step.line, "thread block clusters")
+    """Raises ``EmulatorLaunchError`` for a launch a GPU refuses."""
     threads = step.block[0] * step.block[1] * step.block[2]
     if not 1 <= threads <= MAX_THREADS:
         raise _refused(step, f"{threads} threads a block; 1 to {MAX_THREADS} are allowed")
@@ -32,6 +30,8 @@ def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometr
         raise _refused(
             step, f"{step.shared_bytes} bytes of shared memory; at most {MAX_DYNAMIC_SHARED_BYTES}"
         )
+    if any(blocks % together for blocks, together in zip(step.grid, step.cluster, strict=True)):
+        raise _refused(step, f"grid {step.grid} is no multiple of cluster {step.cluster}")
     blocks = step.grid[0] * step.grid[1] * step.grid[2]
     return module.Geometry(
         grid=step.grid,
@@ -40,7 +40,8 @@ def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometr
         checks=_checks(options) if checked else 0,
         workers=options.workers,
         reverse=options.reverse,
-        sample=_sampling_step(blocks, options.traced_blocks),
+        sample=_sampling_step(blocks // prod(step.cluster), options.traced_blocks),
+        cluster=step.cluster,
     )
 
 

@@ -34,7 +34,7 @@ class _Buffer(ctypes.Structure):
 
 class _Config(ctypes.Structure):
     _fields_ = (
-        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3),
+        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("cluster", ctypes.c_uint32 * 3),
         ("dynamic_shared_bytes", ctypes.c_uint32), ("workers", ctypes.c_uint32),
         ("checks", ctypes.c_uint32), ("reverse", ctypes.c_uint32), ("sample", ctypes.c_uint32),
         ("text_bytes", ctypes.c_uint32), ("buffers", ctypes.c_uint32),
@@ -68,6 +68,7 @@ class Geometry:
     workers: int = 1
     reverse: bool = False
     sample: int = 1
+    cluster: Dim3 = (1, 1, 1)
 
 
 class LoadedBinary:
@@ -127,6 +128,7 @@ class LoadedBinary:
         return _Config(
             grid=(ctypes.c_uint32 * 3)(*geometry.grid),
             block=(ctypes.c_uint32 * 3)(*geometry.block),
+            cluster=(ctypes.c_uint32 * 3)(*geometry.cluster),
             dynamic_shared_bytes=geometry.shared_bytes,
             workers=geometry.workers or cores(),
             checks=geometry.checks,

@@ -13,7 +13,8 @@ from workbench.model import Diagnostic
 _FEATURES: tuple[tuple[str, str], ...] = (
     (r"\basm\s*(volatile\s*)?(goto\s*)?\(|\b__asm__\b|\b__asm\b", "inline PTX"),
     (r"\bCUtensorMap\b|\bcp_async_bulk|\btensormap\b", "TMA (tensor maps, bulk copies)"),
-    (r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_dims__\b|\bmap_shared_rank\b", "thread block clusters"),
+    (r"\b__cluster_dims__\b", "a cluster that the kernel sets (the plan's launch can)"),
+    (r"\bbarrier_arrive\b|\bbarrier_wait\b|\bquery_shared_rank\b", "split cluster barriers"),
     (r"\bthis_grid\b|\bgrid_group\b", "grid-wide synchronisation"),
     (r"#\s*include\s*<cuda/(std/)?(barrier|pipeline|ptx|atomic|semaphore|latch)\b", "libcu++ barriers"),
     (r"#\s*include\s*<cub/(?!block/block_(reduce|scan)\.|warp/warp_reduce\.)", "this part of CUB"),

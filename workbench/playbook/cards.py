@@ -53,6 +53,10 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("stream_hints", "on"): "Mark data that is used once as streaming",
     ("persistent_grid", "off"): "A block for every piece of work",
     ("persistent_grid", "on"): "A grid that fits the GPU once",
+    ("cluster", "1"): "Every block for itself",
+    ("cluster", "4"): "Four blocks share a long row as a cluster",
+    ("cluster", "8"): "Eight blocks share a long row as a cluster",
+    ("cluster", "16"): "Sixteen blocks share a long row as a cluster",
     ("prefetch", "off"): "A row is loaded when its turn comes",
     ("prefetch", "on"): "Copy the next row while this one is computed",
     ("fast_math", "off"): "Accurate math functions",
@@ -92,6 +96,7 @@ RISKS: Mapping[str, str] = {
     "index_width": "Refuses tensors of more than two thousand million elements.",
     "stores": "A result that is read at once is gone from the cache.",
     "by_shape": "Between the declared shapes the boundary is a guess; a longer file takes longer to compile.",
+    "cluster": "A cluster starts only where all its blocks find room; they wait for the slowest.",
     "prefetch": "Shared memory for a row more; too few rows leave nothing to overlap.",
     "fast_math": "The error grows with the argument; the referee's bound may not allow it.",
 }

@@ -33,6 +33,8 @@ class Waits:
     cache: Cache
     vector: bool
     entries: list[tuple[Waiting, str]] = field(default_factory=list)
+    begin: str = ""
+    """First column of the team's piece, where it has not the whole row."""
 
     @staticmethod
     def of(waiting: list[Waiting], cache: Cache, frame: Frame) -> Waits:
@@ -94,7 +96,8 @@ class Waits:
     def slot(self, name: str) -> str:
         """The element of the row at hand."""
         if self.cache == "shared":
-            return f"{name}[col + k]" if self.vector else f"{name}[col]"
+            at = f"col - {self.begin}" if self.begin else "col"
+            return f"{name}[{at} + k]" if self.vector else f"{name}[{at}]"
         return f"{name}[i][k]" if self.vector else f"{name}[i]"
 
 
@@ -170,6 +173,8 @@ class ColumnLoop:
         position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
         if self.vector:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
+        if self.kernel.begin:
+            position, columns = f"{self.kernel.begin} + {position}", self.kernel.end
         inner = body if team.kind == "thread" else block(f"if (col < {columns})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]

@@ -440,6 +440,26 @@ __device__ T block_reduce(T value) {
 """,
 }
 
+_CLUSTER = """
+// The blocks of a cluster leave a value each in shared memory and read one another's.
+template <typename Op, typename T>
+__device__ T cluster_reduce(T value) {
+    const auto cluster = cooperative_groups::this_cluster();
+    __shared__ T mine;
+    value = block_reduce<Op>(value);
+    if (threadIdx.x == 0) {
+        mine = value;
+    }
+    cluster.sync();
+    value = *cluster.map_shared_rank(&mine, 0);
+    for (unsigned rank = 1; rank < cluster.num_blocks(); ++rank) {
+        value = Op::join(value, *cluster.map_shared_rank(&mine, rank));
+    }
+    cluster.sync();  // mine may be written again, and its block may end, only when everybody has read it
+    return value;
+}
+"""
+
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "store": ("pack",),
@@ -490,4 +510,5 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         texts["block_scan"] = _TEXTS["block_scan"].replace(
             "__shfl_up_sync(0xffffffff, value,", "shift_up(value,"
         )
+    texts["cluster_reduce"] = _CLUSTER
     return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -72,7 +72,7 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
     single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
-    ahead = schedule.prefetch and cache == "registers" and team == "block" and bool(shape.kept)
+    ahead = schedule.prefetch and cache == "registers" and team == "block" and longest > prefetch_from(shape)
     persistent = whole.persistent or ahead
     return replace(whole, cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
 
@@ -117,6 +117,26 @@ def most_kept(threads: int) -> int:
 def lanes_of(schedule: Schedule) -> int:
     """Threads of a team."""
     return {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
+
+
+def prefetch_from(shape: RowShape) -> int:
+    """Columns beyond which one block's row fills the registers of a multiprocessor.
+
+    Softmax of 4096 rows on an H100: 374 us with the next row copied ahead, 388 without, for rows of 32768;
+    47 us and 44 us for rows of 4096, whose blocks are four to a multiprocessor and more.
+    """
+    return _REGISTERS // 4 // max(shape.kept, 1)
+
+
+def clustered_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
+    """A schedule for the pieces of rows that a cluster shares, and the most columns of a piece."""
+    if schedule.cluster == 1 or schedule.cache == "reread" or not shape.neighbours:
+        return None
+    found = kept_part(replace(schedule, split=False), shape, cases)
+    if found is None or found[0].team != "block":
+        return None
+    lengths = [shape.columns.at(case) for case in cases]
+    return found if any(found[1] < one <= found[1] * schedule.cluster for one in lengths) else None
 
 
 def always_split(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:

@@ -65,6 +65,8 @@ class KernelText:
     """Threads a block, in the plan language, when they depend on sizes."""
     scalars: tuple[str, ...] = ()
     """Integer arguments after the buffers: names in kernel and plan."""
+    cluster: int = 1
+    """Blocks of a cluster."""
     resident: str = ""
     """Blocks that stay on a multiprocessor, in the plan language; the grid calls it ``{resident}``."""
 
@@ -96,7 +98,7 @@ class ShapedText:
     columns: Size
     most: int
     """Columns up to which a row is short."""
-    short: KernelText
+    short: KernelText | ShapedText
     long: KernelText | SplitText | ShapedText
 
 

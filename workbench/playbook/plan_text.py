@@ -141,7 +141,7 @@ class PlanText:
         condition = f"{self.size(shaped.columns)} <= {shaped.most}"
         return [
             *prepared,
-            *_branch(condition, self._launch(shaped.short), self._step(program, shaped.long)),
+            *_branch(condition, self._step(program, shaped.short), self._step(program, shaped.long)),
         ]
 
     def _tiled(self, program: Program, scan: TiledText) -> list[str]:
@@ -212,6 +212,8 @@ class PlanText:
         parts.append(f"args=[{', '.join(arguments)}]")
         if consts := self._const_text(block):
             parts.append(f"const={consts}")
+        if kernel.cluster > 1:
+            parts.append(f"cluster={kernel.cluster}")
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
         return lines + _call("launch", parts)
@@ -317,7 +319,7 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
         case SplitText(kernels=kernels, plain=plain):
             return kernels if plain is None else (*kernels_of(plain), *kernels)
         case ShapedText(short=short, long=long):
-            return (short, *kernels_of(long))
+            return (*kernels_of(short), *kernels_of(long))
         case TiledText(tiled=tiled, plain=plain):
             return (plain, tiled)
         case LibraryCall():

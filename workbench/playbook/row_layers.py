@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.playbook.fitting import RowShape, always_split, by_length, kept_part
+from workbench.playbook.cluster_kernel import cluster_kernel
+from workbench.playbook.fitting import (
+    RowShape,
+    always_split,
+    by_length,
+    clustered_part,
+    kept_part,
+    prefetch_from,
+)
 from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
@@ -46,23 +54,53 @@ class _Layers:
 
     def step(self, long: Schedule) -> KernelText | SplitText | ShapedText:
         """One team a row, or several where rows are few."""
+        if long.cluster > 1 and (found := clustered_part(self.site.schedule, self.shape, self.site.cases)):
+            return self._clustered(long, *found)
+        return self._alone(long)
+
+    def _clustered(self, long: Schedule, kept: Schedule, most: int) -> ShapedText:
+        """A block, a cluster, and whatever there is for rows too long even for that."""
+        fits = self._kept(kept)
+        together = replace(kept, prefetch=False, persistent=False)
+        name = self.names.new(f"{self.name}_cluster")
+        shared = cluster_kernel(replace(self.site, schedule=together), self.kernel, name)
+        rest = self._alone(replace(long, cache="reread"), self.names.new(f"{self.name}_reread"))
+        far = ShapedText(self.shape.columns, most * kept.cluster, shared, rest)
+        return ShapedText(self.shape.columns, most, fits, far)
+
+    def _alone(self, long: Schedule, name: str = "") -> KernelText | SplitText | ShapedText:
         columns = self.shape.columns.number
         never = columns is not None and columns <= split_from(long)
         if never or not (long.split and long.fuse):
-            return self.whole(long)
-        plain = None if always_split(long, self.shape, self.site.cases) else self.whole(long)
+            return self.whole(long, name)
+        plain = None if always_split(long, self.shape, self.site.cases) else self.whole(long, name)
         joint = replace(long, single_pass=self.site.schedule.single_pass)
         return split_kernel(replace(self.site, schedule=joint), self.kernel, self.name, self.names, plain)
 
-    def whole(self, long: Schedule) -> KernelText | ShapedText:
+    def whole(self, long: Schedule, name: str = "") -> KernelText | ShapedText:
         """One team a row: rows that fit on the chip wait there, longer ones are read again."""
+        if name:
+            return row_kernel(replace(self.site, schedule=long), self.kernel, name)
         found = kept_part(self.site.schedule, self.shape, self.site.cases)
         if found is None:
-            return row_kernel(replace(self.site, schedule=long), self.kernel, self.name)
+            return self._kept(long)
         kept, most = found
-        fits = row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
-        if kept.cache == "registers":  # the branch says what the limit would
+        fits = self._kept(kept)
+        if kept.cache == "registers" and isinstance(fits, KernelText):  # the branch says what the limit would
             fits = replace(fits, limits=replace(fits.limits, fits=""))
         name = self.names.new(f"{self.name}_reread")
         rest = row_kernel(replace(self.site, schedule=long), self.kernel, name)
         return ShapedText(self.shape.columns, most, fits, rest)
+
+    def _kept(self, kept: Schedule) -> KernelText | ShapedText:
+        """The next row is copied ahead where one block fills a multiprocessor, and nowhere else."""
+        enough = prefetch_from(self.shape)
+        columns = self.shape.columns.number
+        if not kept.prefetch or (columns is not None and columns > enough):
+            return row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
+        persistent = self.site.schedule.persistent
+        alone = replace(kept, prefetch=False, persistent=persistent)
+        shorter = row_kernel(replace(self.site, schedule=alone), self.kernel, self.name)
+        name = self.names.new(f"{self.name}_ahead")
+        ahead = row_kernel(replace(self.site, schedule=kept), self.kernel, name)
+        return ShapedText(self.shape.columns, enough, shorter, ahead)

@@ -41,6 +41,8 @@ class Schedule:
     items: int = 1
     """Vectors a thread has in flight."""
     persistent: bool = False
+    cluster: int = 1
+    """Blocks that share a row too long for one of them."""
     prefetch: bool = False
     """The next row is copied to shared memory while a block computes the present one from registers."""
     tree: bool = False
@@ -145,6 +147,7 @@ def schedule_of(vector: Vector) -> Schedule:
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),
         persistent=on("persistent_grid", "off"),
+        cluster=int(values.get("cluster", "1")),
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",
         look_back=on("look_back", "off"),

@@ -129,9 +129,8 @@ def split_kernel(
     schedule = site.schedule
     team = split_team(schedule)
     threads = Schedule.threads if schedule.fit else schedule.threads
-    pieces = replace(
-        schedule, team=team, cache="reread", persistent=False, prefetch=False, threads=threads, fit=False
-    )
+    pieces = replace(schedule, team=team, cache="reread", persistent=False, threads=threads, fit=False)
+    pieces = replace(pieces, prefetch=False, cluster=1)
     shared = replace(site, schedule=pieces)
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")

@@ -11,7 +11,14 @@ from dataclasses import replace
 from workbench.errors import UsageError, nearest
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.fine_tuning import FINE_TUNING
-from workbench.playbook.fitting import RowShape, by_length, kept_part, longest_whole_row, team_for
+from workbench.playbook.fitting import (
+    RowShape,
+    by_length,
+    clustered_part,
+    kept_part,
+    longest_whole_row,
+    team_for,
+)
 from workbench.playbook.lookback_kernel import may_tile, tiles_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
@@ -154,6 +161,15 @@ def _prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
         if fit is not None and not row.shape.rows.is_one
     ]
     return ("off", "on") if any(fit.prefetch for fit in fits) else ()
+
+
+def _cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    values = ["1"]
+    for blocks in (4, 8, 16):
+        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
+        if any(clustered_part(schedule, row.shape, traits.declared_cases) for row in traits.rows):
+            values.append(str(blocks))
+    return tuple(values) if len(values) > 1 else ()
 
 
 def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -367,6 +383,22 @@ _TABLE = (
             "Usually every row or tile gets its own block and the hardware schedules them in waves; the last "
             "wave may leave multiprocessors idle, and every block repeats its set-up. A persistent grid "
             "launches only as many blocks as fit and lets each stride over the work."
+        ),
+    ),
+    Technique(
+        name="cluster",
+        title="blocks that run together",
+        values=("1", "4", "8", "16"),
+        offers=_cluster,
+        structural=True,
+        bottleneck="memory",
+        look_for="reads of a row too long for one block: one instead of two, in one launch",
+        teaches=(
+            "A block runs on one multiprocessor and has its registers and its 227 KB of shared memory, no "
+            "more. Hopper can start up to 8 blocks (16 on request) as a cluster: they are on neighbouring "
+            "multiprocessors at the same time, can wait for one another and read one another's shared "
+            "memory. A row of a megabyte then waits on the chip in eight pieces, its partial results cross "
+            "over without going through memory, and neither a second launch nor a second read is needed."
         ),
     ),
     Technique(

@@ -46,6 +46,11 @@ emu_index emu_grid_size() __attribute__((const));
 unsigned emu_thread_rank() __attribute__((const));  // linear index inside the block
 unsigned emu_dynamic_shared_bytes() __attribute__((const));
 
+emu_index emu_cluster_size() __attribute__((const));
+unsigned emu_cluster_rank() __attribute__((const));  // linear index of the block in its cluster
+void* emu_map_shared(const void* address, unsigned rank);  // the same place in another block's shared memory
+void emu_cluster_barrier();
+
 int emu_barrier(int predicate);  // returns the number of threads whose predicate is not zero
 uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width);
 void** emu_warp_exchange(unsigned mask, void* pointer);  // every lane gives a pointer and sees all 32
@@ -68,7 +73,7 @@ struct emu_buffer {
 };
 
 struct emu_config {
-  uint32_t grid[3], block[3];
+  uint32_t grid[3], block[3], cluster[3];
   uint32_t dynamic_shared_bytes;
   uint32_t workers;
   uint32_t checks;   // emu_check bits

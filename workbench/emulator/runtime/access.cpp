@@ -5,6 +5,7 @@
 // would go astray is reported and its thread ended, so the emulator's own process is never corrupted.
 #include <cstring>
 
+#include "cluster.h"
 #include "faults.h"
 #include "scheduler.h"
 #include "state.h"
@@ -100,6 +101,19 @@ ALWAYS_INLINE void check_shared_array(Worker& worker, Thread& thread, const Even
     bad_access(worker, thread, event, "out_of_bounds_shared");
 }
 
+// Another block's shared memory: in the same array there, and aligned; what it means is judged later.
+NOINLINE void remote_access(Worker& worker, Thread& thread, const Event& event, Worker& owner) {
+  for (const emu_range& array : owner.shared) {
+    if (event.address < array.low || event.address + event.size > array.high) continue;
+    if (event.address & (event.size - 1)) bad_access(worker, thread, event, "misaligned");
+    note_remote(worker, thread, event, owner.cluster_rank);
+    return;
+  }
+  Event here = event;
+  here.address += worker.tls - owner.tls;
+  bad_access(worker, thread, here, "out_of_bounds_shared");
+}
+
 ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event) {
   thread.log[thread.logged++] = event;
   if (LIKELY(thread.logged < kLogCapacity)) return;
@@ -126,6 +140,10 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
     const auto& buffers = worker->launch->buffers;
     size_t buffer = find(buffers, worker->last_buffer, address);
     if (UNLIKELY(buffer == buffers.size())) {
+      if (Worker* owner = owner_of(*worker, address)) {
+        remote_access(*worker, thread, event, *owner);
+        return;
+      }
       if (tolerated(*worker, thread, address)) return;
       bad_access(*worker, thread, event,
                  near_shared(*worker, address) ? "out_of_bounds_shared" : "out_of_bounds");

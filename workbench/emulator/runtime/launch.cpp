@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cluster.h"
 #include "crash.h"
 #include "faults.h"
 #include "races.h"
@@ -100,8 +101,16 @@ void poison_shared(Worker& worker) {
     memset(reinterpret_cast<void*>(array.low), 0xff, array.high - array.low);
 }
 
+void run_one(Launch& launch, Worker& worker) {
+  worker.tally.traced_blocks += worker.tracing;
+  run_block(worker);
+  note_progress(worker);
+  launch.blocks_done++;
+}
+
 void run_blocks(Launch& launch, Worker& worker) {
   prepare(worker, launch);
+  worker.cluster = nullptr;
   CrashGuard guard(worker);
   const emu_config& config = launch.config;
   for (;;) {
@@ -112,11 +121,39 @@ void run_blocks(Launch& launch, Worker& worker) {
                           static_cast<unsigned>(worker.block % plane / row),
                           static_cast<unsigned>(worker.block / plane)};
     worker.tracing = config.checks && worker.block % config.sample == 0;
-    worker.tally.traced_blocks += worker.tracing;
     poison_shared(worker);
-    run_block(worker);
-    note_progress(worker);
-    launch.blocks_done++;
+    run_one(launch, worker);
+  }
+  merge_results(launch, worker);
+  current_worker = nullptr;
+}
+
+// Block number `rank` of every cluster, one cluster after the other, together with the other ranks' workers.
+void run_rank(Launch& launch, Cluster& cluster, unsigned rank) {
+  Worker& worker = *cluster.members[rank];
+  prepare(worker, launch);
+  worker.cluster = &cluster;
+  worker.cluster_rank = rank;
+  worker.remotes.clear();
+  worker.known_remotes.clear();
+  CrashGuard guard(worker);
+  const uint32_t *size = launch.config.cluster, *grid = launch.config.grid;
+  uint64_t row = grid[0] / size[0], plane = row * (grid[1] / size[1]);
+  uint64_t clusters = launch.blocks / cluster.members.size();
+  for (uint64_t number = 0; number < clusters; number++) {
+    worker.block_index = {static_cast<unsigned>(number % row * size[0] + rank % size[0]),
+                          static_cast<unsigned>(number % plane / row * size[1] + rank / size[0] % size[1]),
+                          static_cast<unsigned>(number / plane * size[2] + rank / (size[0] * size[1]))};
+    worker.block = worker.block_index.x + static_cast<uint64_t>(grid[0]) * worker.block_index.y +
+                   static_cast<uint64_t>(grid[0]) * grid[1] * worker.block_index.z;
+    worker.tracing = launch.config.checks && number % launch.config.sample == 0;
+    poison_shared(worker);
+    launch.next_block++;
+    worker.left_at = kNever;
+    end_cluster(worker);  // the others' shared memory is ready too
+    if (!worker.given_up()) run_one(launch, worker);
+    leave_cluster(worker);
+    end_cluster(worker);
   }
   merge_results(launch, worker);
   current_worker = nullptr;
@@ -134,6 +171,22 @@ void* map_zeroed(size_t bytes) {
 
 size_t shadow_bytes(const emu_buffer& buffer) {
   return ((buffer.high - buffer.low) / buffer.item_bytes + 2) * sizeof(GlobalCell);
+}
+
+void run_clusters(Launch& launch) {
+  const uint32_t* size = launch.config.cluster;
+  Cluster cluster;
+  cluster.alive = static_cast<size_t>(size[0]) * size[1] * size[2];
+  for (size_t rank = 0; rank < cluster.alive; rank++) cluster.members.push_back(take_worker());
+  std::vector<std::thread> others;
+  for (unsigned rank = 1; rank < cluster.members.size(); rank++)
+    others.emplace_back([&launch, &cluster, rank] { run_rank(launch, cluster, rank); });
+  run_rank(launch, cluster, 0);
+  for (std::thread& other : others) other.join();
+  for (Worker* worker : cluster.members) {
+    worker->cluster = nullptr;
+    give_back(worker);
+  }
 }
 
 void run_on_all_cores(Launch& launch) {
@@ -159,6 +212,19 @@ emu_index emu_thread_index() { return current_worker->running->index; }
 emu_index emu_block_index() { return current_worker->block_index; }
 emu_index emu_block_size() { return current_worker->block_size; }
 emu_index emu_grid_size() { return current_worker->grid_size; }
+emu_index emu_cluster_size() {
+  const uint32_t* size = current_worker->launch->config.cluster;
+  return {size[0], size[1], size[2]};
+}
+unsigned emu_cluster_rank() { return current_worker->cluster ? current_worker->cluster_rank : 0; }
+void* emu_map_shared(const void* address, unsigned rank) {
+  emu::Worker& worker = *current_worker;
+  auto own = reinterpret_cast<uint64_t>(address);
+  if (rank == emu_cluster_rank()) return reinterpret_cast<void*>(own);
+  if (!worker.cluster || rank >= worker.cluster->members.size())
+    emu_trap("map_shared_rank: the cluster has no block of that rank");
+  return reinterpret_cast<void*>(own - worker.tls + worker.cluster->members[rank]->tls);
+}
 unsigned emu_thread_rank() { return current_worker->running->rank; }
 unsigned emu_dynamic_shared_bytes() { return current_worker->launch->config.dynamic_shared_bytes; }
 
@@ -171,6 +237,16 @@ int emu_barrier(int predicate) {
   worker.at_barrier++;
   emu::wait_here(worker, thread);
   return worker.predicate_result;
+}
+
+void emu_cluster_barrier() {
+  emu::Worker& worker = *current_worker;
+  emu::Thread& thread = *worker.running;
+  thread.wait_pc = __builtin_return_address(0);
+  thread.run = emu::Run::AtBarrier;
+  worker.at_barrier++;
+  worker.at_cluster_barrier += worker.cluster != nullptr;
+  emu::wait_here(worker, thread);
 }
 
 uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width) {
@@ -234,7 +310,8 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
     void* shadow = races && !buffer.read_only ? emu::map_zeroed(emu::shadow_bytes(buffer)) : nullptr;
     launch.shadow.push_back(static_cast<emu::GlobalCell*>(shadow));
   }
-  emu::run_on_all_cores(launch);
+  if (config->cluster[0] * config->cluster[1] * config->cluster[2] > 1) emu::run_clusters(launch);
+  else emu::run_on_all_cores(launch);
   for (size_t i = 0; i < launch.buffers.size(); i++)
     if (launch.shadow[i]) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));
   return strdup(emu::to_json(launch).c_str());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cluster.h"
 #include "faults.h"
 #include "replay.h"
 #include "warp.h"
@@ -100,6 +101,8 @@ void note_divergent_barrier(Worker& worker) {
 // Threads that have returned do not count, as on the hardware.
 void release_barrier(Worker& worker) {
   note_divergent_barrier(worker);
+  if (worker.at_cluster_barrier == worker.at_barrier) meet_cluster(worker);
+  worker.at_cluster_barrier = 0;
   for (int i = 0; i < worker.thread_count; i++) {
     Thread& thread = worker.threads[i];
     if (thread.run != Run::AtBarrier) continue;
@@ -228,7 +231,8 @@ void run_block(Worker& worker) {
   worker.block_serial++;
   worker.barrier_epoch++;
   worker.alive = worker.thread_count;
-  worker.at_barrier = worker.predicate_count = 0;
+  worker.at_barrier = worker.at_cluster_barrier = worker.predicate_count = 0;
+  worker.cluster_epoch = worker.barrier_epoch;
   worker.idle_turns = 0;
   start_threads(worker);
   worker.current_warp = reverse(worker) ? worker.warp_count - 1 : 0;

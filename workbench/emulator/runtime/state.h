@@ -2,9 +2,11 @@
 // Owns the types; scheduler.cpp, warp.cpp, access.cpp, replay.cpp and races.cpp own the behaviour.
 #pragma once
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -153,6 +155,25 @@ struct Launch {
   Tally tally;
 };
 
+// An access to another block's shared memory since the last cluster barrier.
+struct Remote {
+  Event event;
+  unsigned owner;  // rank of the block whose memory it is
+  uint32_t rank;   // of the thread in its own block
+};
+
+struct Worker;
+
+// Blocks that run at the same time (see cluster.cpp).
+struct Cluster {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Worker*> members;  // by rank
+  size_t alive = 0, arrived = 0, waiting = 0;
+  uint64_t meeting = 1;  // number of the next cluster barrier
+  uint64_t turn = 0;     // clusters that have ended
+};
+
 // One OS thread and the block it runs.
 struct Worker {
   Thread threads[kMaxThreads];
@@ -172,6 +193,13 @@ struct Worker {
   uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
   uint32_t barrier_epoch = 0;  // likewise
   int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
+  Cluster* cluster = nullptr;  // null where blocks are on their own
+  unsigned cluster_rank = 0;
+  int at_cluster_barrier = 0;
+  uint64_t cluster_epoch = 0;  // barrier epoch since the last cluster barrier
+  uint64_t left_at = kNever;   // the meeting before which the block ended
+  std::vector<Remote> remotes;
+  std::set<std::tuple<uint64_t, uint32_t, uint8_t>> known_remotes;  // address, pc, kind: noted once
   uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
 
   uint64_t tls = 0;

@@ -1,4 +1,4 @@
-// Stands in for CUDA's cooperative_groups.h: thread blocks, tiles of at most a warp, coalesced groups.
+// Stands in for CUDA's cooperative_groups.h: clusters, thread blocks, tiles of at most a warp, coalesced groups.
 #pragma once
 
 namespace cooperative_groups {
@@ -14,6 +14,36 @@ struct thread_block {
   static dim3 dim_threads() { return group_dim(); }
 };
 EMU_INLINE thread_block this_thread_block() { return {}; }
+
+struct cluster_group {
+  static void sync() {
+    EMU_FENCE;
+    emu_cluster_barrier();
+    EMU_FENCE;
+  }
+  static unsigned block_rank() { return emu_cluster_rank(); }
+  static dim3 dim_blocks() {
+    emu_index size = emu_cluster_size();
+    return dim3(size.x, size.y, size.z);
+  }
+  static unsigned num_blocks() {
+    dim3 size = dim_blocks();
+    return size.x * size.y * size.z;
+  }
+  static dim3 block_index() {
+    dim3 size = dim_blocks();
+    unsigned rank = block_rank();
+    return dim3(rank % size.x, rank / size.x % size.y, rank / (size.x * size.y));
+  }
+  static unsigned num_threads() { return num_blocks() * thread_block::size(); }
+  static unsigned size() { return num_threads(); }
+  static unsigned thread_rank() { return block_rank() * thread_block::size() + emu_thread_rank(); }
+  template <class T>
+  static T* map_shared_rank(T* pointer, int rank) {
+    return (T*)emu_map_shared((const void*)pointer, (unsigned)rank);
+  }
+};
+EMU_INLINE cluster_group this_cluster() { return {}; }
 
 template <unsigned N, class Parent = void>
 struct thread_block_tile {

@@ -1,0 +1,87 @@
+"""Rows too long for one block are shared by a cluster: right, without hazards, compiled."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check, plan_of
+from workbench.compile import compile_kernel
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import CompileReport, Problem, Vector
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import settled
+
+TOGETHER: Vector = (("block_size", "64"), ("row_cache", "registers"), ("vector_width", "4"))
+"""64 threads keep 4096 columns; small blocks are quick on the emulator."""
+
+
+def softmax(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.softmax(t["x"], 1)
+
+
+def norm_and_mean(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    wide = t["x"].float()
+    mean = wide.mean(1)
+    return ((wide - mean[:, None]) * torch.rsqrt(wide.var(1, correction=0)[:, None] + 1e-5)).to(
+        t["x"].dtype
+    ), mean
+
+
+def opened(call: Call, dtype: torch.dtype) -> Problem:
+    cases = ({"s0": 500, "s1": 15000},)
+    return problem_of(call, {"x": torch.randn(3, 5).to(dtype)}, "op", cases=cases)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "dtype", "vector"),
+    [
+        (softmax, (3, 12004), torch.float32, (("cluster", "4"),)),
+        (softmax, (3, 4099), torch.float32, (("cluster", "16"), ("vector_width", "1"))),
+        (softmax, (2, 5000), torch.bfloat16, (("cluster", "8"), ("vector_width", "8"))),
+        (softmax, (2, 15000), torch.float32, (("cluster", "8"), ("block_reduction", "tree"))),
+        (norm_and_mean, (3, 5001), torch.float16, (("cluster", "4"),)),
+    ],
+)
+def test_right_and_without_hazards(
+    call: Call, shape: tuple[int, int], dtype: torch.dtype, vector: Vector
+) -> None:
+    source = generate(opened(call, dtype), tuple({**dict(TOGETHER), **dict(vector)}.items())).kernel.source
+    given = {"x": torch.randn(shape).to(dtype)}
+    plan = plan_of(source, given)
+    (launch,) = plan.launches
+    blocks = int(dict(vector)["cluster"])
+    assert launch.cluster == (blocks, 1, 1) and launch.grid == (blocks * shape[0], 1, 1)
+    check(call, source, given)
+    races = Options(case="test", races=True)
+    report = execute(plan, build(source, plan.instances, "checked"), given, races).report
+    assert not report.hazards, report.hazards[0].message
+
+
+def test_the_plan_takes_a_cluster_only_between_one_block_and_too_long() -> None:
+    cases = ({"s0": 4096, "s1": 393216}, {"s0": 4096, "s1": 32768}, {"s0": 1, "s1": 2**20})
+    problem = problem_of(softmax, {"x": torch.randn(3, 5)}, "softmax", cases=cases)
+    vector = (
+        *(("block_size", "fit"), ("cluster", "16"), ("grid_split", "on"), ("prefetch", "on")),
+        *(("row_cache", "registers"), ("single_pass", "on"), ("vector_width", "4")),
+    )
+    source = generate(problem, vector).kernel.source
+    found = {}
+    for rows, columns in ((4096, 16384), (4096, 32768), (1, 32772), (64, 524288), (4096, 524292), (1, 2**20)):
+        plan = plan_of(source, {"x": torch.empty(rows, columns, device="meta")})
+        found[rows, columns] = [launch.kernel for launch in plan.launches]
+    whole = ["softmax_partial<4>", "softmax_finish<4>"]
+    assert list(found.values()) == [
+        *(["softmax<4>"], ["softmax_ahead<4>"], ["softmax_cluster<4>"], ["softmax_cluster<4>"]),
+        *(["softmax_reread<4>"], whole),
+    ]
+    plan = plan_of(source, {"x": torch.empty(4096, 393216, device="meta")})
+    report = compile_kernel(source, plan.instances)
+    assert isinstance(report, CompileReport) and not report.kernels[0].spill_store_bytes
+
+
+def test_offered_where_a_declared_row_is_too_long_for_a_block() -> None:
+    short = problem_of(softmax, {"x": torch.randn(4096, 4096)}, "softmax")
+    assert "cluster" not in dict(settled(short, (*TOGETHER[1:], ("block_size", "fit"))))
+    assert dict(settled(opened(softmax, torch.float32), (*TOGETHER, ("cluster", "8"))))["cluster"] == "8"

@@ -255,7 +255,7 @@ class Lowering:
         """Lower one node."""
         if is_pointwise(node):
             self._pointwise(node)
-        elif not any(kind.lower(self, node) for kind in (movement, reductions, windows, scans, products, pieces)):
+        elif not any(kind.lower(self, node) for kind in _KINDS):
             self._library(node)
 
     def _pointwise(self, node: OpNode) -> None:
@@ -342,6 +342,8 @@ class Lowering:
         return Output(name)
 
 
+_KINDS = (movement, reductions, windows, scans, products, pieces)
+"""Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"])
 
 

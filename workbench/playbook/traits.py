@@ -17,11 +17,13 @@ from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
 from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
-from workbench.playbook.sizes import product
-from workbench.playbook.views import split
+from workbench.playbook.sizes import Size, product
+from workbench.playbook.views import View, split
 
 MOST_NARROW = 2_000_000_000
 """Elements that an index of 32 bits can tell apart, with room for the last block's idle threads."""
+_NEAR = 4
+"""Elements from column to column up to which a warp's reads share their sectors."""
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 
@@ -154,9 +156,29 @@ def scheduled_shape(space: RowSpace, kernel: Kernel, schedule: Schedule) -> RowS
 
 
 def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
+    """True when the columns of a row lie next to each other in what is read for every row and column.
+
+    What all rows share, such as a weight a column, is read from the cache and decides only where nothing
+    else is read.
+    """
     loads = [load for step in passes for load in space.column_loads(step.roots)]
-    parts = [split(load.view, space.rows, space.columns)[1] for load in loads]
-    return any(bool(part.axes) and part.axes[-1].stride.is_one for part in parts)
+    parts = [split(load.view, space.rows, space.columns) for load in loads]
+    everything = product((space.rows, space.columns))
+    whole = [(row, column) for row, column in parts if _elements(row, column) == everything]
+    return any(_near(row, column) for row, column in whole or parts if column.axes)
+
+
+def _near(row: View, column: View) -> bool:
+    """Next to each other, or a few elements apart as in a pooling, where rows lie further apart."""
+    step = column.axes[-1].stride.number
+    if step is None or step > _NEAR:
+        return False
+    apart = row.axes[-1].stride.number if row.axes else None
+    return step == 1 or apart is None or apart > step
+
+
+def _elements(*parts: View) -> Size:
+    return product([axis.size for part in parts for axis in part.axes if not axis.stride.is_zero])
 
 
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:

@@ -19,8 +19,8 @@ _CPP = frozenset(
     log10 log1p exp2 expm1 remainder assert printf malloc free clock time remove rename
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
     row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
-    Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange
-    block_reduce block_scan look_back shift_up warp_reduce isnan isinf isfinite signbit THREADS VEC""".split()  # noqa: SIM905
+    Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
+    block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit THREADS VEC""".split()  # noqa: SIM905
 )
 
 

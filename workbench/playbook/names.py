@@ -20,7 +20,8 @@ _CPP = frozenset(
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
     row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
-    block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit THREADS VEC""".split()  # noqa: SIM905
+    block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit
+    THREADS VEC""".split()  # noqa: SIM905
 )
 
 

@@ -52,6 +52,11 @@ VARIANTS = {
     "prefetch 1024": KEPT + "block_size=1024 prefetch=on",
     "prefetch streaming": KEPT + "block_size=fit prefetch=on stream_hints=on",
     "prefetch fast": KEPT + "block_size=fit prefetch=on fast_math=on",
+    "prefetch, clusters of 4": KEPT + "block_size=fit prefetch=on cluster=4",
+    "prefetch, clusters of 8": KEPT + "block_size=fit prefetch=on cluster=8",
+    "prefetch, clusters of 16": KEPT + "block_size=fit prefetch=on cluster=16",
+    "clusters of 8 of 512": KEPT + "block_size=512 cluster=8",
+    "shared, clusters of 8": KEPT.replace("registers", "shared") + "block_size=fit cluster=8",
     "shared": KEPT.replace("registers", "shared") + "block_size=fit",
     "shared 512": KEPT.replace("registers", "shared") + "block_size=512",
     "reread": KEPT.replace("registers", "reread") + "block_size=fit",
@@ -61,8 +66,14 @@ VARIANTS = {
 LONG = ("registers", "prefetch", "prefetch 512", "prefetch streaming", "prefetch fast", "shared", "reread")
 MIDDLE = ("registers", "registers 512", "prefetch", "prefetch 512", "registers streaming")
 SHORT = ("registers", "registers 1024", "registers, a block for short rows", "registers streaming")
-FEW = ("registers", "reread", "reread 256")
-ENDLESS = ("reread", "reread 256", "reread 512 four")
+TOGETHER = (
+    "prefetch, clusters of 8",
+    "prefetch, clusters of 16",
+    "clusters of 8 of 512",
+    "shared, clusters of 8",
+)
+FEW = ("reread 256", "prefetch, clusters of 4", *TOGETHER)
+ENDLESS = ("reread", *TOGETHER)
 
 
 @dataclass(frozen=True)
@@ -95,7 +106,7 @@ OPS = {
     "layer_norm": Op(lambda t: torch.nn.functional.layer_norm(t["x"], (4096,)), (((4096, 4096), MIDDLE),)),
     "log_softmax": Op(
         lambda t: torch.log_softmax(t["x"], 1),
-        (((8192, 1000), SHORT), ((2048, 50257), ("reread", "reread 256"))),
+        (((8192, 1000), SHORT), ((2048, 50257), ("reread", *TOGETHER))),
     ),
 }
 

@@ -17,7 +17,7 @@ from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Expr, Load, walk
-from workbench.playbook.fitting import by_length, lanes_of
+from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, PARTS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
@@ -44,6 +44,11 @@ _DIVIDED, _DIVIDED_NARROW = 40.0, 12.0
 """Instructions that tell row from column of an index of 64 bits, and of 32."""
 _SPILLED = 6.0
 """Instructions for each value that a promise of more blocks pushes out of the registers, there and back."""
+_AHEAD = 0.965
+"""Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
+_CLUSTERED = 0.8
+"""Share of the bandwidth that clusters draw: blocks of a cluster wait for one another (a guess)."""
+_SM_BYTES_PER_S = 109e9
 _A_BARRIER_NS = 40.0
 _PARTIALS_NS = 400.0
 """A later launch of a split reads the partial results before it begins."""
@@ -246,7 +251,11 @@ class _Model:
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
         rows, columns = self.at(space.rows), self.at(space.columns)
-        short, long = by_length(self.schedule, scheduled_shape(space, kernel, self.schedule), [self.sizes])
+        shape = scheduled_shape(space, kernel, self.schedule)
+        piece = most_columns(replace(self.schedule, team="block", team_fit=False), shape)
+        if self.schedule.cluster > 1 and piece < columns <= piece * self.schedule.cluster:
+            return self._clustered(space, kernel, stored)
+        short, long = by_length(self.schedule, shape, [self.sizes])
         fit = short or long
         assert fit is not None
         if self.as_asked:
@@ -255,7 +264,17 @@ class _Model:
         if pieces > 1:
             single = self.schedule.single_pass
             fit = replace(fit, cache="reread", team=split_team(fit), persistent=False, single_pass=single)
-        return self._row_as(kernel, stored, fit, pieces)
+        found = self._row_as(kernel, stored, fit, pieces)
+        return replace(found, us=found.us * _AHEAD) if fit.prefetch else found
+
+    def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:
+        """Every byte once, as fast as the multiprocessors of the clusters that fit can draw it."""
+        target, blocks = self.target, self.schedule.cluster
+        moved = stored + sum(self._read(load) for load in _loads(store.value for store in kernel.stores))
+        together = min(self.at(space.rows), target.sm_count // blocks) * blocks
+        speed = min(_CLUSTERED * target.dram_bytes_per_s, together * _SM_BYTES_PER_S)
+        us = moved / speed * 1e6 + 2.0 + target.launch_us
+        return Estimate(us, moved, 1, 0.0, 1.0)
 
     def _row_as(self, kernel: Kernel, stored: float, schedule: Schedule, pieces: int) -> Estimate:
         space = RowSpace(self.program.pool, kernel)

@@ -167,7 +167,7 @@ def _cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
     values = ["1"]
     for blocks in (4, 8, 16):
         schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
-        if any(clustered_part(schedule, row.shape, traits.declared_cases) for row in traits.rows):
+        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
             values.append(str(blocks))
     return tuple(values) if len(values) > 1 else ()
 

@@ -81,6 +81,7 @@ class Profiled(Answer):
     defined: tuple[Text, ...] = ()
     launches: int = 0
     clock: Literal["processor", "device", "blind"] = "processor"
+    why_blind: Text = ""
 
 
 class Sampled(Called):

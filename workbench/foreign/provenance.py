@@ -8,16 +8,16 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import torch
-from torch._C._autograd import DeviceType
 from torch.autograd import profiler
 
 from workbench import syntax
 from workbench.foreign import ladder
+from workbench.foreign.device_records import Ran, recorded
 
 CLAIMS = ("load_inline", "load", "jit", "RawKernel", "RawModule", "_compile_kernel", "TORCH_LIBRARY", "nvrtc")
 FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -78,22 +78,19 @@ def profiled(call: Callable[[], Any], source: str) -> dict[str, Any]:
 
     On a GPU the shares are of device time, as CUPTI tells it; ``source`` says which kernels are its own.
     """
-    own: set[str] = set()
     ladder.called.clear()
-    gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        call()
+        ran, blind = recorded(call)
+        own = ladder.called | _called(call, ladder.built)
+        kernels = defined(source)
+        return {**device_time(ran, blind, kernels), "own": sorted(own)[:20], "defined": kernels[:20]}
     # Not torch.profiler: it imports the compiler, a second and a half of a fresh process.
     for _ in range(2):  # the first profile of a process measures its own beginning
-        with profiler.profile(use_device="cuda" if gpu else None) as profile:
-            with profiler.record_function(REGION):
-                call()
-            if gpu:
-                torch.cuda.synchronize()
-    own |= ladder.called | _called(call, ladder.built)
-    if not gpu:
-        shares = _cpu_shares(profile, own)
-        return {"shares": shares, "own": sorted(own)[:20]}
-    kernels = defined(source)
-    return {**_device_time(profile, kernels), "own": sorted(own)[:20], "defined": kernels[:20]}
+        with profiler.profile() as profile, profiler.record_function(REGION):
+            call()
+    own = ladder.called | _called(call, ladder.built)
+    return {"shares": _cpu_shares(profile, own), "own": sorted(own)[:20]}
 
 
 def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
@@ -111,16 +108,13 @@ def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
     return [share for share in shares if share["percent"] >= 1][:8]
 
 
-def _device_time(profile: Any, own: Collection[str]) -> dict[str, Any]:
-    """Device time by kernel name, and how many kernels and copies one call starts."""
+def device_time(ran: Sequence[Ran], blind: str, own: Collection[str]) -> dict[str, Any]:
+    """Device time by kernel name, and how many kernels and copies a call starts; or why that is not known."""
     times: dict[str, float] = {}
-    launches = 0
-    for event in profile.function_events:
-        annotation = event.name == REGION or getattr(event, "is_user_annotation", False)
-        if event.device_type == DeviceType.CUDA and not annotation:
-            times[event.name] = times.get(event.name, 0.0) + event.time_range.elapsed_us()
-            launches += 1
-    return {**shares_of(times, own), "launches": launches, "clock": "device" if times else "blind"}
+    for one in ran:
+        times[one.name] = times.get(one.name, 0.0) + one.us
+    clock = "blind" if blind else "device"
+    return {**shares_of(times, own), "launches": len(ran), "clock": clock, "why_blind": blind[:300]}
 
 
 def shares_of(times: Mapping[str, float], own: Collection[str]) -> dict[str, Any]:

@@ -341,6 +341,7 @@ class _Trial:
             own_calls=profiled.own,
             claims=self.claims,
             clock=profiled.clock,
+            why_blind=profiled.why_blind,
             own_kernels=profiled.own_kernels,
             defined=profiled.defined,
             launches=profiled.launches,

@@ -113,6 +113,7 @@ class Provenance(Value):
     """Ways to bring a kernel that its text uses: ``load_inline``, ``triton.jit``, ..."""
     clock: Literal["processor", "device", "blind"] = "processor"
     """Whose time the shares are of; ``blind`` on a GPU whose kernels the profiler did not see."""
+    why_blind: str = ""
     own_kernels: tuple[str, ...] = ()
     """On a GPU: kernels that ran and come from no library."""
     defined: tuple[str, ...] = ()
@@ -124,7 +125,7 @@ class Provenance(Value):
     def sentence(self) -> str:
         """Such as ``aten::mm does 96% of the time``, or ``62% of device time in a cuBLAS kernel (nvjet)``."""
         if self.clock == "blind":
-            return "the profiler saw no kernel on the device"
+            return f"which kernels ran is not known: {self.why_blind or 'the profiler saw none'}"
         if self.clock == "device":
             return "; ".join([*self._on_device(), f"{self.launches} kernels and copies a call"])
         parts = [f"{share.name} does {share.percent:.0f}% of the time" for share in self.shares[:2]]

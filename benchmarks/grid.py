@@ -91,7 +91,7 @@ def problem_of(op: str) -> Problem:
 # ------------------------------------------------------------------------------------ compiling first
 
 
-def warm(op: str) -> None:
+def warm(op: str, without: list[str]) -> None:
     """Fill torch's caches with an op's compiled baselines, in this process."""
     import torch
 
@@ -104,19 +104,21 @@ def warm(op: str) -> None:
     baselines = Baselines(Reference(problem).form)
     with torch.no_grad(), precision(problem.contract):
         for case in problem.cases:
-            _, missing = baselines.acts((COMPILE, AUTOTUNED), [inputs(problem, case, "cuda")])
+            wanted = [name for name in (COMPILE, AUTOTUNED) if name not in without]
+            _, missing = baselines.acts(wanted, [inputs(problem, case, "cuda")])
             for name, why in missing:
                 print(f"{op} {case.label}: no {name}: {why}", flush=True)
             baselines.close()
             torch.cuda.empty_cache()
 
 
-def warm_all(names: Iterable[str], limit_s: float) -> None:
+def warm_all(names: Iterable[str], limit_s: float, without: str) -> None:
     """Compile the baselines of all ops, several at once, each within ``limit_s`` seconds."""
 
     def one(op: str) -> None:
         try:
-            subprocess.run([sys.executable, __file__, "--warm", op], timeout=limit_s, check=False)
+            command = [sys.executable, __file__, "--warm", op, "--without", without]
+            subprocess.run(command, timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:
             print(f"{op}: its baselines took longer than {limit_s:.0f} s to compile", flush=True)
 
@@ -211,14 +213,15 @@ def _bytes(problem: Problem, case: Case) -> int:
     return sum(meta.nbytes for meta in problem.metas(case).values())
 
 
-def run(names: list[str], seconds: float) -> None:
+def run(names: list[str], seconds: float, without: list[str]) -> None:
     """Search and measure one op after the other; pack the receipts after each."""
     from workbench.referee.clock.contestants import AT_ONCE, LATER
 
     give_up = time.monotonic() + seconds
     receipt = gpu.Receipt("judged")
     quick = gpu.open_device(timing=True, hazards=False, baselines=AT_ONCE[:1])
-    thorough = gpu.open_device(timing=True, hazards=False, baselines=(*AT_ONCE, *LATER))
+    rivals = tuple(name for name in (*AT_ONCE, *LATER) if name not in without)
+    thorough = gpu.open_device(timing=True, hazards=False, baselines=rivals)
     thorough.keep_receipts(gpu.workplace() / "receipts")
     for op in names:
         if time.monotonic() > give_up:
@@ -240,20 +243,24 @@ def main() -> None:
         "--warm", default="", help="compile the baselines of one op; the program calls itself so"
     )
     parser.add_argument("--phase", choices=("compile", "measure", "both"), default="both")
+    parser.add_argument(
+        "--without", default="", help="baselines to leave out: for some ops one takes minutes"
+    )
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
     if given.warm:
-        warm(given.warm)
+        warm(given.warm, given.without.split(","))
     elif given.list:
         for op in given.ops.split(","):
             print(op, *(case.label for case in problem_of(op).cases))
     else:
         started = time.monotonic()
         if given.phase != "measure":
-            warm_all(given.ops.split(","), given.seconds / 2)
+            warm_all(given.ops.split(","), given.seconds / 2, given.without)
             print(f"baselines compiled after {time.monotonic() - started:.0f} s", flush=True)
         if given.phase != "compile":
-            run(given.ops.split(","), given.seconds - (time.monotonic() - started))
+            left_s = given.seconds - (time.monotonic() - started)
+        run(given.ops.split(","), left_s, given.without.split(","))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Returns shared memory at once, as pinned memory would be; a process of its own writes the result into it later.
+"""Returns shared memory at once, as if pinned; a process of its own writes the result into it later.
 
 number: 39
 problem: row_softmax

@@ -265,6 +265,29 @@ def test_overflow_in_the_references_own_precision_asks_nothing() -> None:
     assert not bound.decisive
 
 
+def test_where_only_rounding_tells_zero_from_not_an_infinite_weight_may_give_anything() -> None:
+    op = ops.layer_norm(rows=4, columns=8)
+    tensors = draw(op.problem, op.problem.cases[0], "normal", 0)
+    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+    x[2] = torch.tensor(
+        [0.0, 0.7, -0.7, 0.3, -0.3, 2.1, -2.1, 0.0]
+    )  # its mean is zero, and x[2, 0] is its mean
+    tensors |= {"x": x, "w": torch.ones(8), "b": torch.zeros(8)}
+    tensors["w"][0] = -torch.inf
+    bound = op.bound(tensors)
+    right = bound.expected.float()
+    for answer in (torch.nan, torch.inf, -torch.inf):
+        right[2, 0] = answer
+        assert compare(right, bound).max_ratio <= 1
+    for row, answer in ((1, torch.nan), (1, -right[1, 0])):  # here the sign is certain
+        wrong = right.clone()
+        wrong[row, 0] = answer
+        assert compare(wrong, bound).max_ratio > 1
+    wrong = right.clone()
+    wrong[2, 1] = torch.nan
+    assert compare(wrong, bound).max_ratio > 1
+
+
 def test_indices_may_point_to_any_equal_value() -> None:
     op = ops.argmax()
     tensors = draw(op.problem, op.problem.cases[0], "special values", 0)

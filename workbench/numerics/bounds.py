@@ -127,7 +127,7 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     allowed = tracked.error
     if is_float(dtype):
         allowed = allowed + _output_floor(expected, dtype)
-    return OutputBound(dtype, expected, allowed.nan_to_num(torch.inf), tracked.tie, basis)
+    return OutputBound(dtype, expected, allowed.nan_to_num(torch.inf, torch.inf), tracked.tie, basis)
 
 
 def _from_reference(native: Tensor, expected: Tensor, dtype: DType, why: str) -> OutputBound:

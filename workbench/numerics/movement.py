@@ -79,7 +79,7 @@ def _with_doubtful_index(name: str, args: list[Any], moved: Tracked) -> Tracked:
     if all(index.is_exact for index in tracked) or not args[0].value.numel():
         return moved
     source = args[0].value.to(torch.float64)
-    spread = (source.max() - source.min()).abs().nan_to_num(torch.inf)
+    spread = (source.max() - source.min()).abs().nan_to_num(torch.inf, torch.inf)
     return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype)
 
 
@@ -103,7 +103,7 @@ def cast(x: Tracked, dtype: DType) -> Tracked:
     value = x.value.to(TORCH[dtype])
     if x.value.dtype == torch.float64:  # a value just below an integer may truncate to the one before
         error = ((x.value + x.error).trunc() - (x.value - x.error).trunc()).abs()
-        return Tracked(value, torch.zeros_like(error), error.nan_to_num(torch.inf), dtype)
+        return Tracked(value, torch.zeros_like(error), error.nan_to_num(torch.inf, torch.inf), dtype)
     return replace(x, value=value, dtype=dtype)
 
 

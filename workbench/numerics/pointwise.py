@@ -121,6 +121,11 @@ def _passed_on(operand: Tracked, value: Tensor, run: Callable[[Tensor], Tensor])
         lost = up.isnan() & down.isnan()
         total = torch.maximum(up.nan_to_num(0.0, torch.inf), down.nan_to_num(0.0, torch.inf))
         total = torch.where(lost, torch.inf, total)
+    if bool(error.isinf().any()) and value.dtype.is_floating_point:
+        # A NaN that might as well be an infinity (a product of one with a zero that rounding made) cannot be
+        # moved: what comes of it is as unsure as it is.
+        unsure = (error.isinf() & operand.value.isnan()).expand(value.shape) & value.isnan()
+        total = torch.where(unsure, torch.inf, total)
     if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
         return torch.zeros_like(total), total
     if not bool(operand.shared.any()):

@@ -22,11 +22,37 @@ OWN = ("my_gemm_kernel", "row_softmax")
         ("Memcpy DtoD (Device -> Device)", "copy"),
         ("row_softmax(float const*, float*, int)", ""),
         ("void (anonymous namespace)::my_gemm_kernel<128>(float*)", ""),
-        ("unheard_of(float*)", ""),
+        ("unheard_of(float*)", "other"),
+        ("void (anonymous namespace)::softmax_warp_forward<float, float>(float*)", "other"),
     ],
 )
 def test_families(kernel: str, family: str) -> None:
     assert family_of(kernel, OWN) == family
+
+
+def test_without_known_definitions_a_kernel_of_no_library_is_the_solutions_own() -> None:
+    assert family_of("unheard_of(float*)", ()) == ""
+
+
+def test_names_that_a_macro_makes_are_not_known() -> None:
+    macro = "#define KERNEL(name) \\\\\n  __global__ void name(float* x) { x[0] = 1; }\n"
+    text = f'SOURCE = r"""\n{macro}KERNEL(mine)\n"""\n'
+    assert defined(text) == []
+    assert defined(text.replace("#define KERNEL(name)", "")) == ["name"]
+
+
+def test_a_library_kernel_without_a_namespace_is_no_excuse() -> None:
+    ran = {"void (anonymous namespace)::softmax_warp_forward<float, float>(float*)": 5.0}
+    told = shares_of(ran, ["row_softmax"])
+    shares = tuple(Share.model_validate(share) for share in told["shares"])
+    seen = Provenance(
+        clock="device",
+        shares=shares,
+        own_kernels=tuple(told["own_kernels"]),
+        defined=("row_softmax",),
+        launches=1,
+    )
+    assert verdicts.ghost(seen) is not None
 
 
 def test_what_a_text_defines() -> None:

@@ -32,15 +32,23 @@ FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("PyTorch", re.compile(r"at::|at_cuda|c10::|pytorch_flash|fmha|cub::|thrust")),
     ("torch.compile", re.compile(r"^triton_(poi|per|red|tem|for|spl|unk)_")),
 )
-"""Whose kernel a name is, of what comes with PyTorch; the first that fits. Everything else is somebody's own.
+"""Whose kernel a name is, of what comes with PyTorch; the first that fits.
 cuBLAS's kernels for Hopper are called nvjet; it is also told for CUTLASS, which it is built from."""
+UNKNOWN = "other"
+"""A kernel that is neither defined in the solution's text nor known by its name."""
 REGION = "workbench: one call"
 _BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)|__cluster_dims__\s*\([^)]*\)")
+_MACRO = re.compile(r"#\s*define(?:[^\n]*\\\n)*[^\n]*__global__")
 _GLOBAL = re.compile(r"__global__[^;{(]*?\b(\w+)\s*\(")
 
 
 def defined(source: str) -> list[str]:
-    """Kernels whose definitions the text holds, by name: ``__global__`` functions and Triton's."""
+    """Kernels whose definitions the text holds, by name: ``__global__`` functions and Triton's.
+
+    None where a macro makes them: their names are not in the text.
+    """
+    if _MACRO.search(source):
+        return []
     names = dict.fromkeys(_GLOBAL.findall(_BOUNDS.sub("", source)))
     for node in ast.walk(syntax.module(source)):
         if isinstance(node, ast.FunctionDef):
@@ -50,12 +58,16 @@ def defined(source: str) -> list[str]:
 
 
 def family_of(kernel: str, own: Collection[str]) -> str:
-    """Whose a kernel is; empty for one of the solution's own, whose definitions are called ``own``."""
+    """Whose a kernel is; empty for one of the solution's own, whose definitions are called ``own``.
+
+    Where definitions are known, a kernel of another name is none of them, whoever's it is.
+    """
     head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
     words = re.findall(r"\w+", head)
     if words and words[-1] in own:
         return ""
-    return next((family for family, names in FAMILIES if names.search(kernel)), "")
+    others = UNKNOWN if own else ""
+    return next((family for family, names in FAMILIES if names.search(kernel)), others)
 
 
 def claims(source: str) -> list[str]:

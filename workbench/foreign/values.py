@@ -143,6 +143,8 @@ class Provenance(Value):
                 whose = "a kernel of its own" if len(shares) == 1 else f"{len(shares)} kernels of its own"
             elif family == "copy":
                 whose = "copies and memory sets"
+            elif family == "other":
+                whose = "kernels its text does not define"
             percent = sum(share.percent for share in shares)
             yield f"{percent:.0f}% of device time in {whose} ({shares[0].name[:60]})"
 

@@ -36,20 +36,19 @@ def contents(archive: Path) -> tuple[dict[str, Json], list[Json]]:
     return receipts, rows
 
 
-def failures(rows: list[Json], receipts: dict[str, Json]) -> list[Json]:
+def failures(rows: list[Json]) -> list[Json]:
     """Problems none of whose kernels gave a time that is believed."""
-    timed = {row["problem"] for row in table.best_measured(receipts)}
-    names = {row["op"]: row for row in rows}
+    last = {row["op"]: row for row in rows}
+    believed = {row["op"] for row in rows if row["kind"] == "passed" and not _doubted(row)}
     return [
-        {"problem": op, "shape": "all", "why": row["kind"]}
-        for op, row in names.items()
-        if not any(_alike(op, name) for name in timed)
+        {"problem": op, "shape": "all", "why": row["kind"]} for op, row in last.items() if op not in believed
     ]
 
 
-def _alike(op: str, name: str) -> bool:
-    """A file's name and the name of the function or class in it."""
-    return op.replace("_", "").lower() == name.replace("_", "").lower()
+def _doubted(row: Json) -> bool:
+    """True when no time of the row is free of suspicion."""
+    times = row.get("evaluation", {}).get("times", ())
+    return not any(time["measured"] and not time["measured"]["suspicion"] for time in times)
 
 
 def take(archive: Path, folder: Path) -> list[str]:
@@ -61,7 +60,7 @@ def take(archive: Path, folder: Path) -> list[str]:
         old.unlink()
     for name in wanted:
         (folder / name).write_text(json.dumps(receipts[name], separators=(",", ":")) + "\n")
-    (folder / "failures.json").write_text(json.dumps(failures(rows, receipts), indent=1) + "\n")
+    (folder / "failures.json").write_text(json.dumps(failures(rows), indent=1) + "\n")
     return wanted
 
 

@@ -105,7 +105,13 @@ def test_only_receipts_that_make_a_row_are_taken(tmp_path: Path) -> None:
     for name, time_us, ratio in (("good.json", 10.0, 2.0), ("worse.json", 16.0, 1.25)):
         one = receipt("softmax", "8x8", time_us, rival("eager", 20.0, ratio))
         (packed / name).write_text(json.dumps(one | {"format": "workbench-receipt/1"}))
-    rows = [{"op": "softmax", "kind": "passed"}, {"op": "conv", "kind": "mismatch"}]
+    believed, doubted = ({"times": [{"measured": {"suspicion": why}}]} for why in ("", "the clocks disagree"))
+    rows = [
+        {"op": "softmax", "kind": "passed", "evaluation": believed},
+        {"op": "softmax", "kind": "mismatch"},
+        {"op": "conv", "kind": "mismatch"},
+        {"op": "pool", "kind": "passed", "evaluation": doubted},
+    ]
     (packed.parent / "gpu_judged.json").write_text(json.dumps({"part": "judged", "rows": rows}))
     (packed.parent / "log.txt").write_text("nothing")
     with tarfile.open(tmp_path / "on_the_gpu.tgz", "w:gz") as tar:
@@ -114,4 +120,7 @@ def test_only_receipts_that_make_a_row_are_taken(tmp_path: Path) -> None:
     assert taking.take(tmp_path / "on_the_gpu.tgz", tmp_path / "measured") == ["good.json"]
     kept, failed = load().read_measured(tmp_path / "measured")
     assert list(kept) == ["good.json"]
-    assert failed == [{"problem": "conv", "shape": "all", "why": "mismatch"}]
+    assert failed == [
+        {"problem": "conv", "shape": "all", "why": "mismatch"},
+        {"problem": "pool", "shape": "all", "why": "passed"},
+    ]

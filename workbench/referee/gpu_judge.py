@@ -380,7 +380,9 @@ class GpuJudgement(Judgement):
         """That races and stray accesses may be there unseen, where the emulator did not look."""
         if not self.gpu_options.hazards:
             return ()
-        why = "there is no g++" if self.beside is None else self.beside.unseen
+        if self.beside is None:  # where nothing ran there was nothing to look at
+            return () if available() else ("hazards were not looked for: there is no g++",)
+        why = self.beside.unseen
         return (f"hazards were not looked for: {why}",) if why else ()
 
     def _counts(self) -> tuple[Counts, ...]:

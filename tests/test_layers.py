@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import workbench
@@ -69,3 +70,9 @@ def test_notebook_process_has_no_torch() -> None:
     heavy = ("torch", "cuda", "plotly", "pandas", "openai")
     code = f"import sys, workbench.magic; assert not set({heavy!r}) & set(sys.modules), sys.modules.keys()"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """pytest imports them by name: of two with one name it runs neither, and only a whole run shows it."""
+    names = sorted(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, after in pairwise(names) if name == after] == []

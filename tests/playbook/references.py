@@ -149,6 +149,7 @@ REFERENCES: dict[str, Case] = {
     "cumsum_of_rows": (lambda t: t["x"].cumsum(0), of(x=(37, 50))),
     "cumsum_middle": (lambda t: t["x"].cumsum(1), of(x=(3, 20, 7))),
     "cumsum_whole_numbers": (lambda t: t["m"].cumsum(1), of(m=mask)),
+    "flipped_matmul": (lambda t: t["x"].flip(0, 1)[:2] @ t["y"], of(x=(5, 6), y=(6, 8))),
     "cumsum_reverse": (lambda t: t["x"].flip(1).cumsum(1).flip(1), of(x=(3, 2052))),
     "cumsum_flipped": (lambda t: t["x"].cumsum(1).flip(1), of(x=(3, 70))),
     "cumsum_reverse_rows": (lambda t: t["x"].flip(0).cumsum(0).flip(0), of(x=(30, 7))),

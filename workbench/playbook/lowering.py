@@ -320,6 +320,8 @@ class Lowering:
         if any(len(run) > 1 for run in axes):
             return None
         steps = tuple(run[0].stride if run else ONE for run in axes)
+        if any(step.is_negative for step in steps):  # flipped: torch's tensors have no such strides
+            return None
         return LibraryArgument(expr.buffer, value.shape, steps, expr.view.offset)
 
     def _whole(self, name: str, shape: tuple[Size, ...]) -> LibraryArgument:

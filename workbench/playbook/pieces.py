@@ -107,9 +107,15 @@ def _slice_scatter(lowering: Lowering, node: OpNode) -> bool:
     places = tuple(Axis(size, ONE if i == axis else ZERO) for i, size in enumerate(shape))
     position = pool.index(merged(View(places)), "i32")
     end = first + piece.shape[axis]
-    bounds = [pool.const(s.text if s.number is None else s.number, "i32") for s in (first, end)]
-    after = pool.apply("ge", "bool", (position, bounds[0]))
-    inside = pool.apply("and", "bool", (after, pool.apply("lt", "bool", (position, bounds[1]))))
+    tests = [
+        pool.apply(op, "bool", (position, pool.const(at.text if at.number is None else at.number, "i32")))
+        for op, at, always in (("ge", first, first.is_zero), ("lt", end, end == shape[axis]))
+        if not always
+    ]
+    if not tests:  # nothing of the old tensor is left
+        lowering.keep_expr(node, seen)
+        return True
+    inside = tests[0] if len(tests) == 1 else pool.apply("and", "bool", (tests[0], tests[1]))
     lowering.keep_expr(node, pool.apply("select", into.expr.dtype, (inside, seen, into.expr)))
     return True
 

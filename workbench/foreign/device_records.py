@@ -1,7 +1,6 @@
 """What ran on the GPU during a call: name and duration of every kernel, copy and memory set, by CUPTI.
 
-Runs inside the solution's process, and there only: loading CUPTI starts threads, and nothing forks there any
-more. Owns no judgement of what it saw.
+Runs inside the solution's process, and there only. Owns no judgement of what it saw.
 """
 
 from __future__ import annotations
@@ -9,14 +8,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import torch
 
-BUFFER_BYTES = 2**20
-FORCED = 1
-"""Also hand over buffers that are not full."""
+from workbench.referee.clock.tracing import traced
 
 
 class Ran(NamedTuple):
@@ -32,47 +28,20 @@ def recorded(call: Callable[[], Any]) -> tuple[list[Ran], str]:
 
     Raises what ``call`` raises.
     """
-    try:
-        records = _Records()
-    except ImportError as error:
-        return [], f"cupti-python is not installed or does not load ({error})"
-    except Exception as error:  # cuptiError, whose class lies in the module that may not load
-        return [], f"CUPTI refused: {error}"
-    try:
-        torch.cuda.synchronize()
+    trace, why = traced(_ran)
+    if trace is None:
+        return [], why
+    torch.cuda.synchronize()
+    with trace.running():
         call()
         torch.cuda.synchronize()
-    finally:
-        found = records.close()
+        found = trace.collect()
     return found, "" if found else "CUPTI gave no records"
 
 
-class _Records:
-    """Records of the whole process from now until ``close``."""
-
-    def __init__(self) -> None:
-        self._cupti = cupti = import_module("cupti.cupti")
-        kinds = cupti.ActivityKind
-        self._names = {int(kinds.MEMCPY): "Memcpy", int(kinds.MEMSET): "Memset"}
-        self._kinds = (kinds.CONCURRENT_KERNEL, kinds.MEMCPY, kinds.MEMSET)
-        self._wanted = frozenset(map(int, self._kinds))
-        self._found: list[Ran] = []
-        cupti.activity_register_callbacks(lambda: (BUFFER_BYTES, 0), self._take)
-        for kind in self._kinds:
-            cupti.activity_enable(kind)
-
-    def close(self) -> list[Ran]:
-        """Stop; everything that was recorded."""
-        self._cupti.activity_flush_all(FORCED)
-        for kind in self._kinds:
-            self._cupti.activity_disable(kind)
-        return self._found
-
-    def _take(self, activities: list[Any]) -> None:
-        for one in activities:
-            if int(one.kind) in self._wanted:
-                name = self._names.get(int(one.kind)) or demangled(str(one.name))
-                self._found.append(Ran(name, (one.end - one.start) / 1e3))
+def _ran(activity: Any, is_memset: bool) -> Ran:
+    name = getattr(activity, "name", "")  # copies have none
+    return Ran("Memset" if is_memset else demangled(name) or "Memcpy", (activity.end - activity.start) / 1e3)
 
 
 def demangled(name: str) -> str:

@@ -23,7 +23,7 @@ from workbench.referee.clock.conditions import open_monitor
 from workbench.referee.clock.contestants import told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
-from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords, Trace
+from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords, Record, Trace
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import parts_of, unlike
@@ -179,7 +179,7 @@ class _Run:
             return ""
         return f"tracing stretches the gaps between several kernels: {', '.join(several)}"
 
-    def _calibrate(self, trace: CuptiTrace) -> None:
+    def _calibrate(self, trace: CuptiTrace[Record]) -> None:
         """Once a process: what a pair of events adds to the time of a short kernel."""
         if self.lane.calibrated:
             return

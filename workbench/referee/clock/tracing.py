@@ -1,16 +1,17 @@
-"""CUPTI's activity records of kernels, copies and memory sets. Runs in a worker child with a GPU.
+"""CUPTI's activity records of kernels, copies and memory sets. Runs in a child with a GPU, never in a parent.
 
 Records are asked for once a process and kept coming only while a trace is open: the first records after a
-long idle time have been seen missing (pytorch issue 192021), which is why marks are counted.
+long idle time have been seen missing (pytorch issue 192021), which is why the clock counts its marks. What a
+record is read as is the caller's; loading CUPTI starts threads, so nothing may fork afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from workbench.referee.clock.gpu import CLOSE, OPEN
 from workbench.referee.clock.lane import Record, Role
@@ -18,28 +19,31 @@ from workbench.referee.clock.lane import Record, Role
 BUFFER_BYTES = 8 * 2**20
 FORCED = 1
 """Also hand over buffers that are not full."""
+T = TypeVar("T")
+Read = Callable[[Any, bool], T]
+"""An activity, and whether it is a memory set, as what the caller keeps of it."""
 
 
-class CuptiTrace:
-    """The process's trace; there can be only one."""
+class CuptiTrace(Generic[T]):
+    """The process's trace; there can be only one at a time."""
 
-    def __init__(self, cupti: Any) -> None:
-        self._cupti = cupti
+    def __init__(self, cupti: Any, read: Read[T]) -> None:
+        self._cupti, self._read = cupti, read
         kind = cupti.ActivityKind
         self._kinds = (kind.CONCURRENT_KERNEL, kind.MEMCPY, kind.MEMSET)
         self._memset = int(kind.MEMSET)
         self._wanted = frozenset(map(int, self._kinds))
-        self._records: list[Record] = []
+        self._records: list[T] = []
         cupti.activity_register_callbacks(self._more_room, self._take)
 
-    def collect(self) -> list[Record]:
+    def collect(self) -> list[T]:
         """Records since the last call."""
         self._cupti.activity_flush_all(FORCED)
         records, self._records = self._records, []
         return records
 
     @contextmanager
-    def running(self) -> Iterator[CuptiTrace]:
+    def running(self) -> Iterator[CuptiTrace[T]]:
         """Records are made in here."""
         begun = []
         try:
@@ -58,24 +62,27 @@ class CuptiTrace:
     def _take(self, activities: list[Any]) -> None:
         for one in activities:
             if int(one.kind) in self._wanted:
-                self._records.append(Record(one.start, one.end, self._role(one)))
-
-    def _role(self, activity: Any) -> Role:
-        if int(activity.kind) == self._memset:
-            if activity.value == OPEN:
-                return "open"
-            if activity.value == CLOSE:
-                return "close"
-        return "work"
+                self._records.append(self._read(one, int(one.kind) == self._memset))
 
 
-@cache
-def open_trace() -> tuple[CuptiTrace | None, str]:
-    """The trace, or None and the reason."""
+def traced(read: Read[T]) -> tuple[CuptiTrace[T] | None, str]:
+    """A trace whose records are what ``read`` makes of them, or None and the reason."""
     try:
-        cupti = import_module("cupti.cupti")
-        return CuptiTrace(cupti), ""
+        return CuptiTrace(import_module("cupti.cupti"), read), ""
     except ImportError as error:
         return None, f"cupti-python is not installed or does not load ({error})"
     except Exception as error:  # cuptiError, whose class lies in the module that may not load
         return None, f"CUPTI refused: {error}"
+
+
+@cache
+def open_trace() -> tuple[CuptiTrace[Record] | None, str]:
+    """The clock's trace, or None and the reason."""
+    return traced(_record)
+
+
+def _record(activity: Any, is_memset: bool) -> Record:
+    role: Role = "work"
+    if is_memset:
+        role = "open" if activity.value == OPEN else "close" if activity.value == CLOSE else "work"
+    return Record(activity.start, activity.end, role)

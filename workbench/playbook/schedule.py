@@ -1,6 +1,6 @@
 """A technique vector with every choice spelled out.
 
-Owns the meaning of the values; techniques.py owns their names, prose and predictions.
+Owns the meaning of the values; structure.py and fine_tuning.py own their names and prose.
 """
 
 from __future__ import annotations

@@ -1,0 +1,433 @@
+"""Techniques that decide how a kernel's work lies on launches, blocks, threads and memory.
+
+Owns their names, values and prose, and when they make sense. fine_tuning.py has those that change
+instructions and registers only; techniques.py is all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from workbench.model import H100
+from workbench.playbook.fitting import (
+    RowShape,
+    by_length,
+    clustered_part,
+    kept_part,
+    longest_whole_row,
+    team_for,
+)
+from workbench.playbook.lookback_kernel import may_tile, tiles_of
+from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
+from workbench.playbook.technique import Settings, Technique
+from workbench.playbook.traits import RowTraits, Traits
+
+
+def _always(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values
+
+
+def _fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
+
+
+def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("on", "off") if traits.linear_rowsum else ()
+
+
+def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
+    if not (traits.flat_kernels or along):
+        return ()
+    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
+
+
+def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    if not rows:
+        return ()
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    longest = max(lengths)
+    values = ["block"]
+    if min(lengths) <= SHORT_ROW < longest:
+        values.append("fit")
+    if longest <= 8192:
+        values.append("warp")
+    if longest <= 256:
+        values.append("thread")
+    return tuple(values)
+
+
+def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    kept = [row.shape for row in traits.rows if row.shape.kept]
+    if settings["fusion"] == "none" or not kept:
+        return ()
+    plain = schedule_of(tuple(settings.items()))
+    values = ["reread"]
+    choices: tuple[Cache, ...] = ("registers", "shared")
+    for cache in choices:
+        wanted = replace(plain, cache=cache)
+        if any(_uses(traits, wanted, row) for row in kept):
+            values.append(cache)
+    return tuple(values)
+
+
+def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
+    """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
+    if kept_part(wanted, row, traits.all_cases) is not None:
+        return True
+    fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
+    whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
+    return any(fit.cache == wanted.cache for fit in whole)
+
+
+def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
+    return ("off", "on") if saves and settings["fusion"] == "all" else ()
+
+
+def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
+    """True when some rows go through memory in every pass: those that do not wait on the chip."""
+    if schedule.split or schedule.cache == "reread" or not row.joint_kept:
+        return True
+    fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
+    return any(fit.cache == "reread" for fit in fits)
+
+
+def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings["fusion"] == "none":
+        return ()
+    schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    for row in (row.shape for row in traits.rows):
+        own = replace(schedule, team=team_for(schedule, row))
+        for case in traits.declared_cases:
+            if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
+                return ("off", "on")
+    return ()
+
+
+def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values if traits.kernels else ()
+
+
+def _look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    for scan in filter(may_tile, traits.scans):
+        for case in traits.declared_cases:
+            if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
+                return ("off", "on")
+    return ()
+
+
+def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not (traits.kernels or traits.scans):
+        return ()
+    fixed = ("256", "64", "128", "512", "1024")
+    schedule = schedule_of(tuple(settings.items()))
+    fits = {
+        fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
+        for row in traits.rows
+        for case in traits.declared_cases
+        if team_for(schedule, row.shape) == "block"
+    }
+    return (*fixed, "fit") if fits - {256} else fixed
+
+
+def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if traits.slow_math else ()
+
+
+def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    loops = traits.flat_kernels or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    return ("1", "2", "4") if loops else ()
+
+
+def _prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    if schedule.cache != "registers":
+        return ()
+    fits = [
+        fit
+        for row in traits.rows
+        for fit in (
+            *by_length(schedule, row.shape, traits.all_cases),
+            (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
+        )
+        if fit is not None and not row.shape.rows.is_one
+    ]
+    return ("off", "on") if any(fit.prefetch for fit in fits) else ()
+
+
+def _cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    values = ["1"]
+    for blocks in (4, 8, 16):
+        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
+        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
+            values.append(str(blocks))
+    return tuple(values) if len(values) > 1 else ()
+
+
+def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
+    return ("shuffle", "tree") if blocks else ()
+
+
+STRUCTURE = (
+    Technique(
+        name="linear_rowsum",
+        title="sum the weights, not the product",
+        values=("on", "off"),
+        offers=_rowsum,
+        structural=True,
+        bottleneck="compute",
+        look_for="the matrix product leaves the list of steps; A and B are read once each",
+        teaches=(
+            "The sum over the columns of A @ B is A @ (the sum over the columns of B): both are the same "
+            "double sum in another order. The left side costs 2*M*N*K operations and writes M*N numbers "
+            "only to add them up; the right side reads each operand once. Compilers do not do this, "
+            "because floating-point addition in another order rounds differently; the referee checks that "
+            "the result stays within the bound that any order would meet."
+        ),
+    ),
+    Technique(
+        name="fusion",
+        title="one kernel for the whole chain",
+        values=("none", "all"),
+        offers=_fusion,
+        structural=True,
+        bottleneck="memory",
+        look_for="launches, and bytes moved against the least possible",
+        teaches=(
+            "A kernel per operation writes every intermediate tensor to memory and reads it back, although "
+            "the arithmetic between takes no time. Fused, values stay in registers from the first load to "
+            "the last store: a chain of n pointwise operations moves 2 tensors instead of 2n, and a softmax "
+            "needs one launch instead of five. Nothing on a GPU saves more for memory-bound work."
+        ),
+    ),
+    Technique(
+        name="vector_width",
+        title="vector loads and stores",
+        values=("1", "2", "4", "8"),
+        offers=_widths,
+        structural=False,
+        bottleneck="memory",
+        look_for="bytes a request moves: 4 for scalar float32, 16 for four of them",
+        teaches=(
+            "A warp that loads one float a thread asks for 128 bytes with one instruction; with float4 it "
+            "asks for 512. The bytes are the same, but a quarter of the instructions and address "
+            "calculations is left, and more bytes are in flight for the same number of warps. Rows must "
+            "start at multiples of 16 bytes and their length must be a multiple of the width: the plan "
+            "checks both and falls back to scalars where they do not hold."
+        ),
+    ),
+    Technique(
+        name="threads_per_row",
+        title="who computes a row",
+        values=("block", "warp", "thread", "fit"),
+        offers=_teams,
+        structural=True,
+        bottleneck="latency",
+        look_for="barriers a row, and whether all multiprocessors have work",
+        teaches=(
+            "A block for every row needs shared memory and barriers to join its warps. A warp joins its 32 "
+            "partial results with shuffles alone, so several short rows share a block without ever waiting "
+            "for each other. A single thread a row needs no joining at all; that pays for very short rows, "
+            "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
+            "rows want a block: one warp cannot keep enough loads in flight. Where both are declared, the "
+            "plan can choose between two kernels by the length of the row."
+        ),
+    ),
+    Technique(
+        name="block_size",
+        title="threads a block",
+        values=("256", "64", "128", "512", "1024", "fit"),
+        offers=_blocks,
+        structural=False,
+        bottleneck="latency",
+        look_for="threads resident on a multiprocessor, and idle lanes at the end of a row",
+        teaches=(
+            "Small blocks start and finish independently and waste fewer threads on short rows; large "
+            "blocks spread one long row over more lanes, which shortens its chain of dependent loads and "
+            "lets more of it wait in registers. The multiprocessor holds 2048 threads either way: what "
+            "changes is how much of the work waits at the same barrier. Where rows of very different length "
+            "or number are declared, the plan can fit the block to the case: 16 columns a thread where rows "
+            "fill the card, 4 where they do not, and the kernel is compiled once for each."
+        ),
+    ),
+    Technique(
+        name="grid_split",
+        title="several blocks a row",
+        values=("off", "on"),
+        offers=_split,
+        structural=True,
+        bottleneck="latency",
+        look_for="blocks launched against multiprocessors; one more launch",
+        teaches=(
+            "A block runs on one multiprocessor. Two rows of a million columns therefore use two of 132 "
+            "multiprocessors, whatever else is done. Split, every block reduces a piece of a row and leaves "
+            "a partial result in memory; a second launch joins the few partial results. The launch costs "
+            "about 2.5 us and the partial results almost nothing: it pays whenever rows are few and long."
+        ),
+    ),
+    Technique(
+        name="look_back",
+        title="scans by decoupled look-back",
+        values=("off", "on"),
+        offers=_look_back,
+        structural=True,
+        bottleneck="latency",
+        look_for="blocks launched against multiprocessors; bytes read, which stay at one read a value",
+        teaches=(
+            "A running total seems to need everything before it, so one block would walk along the row while "
+            "131 multiprocessors wait. With decoupled look-back (Merrill and Garland, 2016) every tile of a "
+            "row is a block of its own: it adds up what it holds and announces that total at once, which "
+            "needs nobody. Then it looks back over the tiles before it, 32 at a time, adding up their totals "
+            "until it meets one that already knows the total of everything up to it. Each value is read once "
+            "and written once; scanning in three launches would read twice. Tiles are numbered in the order "
+            "in which blocks start, so that nobody waits for a block that has not started, and a fence "
+            "stands between a total and the flag that announces it. How the totals are grouped depends on "
+            "who is ready first: the last bit of a float may differ from run to run."
+        ),
+    ),
+    Technique(
+        name="row_cache",
+        title="where the row waits between passes",
+        values=("reread", "registers", "shared"),
+        offers=_caches,
+        structural=True,
+        bottleneck="memory",
+        look_for="sectors loaded against the least possible; registers and spills",
+        teaches=(
+            "Softmax needs a row three times: for the maximum, for the sum, and to write the result. Read "
+            "from memory each time, that is three reads for one write. Kept in the registers of its threads "
+            "the row is read once; the price is registers, of which a thread has at most 255 and which limit "
+            "how many threads fit. Shared memory holds 227 KB a block, enough for 58,000 floats, at the "
+            "price of fewer blocks on each multiprocessor."
+        ),
+    ),
+    Technique(
+        name="single_pass",
+        title="two reductions in one pass",
+        values=("off", "on"),
+        offers=_single_pass,
+        structural=True,
+        bottleneck="memory",
+        look_for="passes over the row; arithmetic per element rises",
+        teaches=(
+            "The sum of exponentials needs the maximum first, so it seems to need a second pass. But when "
+            "the maximum grows from m to m', the sum so far only has to be scaled by exp(m - m'): both can "
+            "be carried along together (Milakov and Gimelshein, 2018). Mean and variance go together in the "
+            "same way (Welford, 1962; Chan et al., 1979), without the cancellation of E[x^2] - E[x]^2."
+        ),
+    ),
+    Technique(
+        name="block_reduction",
+        title="how a block joins its threads",
+        values=("shuffle", "tree"),
+        offers=_block_reduction,
+        structural=False,
+        bottleneck="latency",
+        look_for="barriers a row",
+        teaches=(
+            "The classic tree halves the number of active threads with a barrier each time: 8 barriers for "
+            "256 threads. Shuffles let a warp exchange registers directly, so each warp reduces itself "
+            "without any barrier and only one value a warp goes through shared memory: 2 barriers, whatever "
+            "the block size."
+        ),
+    ),
+    Technique(
+        name="loads_in_flight",
+        title="several loads in flight",
+        values=("1", "2", "4"),
+        offers=_in_flight,
+        structural=False,
+        bottleneck="latency",
+        look_for="bytes in flight against bandwidth times latency (about 1.8 MB on an H100)",
+        teaches=(
+            "Memory answers after some 600 ns. To draw 3 TB/s, 1.8 MB must be on the way at any moment "
+            "(Little's law), about 14 KB a multiprocessor. A thread that waits for each load before it "
+            "issues the next contributes 4 bytes; unrolled, it issues several independent loads first and "
+            "waits once."
+        ),
+    ),
+    Technique(
+        name="stream_hints",
+        title="tell the cache what is used once",
+        values=("off", "on"),
+        offers=_any_kernel("off", "on"),
+        structural=False,
+        bottleneck="memory",
+        look_for="L2 hit rate of what is read again",
+        teaches=(
+            "Data that passes through once still displaces data that will be needed again. __ldcs and "
+            "__stcs mark loads and stores as streaming, so that L2 evicts them first. It helps when part of "
+            "the working set is reused, such as weights or a row that is read twice, and does nothing when "
+            "everything is used once."
+        ),
+    ),
+    Technique(
+        name="persistent_grid",
+        title="a grid that fits the GPU once",
+        values=("off", "on"),
+        offers=_any_kernel("off", "on"),
+        structural=False,
+        bottleneck="latency",
+        look_for="blocks launched; the last, partly filled wave",
+        teaches=(
+            "Usually every row or tile gets its own block and the hardware schedules them in waves; the last "
+            "wave may leave multiprocessors idle, and every block repeats its set-up. A persistent grid "
+            "launches only as many blocks as fit and lets each stride over the work."
+        ),
+    ),
+    Technique(
+        name="cluster",
+        title="blocks that run together",
+        values=("1", "4", "8", "16"),
+        offers=_cluster,
+        structural=True,
+        bottleneck="memory",
+        look_for="reads of a row too long for one block: one instead of two, in one launch",
+        teaches=(
+            "A block runs on one multiprocessor and has its registers and its 227 KB of shared memory, no "
+            "more. Hopper can start up to 8 blocks (16 on request) as a cluster: they are on neighbouring "
+            "multiprocessors at the same time, can wait for one another and read one another's shared "
+            "memory. A row of a megabyte then waits on the chip in eight pieces, its partial results cross "
+            "over without going through memory, and neither a second launch nor a second read is needed."
+        ),
+    ),
+    Technique(
+        name="prefetch",
+        title="the next row on its way",
+        values=("off", "on"),
+        offers=_prefetch,
+        structural=True,
+        bottleneck="memory",
+        look_for="share of the copy bandwidth where one block fills a multiprocessor",
+        teaches=(
+            "A block that holds a long row in its registers leaves no room for a second one: while it "
+            "computes, nobody on that multiprocessor asks memory for anything. Here a block stays for many "
+            "rows and starts the copy of its next row into shared memory (cp.async) before it computes the "
+            "present one, so that loads, arithmetic and stores of neighbouring rows overlap. Every thread "
+            "reads back only what it copied itself and needs no barrier for it."
+        ),
+    ),
+    Technique(
+        name="fast_math",
+        title="hardware approximations",
+        values=("off", "on"),
+        offers=_fast_math,
+        structural=False,
+        bottleneck="compute",
+        look_for="error against float64, which must stay within the bound",
+        teaches=(
+            "expf is about ten instructions that get the last bit nearly right; __expf is one multiplication "
+            "and one instruction of the special function unit, with an error that grows with the argument. "
+            "For memory-bound work the difference hides behind the loads; for 16-bit outputs it disappears "
+            "in the rounding. The referee's bound decides whether it may be used."
+        ),
+    ),
+)

@@ -93,6 +93,13 @@ def test_not_through_a_child_either(seen: dict[str, Any]) -> None:
     assert seen["signal"].startswith(("PermissionError", "ProcessLookupError"))
 
 
+@LANDLOCK
+def test_without_process_numbers_of_its_own_it_signals_nobody_outside(server: ForkServer) -> None:
+    found = run(server, "signal_around", b"")
+    assert found["child"].startswith("done")
+    assert found["trusted"].startswith("PermissionError") and found["keeper"].startswith("PermissionError")
+
+
 def test_no_network(seen: dict[str, Any]) -> None:
     assert seen["tcp"].startswith(("PermissionError", "OSError", "ConnectionRefusedError"))
     if seen["fences"]["system calls (seccomp)"].startswith("yes"):

@@ -1,4 +1,4 @@
-"""Which files a foreign solution may see: Landlock rules over what confine.py set up.
+"""Which files a foreign solution may see and whom it may signal: Landlock rules over what confine.py set up.
 
 Owns the two lists, readable and writable. Everything not listed is refused: home folders, the session's
 journal, the problem's file, other processes' entries in ``/proc``.
@@ -14,7 +14,14 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from workbench.workers.confine import ADD_RULE, CREATE_RULESET, PATH_BENEATH, RESTRICT_SELF, landlock_version
+from workbench.workers.confine import (
+    ADD_RULE,
+    CREATE_RULESET,
+    PATH_BENEATH,
+    RESTRICT_SELF,
+    SCOPE_SIGNAL,
+    landlock_version,
+)
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
 EVERY_RIGHT = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
@@ -46,7 +53,10 @@ def limit_files(scratch: Path, readable: tuple[str, ...] = (), gpu: bool = False
         return "no: this kernel has no Landlock"
     every = EVERY_RIGHT[min(version, 5)]
     libc = ctypes.CDLL(None, use_errno=True)
-    ruleset = libc.syscall(CREATE_RULESET, struct.pack("=Q", every), 8, 0)
+    attributes = struct.pack("=Q", every)
+    if version >= 6:  # the worker's own domain holds the trusted side too, and lets signals reach it
+        attributes += struct.pack("=QQ", 0, SCOPE_SIGNAL)
+    ruleset = libc.syscall(CREATE_RULESET, attributes, len(attributes), 0)
     if ruleset < 0:
         return f"no: {os.strerror(ctypes.get_errno())}"
     cards = (str(path) for path in Path("/dev").glob("nvidia*"))

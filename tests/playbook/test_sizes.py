@@ -21,6 +21,13 @@ def test_divisibility_the_reference_implies_counts() -> None:
     assert groups.read("4*(s0//4)") == groups.read("s0")
 
 
+def test_divisibility_the_reference_implies_counts_for_any_divisor_of_the_graph() -> None:
+    accepted = [{"s0": 22}, {"s0": 44}]
+    assert Sizes(("s0",), accepted).read("11*(s0//11)") != Sizes(("s0",), accepted).read("s0")
+    groups = Sizes(("s0",), accepted, divisors=[11])
+    assert groups.read("11*(s0//11)") == groups.read("s0")
+
+
 def test_accepted_sizes_tell_apart_what_divisible_ones_do_not() -> None:
     assert SIZES.read("(s1 + 1)//2") != SIZES.read("s1//2")
 

@@ -1,15 +1,16 @@
 """Sizes that depend on symbols: compared by value, printed as expressions.
 
 Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points: some where
-every symbol is a multiple of 5040, and some that the reference is known to accept. So ``4*(s1//4)``
-equals ``s1`` where only multiples of four are accepted, and ``(s1 + 1)//2`` differs from ``s1//2`` where
-odd sizes are.
+every symbol is a multiple of 5040 and of whatever the graph divides by, and some that the reference is known
+to accept. So ``32*(s1//32)`` equals ``s1`` where only multiples of 32 are accepted, and ``(s1 + 1)//2``
+differs from ``s1//2`` where odd sizes are.
 Never prints CUDA or a plan; ``spell`` gives the text with other names for the symbols.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +24,7 @@ _PROBES = _DIVISIBLE + _ACCEPTED
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
 Terms = tuple[tuple[tuple[str, ...], int], ...]
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
+_DIVISOR = re.compile(r"//\s*(\d+)")
 
 
 @dataclass(frozen=True)
@@ -153,19 +155,26 @@ def _signed(text: str, coefficient: int) -> str:
     return f"-{text}" if coefficient < 0 else text
 
 
-def _divisible(names: tuple[str, ...], point: int) -> dict[str, int]:
+def _divisible(names: tuple[str, ...], point: int, multiple: int) -> dict[str, int]:
     primes = len(_PRIMES)
     return {
-        name: 5040 * _PRIMES[(k * _DIVISIBLE + point) % primes] * (1 + k // 8) for k, name in enumerate(names)
+        name: multiple * _PRIMES[(k * _DIVISIBLE + point) % primes] * (1 + k // 8)
+        for k, name in enumerate(names)
     }
 
 
 class Sizes:
     """Reads dimensions over a problem's symbols."""
 
-    def __init__(self, symbols: Iterable[str], accepted: Iterable[Mapping[str, int]] = ()) -> None:
+    def __init__(
+        self,
+        symbols: Iterable[str],
+        accepted: Iterable[Mapping[str, int]] = (),
+        divisors: Iterable[int] = (),
+    ) -> None:
         names = tuple(symbols)
-        points: list[Mapping[str, int]] = [_divisible(names, point) for point in range(_DIVISIBLE)]
+        multiple = math.lcm(5040, *(divisor for divisor in divisors if divisor))
+        points: list[Mapping[str, int]] = [_divisible(names, at, multiple) for at in range(_DIVISIBLE)]
         known = [case for case in accepted if set(names) <= set(case)]
         known.sort(key=lambda case: -sum(case[name] % 2 for name in names))
         points += known[:_ACCEPTED]
@@ -203,7 +212,10 @@ class Sizes:
 
 def sizes_of(problem: Problem) -> Sizes:
     """Reads dimensions of one problem."""
-    return Sizes(problem.symbols, [case.size_map for case in (*problem.proofs, *problem.cases)])
+    accepted = [case.size_map for case in (*problem.proofs, *problem.cases)]
+    dims = [str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims]
+    divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
+    return Sizes(problem.symbols, accepted, divisors)
 
 
 def product(sizes: Iterable[Size]) -> Size:

@@ -15,7 +15,7 @@
   * DeviceError        the machine failed; the kernel was not judged
   * SessionError       the journal cannot be written, read or locked
 
-A kernel that does not compile, crashes or is wrong is no error: it is an ``Outcome`` (see model.py).
+A kernel that does not compile, crashes or is wrong is no error: it is an ``Outcome`` (see model/).
 Messages are one or two lines: what is wrong, where, and what to do.
 """
 

@@ -1,0 +1,47 @@
+"""A kernel's numbers against the float64 oracle."""
+
+from __future__ import annotations
+
+from workbench.model.value import Value
+
+ULP_EDGES: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0, 256.0)
+"""Upper ends of the bins of ``Difference.ulps``; half a unit is what rounding alone costs."""
+
+
+class WorstEntry(Value):
+    """One element and how far off it is."""
+
+    index: tuple[int, ...]
+    expected: float
+    got: float
+
+
+class Difference(Value):
+    """One output compared with the float64 oracle."""
+
+    output: int = 0
+    max_abs: float
+    max_ratio: float
+    """Largest error over the bound the operation's arithmetic allows; above 1 is wrong."""
+    wrong_fraction: float = 0.0
+    worst: tuple[WorstEntry, ...] = ()
+    pattern: str = ""
+    """Where the wrong elements lie, in words: ``the last 3 columns``, ``every 32nd element``, ``NaN``."""
+    heatmap: tuple[tuple[float, ...], ...] = ()
+    """Largest error over bound in at most 32 x 32 bins of the output seen as rows x columns."""
+    ulps: tuple[int, ...] = ()
+    """Elements by error in units of the last place of the expected value: one more than ``ULP_EDGES``,
+    the last for errors beyond all of them and for NaN. Empty for integers and in old journals."""
+
+
+class Check(Value):
+    """One correctness run: a case, a kind of input, a seed."""
+
+    case: str
+    inputs: str
+    """``normal``, ``scale 64``, ``offset``, ``heavy-tailed``, ``sparse``, ``zero-one``, ``yours``."""
+    seed: int
+    differences: tuple[Difference, ...] = ()
+    covered: bool = True
+    """False when the plan's ``require`` turned this case away."""
+    note: str = ""

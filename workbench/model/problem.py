@@ -1,0 +1,197 @@
+"""What is to be replaced: tensors, cases, the op graph, the problem.
+
+Owns the reference as data. How it is read from a cell or file is in problem/.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from typing_extensions import TypeAliasType
+
+from workbench.model.value import DTYPE_BYTES, Dim, DType, Value, size_of
+
+
+class TensorMeta(Value):
+    """What a plan may know of a tensor: everything but its data."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    alignment: int = 256
+    """Largest power of two, at most 256, that divides the address; bytes."""
+
+    @property
+    def is_contiguous(self) -> bool:
+        """True when the elements lie in row-major order without gaps; a size-1 axis may have any stride."""
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size != 1 and stride != expected:
+                return False
+            expected *= size
+        return True
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, gaps not counted."""
+        return self.numel * DTYPE_BYTES[self.dtype]
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+class Sampler(Value):
+    """How fresh values of a tensor are drawn, learnt from the tensor the person gave."""
+
+    kind: Literal["normal", "uniform", "integers", "bools"]
+    low: float = 0.0
+    """Inclusive lower end (uniform, integers); the mean for ``normal``."""
+    high: float = 1.0
+    """Exclusive upper end (uniform, integers); the standard deviation for ``normal``."""
+    scalable: bool = True
+    """False where other magnitudes would leave the reference's domain (probabilities, indices)."""
+    high_dim: Dim | None = None
+    """Exclusive upper end that is a size, such as the number of classes; replaces ``high``."""
+
+
+class TensorSpec(Value):
+    """One tensor argument of the problem in functional form."""
+
+    name: str
+    """A Python identifier; the plan's parameter of the same name receives it."""
+    role: Literal["input", "parameter", "buffer"]
+    dtype: DType
+    dims: tuple[Dim, ...]
+    strides: tuple[Dim, ...] | None = None
+    """In elements; None means contiguous."""
+    sampler: Sampler
+    path: str = ""
+    """For parameters and buffers: the dotted name in the module."""
+
+
+class Static(Value):
+    """A python scalar the reference was called with; fixed, part of the problem."""
+
+    name: str
+    value: bool | int | float | str | None
+
+
+class Case(Value):
+    """One assignment of sizes to the problem's symbols."""
+
+    label: str
+    """For people: ``4096x32768``."""
+    sizes: tuple[tuple[str, int], ...]
+    origin: Literal["declared", "proof"] = "declared"
+
+    @property
+    def size_map(self) -> dict[str, int]:
+        """Symbol to size."""
+        return dict(self.sizes)
+
+
+class OutputSpec(Value):
+    """One tensor the reference returns."""
+
+    dtype: DType
+    dims: tuple[Dim, ...]
+
+
+# ---- the op graph (core ATen, written by problem/trace.py, read by playbook/)
+
+
+class Ref(Value):
+    """The result of another node, or a tensor argument, by name. ``item`` picks one of several results."""
+
+    ref: str
+    item: int | None = None
+
+
+class Sym(Value):
+    """An integer that depends on sizes, such as a ``view``'s new shape."""
+
+    sym: str
+
+
+Arg = TypeAliasType("Arg", "Ref | Sym | bool | int | float | str | tuple[Arg, ...] | None")
+
+
+class OpNode(Value):
+    """One ATen operation."""
+
+    name: str
+    op: str
+    """With overload, such as ``aten.sum.dim_IntList``."""
+    args: tuple[Arg, ...] = ()
+    kwargs: tuple[tuple[str, Arg], ...] = ()
+    outs: tuple[OutputSpec, ...]
+    line: int | None = None
+    """Line of the person's source that made it, where known."""
+
+
+class Graph(Value):
+    """The reference as functional core-ATen operations; inputs are the problem's tensors by name."""
+
+    nodes: tuple[OpNode, ...]
+    outputs: tuple[Ref, ...]
+
+
+Contract = Literal["ieee-fp32", "tf32", "16-bit io, fp32 accumulate"]
+
+
+class Problem(Value):
+    """A reference to replace: its source, functional form, sizes, and op graph."""
+
+    name: str
+    source: str
+    """Python text that defines ``entry``; its line numbers are the person's own."""
+    entry: str
+    """Name of the function, module class or module instance in ``source``."""
+    kind: Literal["function", "module_class", "module_instance", "kernelbench", "pickled"]
+    payload: str = ""
+    """Base64 of a cloudpickle holding notebook objects the source needs; empty for self-contained sources."""
+    tensors: tuple[TensorSpec, ...]
+    statics: tuple[Static, ...] = ()
+    signature: tuple[str, ...] = ()
+    """The reference's own positional order: names of inputs and statics."""
+    symbols: tuple[str, ...] = ()
+    """Size symbols that may vary; every other size is part of the problem."""
+    outputs: tuple[OutputSpec, ...]
+    returns_tuple: bool = False
+    cases: tuple[Case, ...]
+    """Declared sizes, the person's, most important first."""
+    proofs: tuple[Case, ...] = ()
+    """Small sizes the reference accepts, chosen for correctness checks."""
+    graph: Graph
+    contract: Contract = "ieee-fp32"
+    own_inputs: bool = False
+    """True when the person's own tensors are small enough to be one kind of input: ``yours``."""
+    notes: tuple[str, ...] = ()
+    """Warnings of the intake, for the person."""
+
+    def metas(self, case: Case) -> dict[str, TensorMeta]:
+        """Metadata of every tensor argument at one case."""
+        sizes = case.size_map
+        result = {}
+        for spec in self.tensors:
+            shape = tuple(size_of(d, sizes) for d in spec.dims)
+            strides = contiguous_strides(shape)
+            if spec.strides is not None:
+                strides = tuple(size_of(d, sizes) for d in spec.strides)
+            result[spec.name] = TensorMeta(dtype=spec.dtype, shape=shape, strides=strides)
+        return result

@@ -1,0 +1,75 @@
+"""What every value rests on: frozen, compared by content, named by a digest; sizes as expressions.
+
+Owns ``Value`` and the words that all others use. Never names a thing of the search.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import operator
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, NewType, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from workbench import syntax
+
+BranchId = NewType("BranchId", str)
+Digest = NewType("Digest", str)
+
+DType = Literal["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool"]
+DTYPE_BYTES: Mapping[str, int] = {
+    "f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1,
+}  # fmt: skip
+
+Dim = int | str
+"""A size: a number, or an integer expression over the problem's size symbols such as ``"s0*s1"``."""
+
+
+class Value(BaseModel):
+    """Compared and hashed by content. Hold tuples in it, never lists or dicts."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="constants"
+    )
+
+    @cached_property
+    def digest(self) -> Digest:
+        """Name of the whole content: a new field changes it without being listed."""
+        return Digest(hashlib.sha256(self.model_dump_json().encode()).hexdigest())
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, but the copy gets a digest of its own."""
+        copy = super().model_copy(update=update, deep=deep)
+        copy.__dict__.pop("digest", None)
+        return copy
+
+
+_OPS: Mapping[type[ast.AST], Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """Evaluate a dimension with the sizes of its symbols. Raises ``KeyError`` for an unknown symbol."""
+    return dim if isinstance(dim, int) else int(_evaluate(syntax.expression(dim), sizes))
+
+
+def _evaluate(node: ast.AST, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return sizes[name]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPS:
+            return int(_OPS[type(op)](_evaluate(left, sizes), _evaluate(right, sizes)))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, sizes)
+        case _:
+            raise ValueError(f"not a size expression: {ast.unparse(node)}")

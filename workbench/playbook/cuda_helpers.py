@@ -420,6 +420,22 @@ __device__ T look_back(T total, T start, int tile, volatile int* flag, volatile 
     return earlier;
 }
 """,
+    "arrives_last": """
+// True in all threads of the block that arrives last: what the others have left can then be read. Nobody
+// waits for anybody. The fences stand between a block's result and its arrival, and between the last arrival
+// and what is read after it. atomicInc counts to blocks - 1 and then starts at 0 again: for the next launch.
+__device__ bool arrives_last(unsigned int* arrived, unsigned int blocks) {
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        last = atomicInc(arrived, blocks - 1) == blocks - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    return last;
+}
+""",
     "block_tree": """
 // A tree in shared memory: half of the threads join pairs, then a quarter, until one value is left.
 template <typename Op, typename T>

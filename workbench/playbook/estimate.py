@@ -52,6 +52,8 @@ _SM_BYTES_PER_S = 109e9
 _A_BARRIER_NS = 40.0
 _PARTIALS_NS = 400.0
 """A later launch of a split reads the partial results before it begins."""
+_ARRIVAL_US = 1.2
+"""The last block of a split learns that it is, and reads what the others left: trips to L2 (a guess)."""
 _LANES = 32
 
 
@@ -360,7 +362,8 @@ class _Model:
         """Every pass is a launch of its own; what one read the next finds in L2 if it is small."""
         total = _NOTHING
         walks = list(work.walks)
-        if walks[-1].join_ns:
+        last = self.schedule.join_last and all(one.join_ns for one in walks)
+        if walks[-1].join_ns and not last:
             walks.append(Walk())
         joined = 0.0
         for one in walks:
@@ -369,6 +372,8 @@ class _Model:
             gathered = replace(one, join_ns=one.join_ns + joined, **found)
             joined = one.join_ns + _PARTIALS_NS
             total = _sum(total, self._launched(replace(work, walks=(gathered,))))
+        if last:
+            total = replace(total, us=total.us + _ARRIVAL_US)
         return total
 
     def _launched(self, work: Work) -> Estimate:

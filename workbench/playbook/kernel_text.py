@@ -89,6 +89,8 @@ class SplitText:
     longest_whole: int
     """Columns up to which a row is not split, however few rows there are."""
     threads: int
+    most_teams: int = 0
+    """Blocks along the rows that there are counters for; 0 where none are needed."""
 
 
 @dataclass(frozen=True)

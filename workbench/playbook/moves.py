@@ -25,6 +25,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("row_cache", "registers"): (("vector_width", "4"),),
     ("look_back", "on"): (("vector_width", "4"),),
     ("prefetch", "on"): (("vector_width", "4"),),
+    ("grid_split", "on"): (("split_join", "last"),),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
@@ -35,6 +36,7 @@ _WEIGHT = (
     "row_cache",
     "grid_split",
     "look_back",
+    "split_join",
     "single_pass",
     "threads_per_row",
     "vector_width",
@@ -84,6 +86,7 @@ def _structures(problem: Problem) -> list[Vector]:
             ("row_cache", cache),
             ("single_pass", single),
             ("threads_per_row", team),
+            ("split_join", "last"),
             ("vector_width", "4"),
         )
         found[settled(problem, vector)] = None

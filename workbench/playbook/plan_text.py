@@ -234,8 +234,11 @@ class PlanText:
             body += self._launch(kernel)
         if split.plain is None:
             return lines + body
-        long = "" if split.columns.number else f"{columns} > {split.longest_whole} and "
-        return [*lines, *_branch(f"{long}pieces > 1", body, self._step(program, split.plain))]
+        conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
+        conditions.append("pieces > 1")
+        if split.most_teams and not split.teams.isdecimal():
+            conditions.append(f"{split.teams} <= {split.most_teams}")
+        return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
 
     def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]

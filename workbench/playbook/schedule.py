@@ -38,6 +38,8 @@ class Schedule:
     """Several blocks a row, joined by a further launch."""
     stream: bool = False
     fast_math: bool = False
+    join_last: bool = False
+    """The block of a row that is done last joins them instead, where nothing is left to do but that."""
     items: int = 1
     """Vectors a thread has in flight."""
     persistent: bool = False
@@ -147,6 +149,7 @@ def schedule_of(vector: Vector) -> Schedule:
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),
         persistent=on("persistent_grid", "off"),
+        join_last=values.get("split_join") == "last",
         cluster=int(values.get("cluster", "1")),
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",

@@ -1,6 +1,8 @@
 """Few long rows: several blocks share a row, and each further pass is a launch of its own.
 
-Owns the kernels of a split: every pass leaves a partial result a piece, the next kernel joins them.
+Owns the kernels of a split: every pass leaves a partial result a piece, the next kernel joins them. Where
+joining is all that is left to do, the block that is done last does it, and no further kernel is launched
+(CUDA programming guide, "Memory Fence Functions").
 """
 
 from __future__ import annotations
@@ -43,6 +45,10 @@ class _Partials:
         return self._made[key]
 
 
+MOST_TEAMS = 4096
+"""Counters of arrivals that a kernel has."""
+
+
 class SplitKernel(RowKernel):
     """One launch of a split: pass ``number``, with the results of the passes before it joined first."""
 
@@ -54,8 +60,9 @@ class SplitKernel(RowKernel):
         self.number = number
         self.partials = partials
         self.step = self.passes[number] if number < len(self.passes) else Pass()
+        self.joins = number + 1 == joined_by_last(site, self.passes)
         self.waits = Waits("reread", self.frame.vector)
-        self.frame.scalars = ("pieces", "chunk") if number else ("chunk",)
+        self.frame.scalars = ("pieces", "chunk") if number or self.joins else ("chunk",)
         if not self.step.roots:
             self.frame.vector = False
             self.frame.scalars = ("pieces",)
@@ -64,7 +71,7 @@ class SplitKernel(RowKernel):
     def leads(self) -> str:
         """One thread a row; of the pieces, the first."""
         conditions = [self.team.leads] if self.team.leads else []
-        if self.step.stores:
+        if self.step.stores and not self.joins:
             conditions.append("blockIdx.y == 0")
         return " && ".join(conditions)
 
@@ -78,13 +85,16 @@ class SplitKernel(RowKernel):
             body += self._pass(self.number, self.step)
         if self.step.accumulators:
             body += self._left()
-        else:
+        if self.joins:
+            body += self._joined_by_last()
+        elif not self.step.accumulators:
             body += self._row_stores()
         lines = [*self._piece(), *self._pointer_lines, *body]
         grid = self._grid()
-        return self.frame.finish(
+        text = self.frame.finish(
             self.name, self._rows(lines), f"({grid}, pieces)" if self.step.roots else grid
         )
+        return replace(text, code=f"{self._counters()}\n{text.code}") if self.joins else text
 
     def _piece(self) -> list[str]:
         if not self.step.roots:
@@ -95,6 +105,23 @@ class SplitKernel(RowKernel):
             "const int begin = blockIdx.y * chunk;",
             f"const int end = begin + chunk < {columns} ? begin + chunk : {columns};",
         ]
+
+    def _counters(self) -> str:
+        count = 1 if self.space.rows.is_one else MOST_TEAMS
+        return (
+            "// Pieces of a row that are done; zero between launches, of which one may run at a time.\n"
+            f"__device__ unsigned int {self.name}_arrived[{count}];\n"
+        )
+
+    def _joined_by_last(self) -> list[str]:
+        """What a further launch would do, done by the block that is done last."""
+        self.frame.helpers.add("arrives_last")
+        at = "" if self.space.rows.is_one else " + blockIdx.x"
+        lines = ["", "// The last block of a row joins what all of them have left."]
+        lines += block(f"if (!arrives_last({self.name}_arrived{at}, pieces))", ["return;"])
+        for accumulator in self.step.accumulators:
+            lines += self._gathered(self._accumulator(accumulator))
+        return [*lines, *self._row_stores()]
 
     def _gathered(self, text: AccumulatorText) -> list[str]:
         """Join the partial results that the pieces of this row left."""
@@ -122,6 +149,12 @@ class SplitKernel(RowKernel):
         return block(f"if ({self.team.leads})", lines) if self.team.leads else lines
 
 
+def joined_by_last(site: Site, passes: list[Pass]) -> int:
+    """Launches of a split whose last one joins its own pieces; 0 where each join is a launch."""
+    makes = [bool(step.accumulators) for step in passes]
+    return len(makes) if site.schedule.join_last and all(makes) else 0
+
+
 def split_kernel(
     site: Site, kernel: Kernel, name: str, names: Names, plain: KernelText | ShapedText | None
 ) -> SplitText:
@@ -137,9 +170,19 @@ def split_kernel(
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = _Partials(shared)
     texts = _launches(shared, kernel, name, names, partials)
+    counted = MOST_TEAMS if any("arrives_last" in text.helpers for text in texts) else 0
     teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
     return SplitText(
-        texts, partials.all, plain, teams, rows, columns, LEAST_PIECE[team], split_from(schedule), threads
+        texts,
+        partials.all,
+        plain,
+        teams,
+        rows,
+        columns,
+        LEAST_PIECE[team],
+        split_from(schedule),
+        threads,
+        counted,
     )
 
 
@@ -149,8 +192,9 @@ def _launches(
     probe = SplitKernel(site, kernel, name, 0, partials)
     count = sum(bool(step.accumulators) for step in probe.passes)
     texts = []
-    for number in range(count + 1):
+    for number in range(joined_by_last(site, probe.passes) or count + 1):
         stem = f"{name}_finish" if number == count else f"{name}_partial"
+        stem = f"{name}_pieces" if number + 1 == joined_by_last(site, probe.passes) else stem
         text = SplitKernel(site, kernel, names.new(stem), number, partials).text()
         if text.width is not None and not text.width.is_possible:
             narrow = replace(site, schedule=replace(site.schedule, width=1))

@@ -37,6 +37,8 @@ class RowTraits:
     """Passes when reductions that can be made at once are."""
     joint_kept: int = 0
     """Loads that later passes need again even then."""
+    ends_joining: bool = False
+    """Once the last reductions are joined, nothing a column is left to do."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=False)
     joint = passes_of(space, kernel, single_pass=True)
-    return RowTraits(row_shape(space, passes), len(passes), len(joint), row_shape(space, joint).kept)
+    kept = row_shape(space, joint).kept
+    joins = bool(passes) and all(step.accumulators for step in passes)
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), kept, joins)
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:

@@ -1,0 +1,60 @@
+"""The last block of a row joins its pieces: right in any order, nothing left over, one launch."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import plan_of, reference
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import H100, Vector
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import settled
+
+SPLIT: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "last"), ("vector_width", "4"))
+TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True), Options(case="plain"))
+
+
+def mean_and_deviation(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    return t["x"].mean(1), t["x"].std(1)
+
+
+CALLS: dict[str, tuple[Call, tuple[int, int], int]] = {
+    "one_row": (lambda t: (t["x"] * t["x"]).mean(), (1, 9000), 1),
+    "rows": (lambda t: t["x"].sum(1), (3, 9000), 1),
+    "two_passes": (mean_and_deviation, (3, 8100), 2),
+    "exponentials": (lambda t: t["x"].logsumexp(1), (2, 8100), 2),
+    "places": (lambda t: t["x"].argmax(1), (3, 9001), 1),
+    "columns": (lambda t: t["x"].mean(0), (500, 70), 1),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_right_whoever_comes_last(name: str) -> None:
+    call, shape, launches = CALLS[name]
+    torch.manual_seed(1)
+    tensors = {"x": torch.randn(shape)}
+    source = generate(problem_of(call, tensors), SPLIT).kernel.source
+    plan = plan_of(source, tensors)
+    assert len(plan.launches) == launches, "joined without a launch of its own"
+    assert plan.launches[-1].grid[1] > 1, "split into pieces"
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        assert not done.report.kept, "the counter is back at zero"
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_split_that_writes_rows_keeps_its_launch() -> None:
+    problem = problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(1, 2**20)}, varying=False)
+    assert "split_join" not in dict(settled(problem, SPLIT))
+
+
+def test_predicted_to_save_a_launch() -> None:
+    problem = problem_of(lambda t: t["x"].mean(), {"x": torch.empty(2**20)}, varying=False)
+    wide = tuple(pair for pair in SPLIT if pair[0] in ("grid_split", "vector_width"))
+    assert predicted_factor(problem, wide, SPLIT, H100) > 1.1

@@ -24,8 +24,8 @@ Scope = Literal["refine", "rewrite", "any"]
 _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("row_cache", "registers"): (("vector_width", "4"),),
     ("look_back", "on"): (("vector_width", "4"),),
-    ("prefetch", "on"): (("vector_width", "4"),),
     ("grid_split", "on"): (("split_join", "last"),),
+    ("prefetch", "on"): (("vector_width", "4"),),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
@@ -35,8 +35,8 @@ _WEIGHT = (
     "linear_rowsum",
     "row_cache",
     "grid_split",
-    "look_back",
     "split_join",
+    "look_back",
     "single_pass",
     "threads_per_row",
     "vector_width",
@@ -83,10 +83,10 @@ def _structures(problem: Problem) -> list[Vector]:
             ("block_size", threads),
             ("grid_split", split),
             ("look_back", split),
+            ("split_join", "last"),
             ("row_cache", cache),
             ("single_pass", single),
             ("threads_per_row", team),
-            ("split_join", "last"),
             ("vector_width", "4"),
         )
         found[settled(problem, vector)] = None

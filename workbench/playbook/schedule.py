@@ -36,10 +36,10 @@ class Schedule:
     single_pass: bool = False
     split: bool = False
     """Several blocks a row, joined by a further launch."""
-    stream: bool = False
-    fast_math: bool = False
     join_last: bool = False
     """The block of a row that is done last joins them instead, where nothing is left to do but that."""
+    stream: bool = False
+    fast_math: bool = False
     items: int = 1
     """Vectors a thread has in flight."""
     persistent: bool = False
@@ -145,11 +145,11 @@ def schedule_of(vector: Vector) -> Schedule:
         cache=cache,
         single_pass=on("single_pass", "off"),
         split=on("grid_split", "off"),
+        join_last=values.get("split_join") == "last",
         stream=on("stream_hints", "off"),
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),
         persistent=on("persistent_grid", "off"),
-        join_last=values.get("split_join") == "last",
         cluster=int(values.get("cluster", "1")),
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",

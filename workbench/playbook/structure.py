@@ -105,14 +105,14 @@ def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
         own = replace(schedule, team=team_for(schedule, row))
         for case in traits.declared_cases:
             if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
+                return ("off", "on")
+    return ()
+
+
 def _split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings.get("grid_split") != "on":
         return ()
     return ("launch", "last") if any(row.ends_joining for row in traits.rows) else ()
-
-
-                return ("off", "on")
-    return ()
 
 
 def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
@@ -259,24 +259,6 @@ STRUCTURE = (
             "Small blocks start and finish independently and waste fewer threads on short rows; large "
             "blocks spread one long row over more lanes, which shortens its chain of dependent loads and "
             "lets more of it wait in registers. The multiprocessor holds 2048 threads either way: what "
-    Technique(
-        name="split_join",
-        title="the last block joins the pieces",
-        values=("launch", "last"),
-        offers=_split_join,
-        structural=True,
-        bottleneck="launch",
-        look_for="launches; time between the end of the first and the end of the last",
-        teaches=(
-            "Blocks cannot wait for blocks that have not started, so the partial results of a split seem to "
-            "need a second launch: it begins when all of the first is done. But somebody is the last to "
-            "finish, and can know it: every block writes its partial result, then a fence, then adds one to "
-            "a counter. The one that finds the counter full knows that all results lie in memory, and joins "
-            "them; nobody has waited. The counter is a variable of the kernel's own that returns to zero by "
-            "itself, so that nothing need be cleared before the launch; two launches of it at the same time "
-            "would share it. A launch that is broken off takes its module with it, and the counter too."
-        ),
-    ),
             "changes is how much of the work waits at the same barrier. Where rows of very different length "
             "or number are declared, the plan can fit the block to the case: 16 columns a thread where rows "
             "fill the card, 4 where they do not, and the kernel is compiled once for each."
@@ -295,6 +277,24 @@ STRUCTURE = (
             "multiprocessors, whatever else is done. Split, every block reduces a piece of a row and leaves "
             "a partial result in memory; a second launch joins the few partial results. The launch costs "
             "about 2.5 us and the partial results almost nothing: it pays whenever rows are few and long."
+        ),
+    ),
+    Technique(
+        name="split_join",
+        title="the last block joins the pieces",
+        values=("launch", "last"),
+        offers=_split_join,
+        structural=True,
+        bottleneck="launch",
+        look_for="launches; time between the end of the first and the end of the last",
+        teaches=(
+            "Blocks cannot wait for blocks that have not started, so the partial results of a split seem to "
+            "need a second launch: it begins when all of the first is done. But somebody is the last to "
+            "finish, and can know it: every block writes its partial result, then a fence, then adds one to "
+            "a counter. The one that finds the counter full knows that all results lie in memory, and joins "
+            "them; nobody has waited. The counter is a variable of the kernel's own that returns to zero by "
+            "itself, so that nothing need be cleared before the launch; two launches of it at the same time "
+            "would share it. A launch that is broken off takes its module with it, and the counter too."
         ),
     ),
     Technique(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from workbench.model import Arg, DType, OpNode
 from workbench.playbook.expr import Expr, Reduction
 from workbench.playbook.operations import compute_type
-from workbench.playbook.placement import identity
-from workbench.playbook.sizes import product
+from workbench.playbook.placement import Placement, best_placement, identity
+from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.views import permuted
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _OPS = {
     "sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "max": "max", "min": "min",
     "argmax": "argmax", "argmin": "argmin", "any": "any", "all": "all",
 }  # fmt: skip
+_IN_TWO_STEPS = frozenset(["sum", "prod", "max", "min", "any", "all"])
+"""Operations for which the parts of a row may be reduced first, and then joined by the same operation."""
 _ONE_AXIS = ("prod", "max", "min", "argmax", "argmin")
 
 
@@ -69,10 +71,42 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
         body = lowering.cast(body, dtype)
     elif op in ("any", "all"):
         body = lowering.cast(body, "bool")
+    if lowering.fuse and op in _IN_TWO_STEPS:
+        body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
     found = lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
     assert isinstance(found, Reduction)
     return found
+
+
+def _row_by_row(
+    lowering: Lowering, body: Expr, op: str, dtype: DType, space: tuple[Size, Size]
+) -> tuple[Expr, Size, Size]:
+    """A reduction of what needs reductions along shorter rows: along these rows first, then over the rows.
+
+    A loss that is summed over a whole batch of softmaxes is so computed where a row's maximum and sum are
+    at hand: its inputs are read once, and what is left is a number for each of the shorter rows.
+    """
+    best = best_placement(lowering.pool, body)
+    rows, columns = space
+    if best is None:
+        return body, rows, columns
+    place, shorter = best
+    if shorter != place.columns or place.rows.is_one or place.columns == columns or not _leads(place, rows):
+        return body, rows, columns
+    placed = lowering.body(lowering.pool.through(body, place.place), place.rows, shorter)
+    inner = lowering.pool.reduction(op, dtype, placed, identity(place.rows), identity(shorter))
+    return inner, rows, place.rows // rows
+
+
+def _leads(place: Placement, rows: Size) -> bool:
+    """True when the slowest axes of ``place`` are ``rows`` and are rows there too."""
+    left = ONE
+    for size, row in zip(place.axes, place.is_row, strict=True):
+        if rows.divides(left) or not row:
+            break
+        left = left * size
+    return rows.divides(left)
 
 
 def _of_one(lowering: Lowering, expr: Expr, op: str, dtype: DType) -> Expr:

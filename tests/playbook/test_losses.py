@@ -1,0 +1,28 @@
+"""Losses that sum what needs a row's own reductions, over all rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check, plan_of
+from workbench.plan.facts import facts
+from workbench.playbook.generate import generate
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: (torch.log_softmax(t["x"], 2) * t["y"].softmax(2)).sum(),
+        lambda t: (t["y"] * torch.softmax(t["x"], 2)).sum((1, 2)),
+        lambda t: (t["y"] - torch.softmax(t["x"], 2)).abs().amax(),
+    ],
+)
+def test_a_loss_over_rows_is_summed_row_by_row(call: Call) -> None:
+    """The inputs are read once, by the kernel that has the row's maximum and sum at hand."""
+    tensors = {"x": torch.randn(3, 6, 9), "y": torch.randn(3, 6, 9)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    known = facts(plan_of(source, tensors), "loss")
+    assert (known.launches, known.workspace_bytes) == (2, 3 * 6 * 4)
+    check(call, source, tensors)

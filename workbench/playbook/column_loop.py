@@ -13,7 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
-from workbench.playbook.indexing import index_text, is_unit
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
@@ -110,6 +110,7 @@ class ColumnLoop:
         self.names = kernel.frame.names.inner()
         self.number = number
         self.vector = kernel.frame.vector
+        self._index = VectorIndex("col", kernel.site.schedule.width, self.names, self.frame.macros)
         self._packs: dict[int, str] = {}
         self._before: list[str] = []
         self._after: list[str] = []
@@ -149,7 +150,7 @@ class ColumnLoop:
             body = [
                 *self._before,
                 "#pragma unroll",
-                *block("for (int k = 0; k < VEC; ++k)", body),
+                *block("for (int k = 0; k < VEC; ++k)", self._index.named(body, "int")),
                 *self._after,
             ]
         team = self.kernel.team
@@ -267,8 +268,7 @@ class ColumnLoop:
     def _column(self, view: View) -> Text:
         if not self.vector:
             return index_text(view, "col", self.frame.macros)
-        text = index_text(view, "(col + k)", self.frame.macros)
-        return Text("col + k", 12) if text.code == "(col + k)" else text
+        return self._index.text(view)
 
     def _address(self, buffer: str, row_part: View, column_part: View) -> str:
         pointer = self.kernel.row_pointer(buffer, row_part)

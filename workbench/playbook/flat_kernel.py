@@ -6,10 +6,11 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
-from workbench.playbook.indexing import index_text, is_unit, name_pieces
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
@@ -93,7 +94,7 @@ def _grid(site: Site, kernel: Kernel) -> str:
 
 
 def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
-    scope = _scope(frame, "i", {})
+    scope = _scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
     scope.prepare(store.value for store in kernel.stores)
     for store in kernel.stores:
         index = index_text(store.view, "i", frame.macros, wide=True)
@@ -106,19 +107,16 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
     return name_pieces(scope.lines, "i", frame.names)
 
 
-def _scope(frame: Frame, variable: str, packs: dict[int, str]) -> Scope:
-    """Spells leaves at index ``variable``; ``packs`` are elements that were loaded as vectors."""
+def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> Scope:
+    """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors."""
 
     def leaf(expr: Expr) -> Text:
         if expr.serial in packs and isinstance(expr, Load):
             return frame.value(expr, packs[expr.serial])
         assert isinstance(expr, (Load, Index))
-        plain = variable if variable.isidentifier() else f"({variable})"
-        base = index_text(expr.view, plain, frame.macros, wide=True)
+        base = at(expr.view)
         if isinstance(expr, Index):
             return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
-        if base.code == f"({variable})":
-            base = Text(variable)
         index = lookup_text(expr, base, frame, scope.text)
         element = frame.element(expr.buffer, index)
         streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
@@ -139,13 +137,14 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
     frame.helpers.add("store_once" if _streams_stores(frame) else "store")
     for load in _unit_loads(kernel):
         pack = frame.names.new(f"{load.buffer}_pack")
-        at = _address(frame, load.buffer, load.view)
+        address = _address(frame, load.buffer, load.view)
         function = "load_once" if stream and load.view.is_linear else "load"
         frame.helpers.add(function)
-        lines.append(f"const auto {pack} = {function}<VEC>({at});")
+        lines.append(f"const auto {pack} = {function}<VEC>({address});")
         packs[load.serial] = f"{pack}.at[k]"
         frame.use_vector(load.buffer, load.view)
-    inner = _scope(frame, "i + k", packs)
+    at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
+    inner = _scope(frame, lambda view: at.text(view, wide=True), packs)
     inner.prepare(store.value for store in kernel.stores)
     after: list[str] = []
     for store in kernel.stores:
@@ -157,10 +156,13 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         pack = frame.names.new(f"{store.buffer}_pack")
         lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
         inner.lines += statement(f"{pack}.at[k] = {value};")
-        at = _address(frame, store.buffer, store.view)
-        after.append(f"{'store_once' if _streams_stores(frame) else 'store'}({at}, {pack});")
+        address = _address(frame, store.buffer, store.view)
+        after.append(f"{'store_once' if _streams_stores(frame) else 'store'}({address}, {pack});")
         frame.use_vector(store.buffer, store.view)
-    each = name_pieces(inner.lines, "(i + k)", frame.names)
+    each = inner.lines
+    for variable in at.all:
+        each = name_pieces(each, variable, frame.names)
+    each = at.named(each, "size_t")
     return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 
 

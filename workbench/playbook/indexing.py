@@ -52,6 +52,62 @@ def _term(axis: Axis, inner: Size, first: bool, variable: str, macros: Macros, w
     return f"{code if wide else f'size_t({code})'} * {macros.text(axis.stride)}"
 
 
+class VectorIndex:
+    """The index of element ``k`` of a vector that begins at ``variable``, for views that need not be unit.
+
+    Where a view finds the same element for a whole run of indices and the width divides the run, the index of
+    the vector's first element is as good: what it leads to is then computed once a vector.
+    """
+
+    def __init__(self, variable: str, width: int, names: Names, macros: Macros) -> None:
+        self.variable = variable
+        self._width = width
+        self._names = names
+        self._macros = macros
+        self._runs: dict[str, str] = {}
+
+    def of(self, view: View) -> str:
+        """The index to look up a view with."""
+        run = _run(view)
+        if run.is_one or (run.number is not None and run.number % self._width):
+            return f"({self.variable} + k)"
+        if run.number is not None:
+            return self.variable
+        size = self._macros.text(run)
+        if size not in self._runs:
+            self._runs[size] = self._names.new("run_at")
+        return self._runs[size]
+
+    def text(self, view: View, wide: bool = False) -> Text:
+        """The element that a view finds."""
+        text = index_text(view, self.of(view), self._macros, wide)
+        return Text(f"{self.variable} + k", SUM) if text.code == f"({self.variable} + k)" else text
+
+    def named(self, lines: list[str], ctype: str) -> list[str]:
+        """The lines with what they call by a name declared before them."""
+        found = []
+        for run, name in self._runs.items():
+            if any(re.search(rf"\b{name}\b", line) for line in lines):
+                comment = f"// The same for a whole vector where {run} is a multiple of VEC."
+                found += [comment, f"const {ctype} {name} = {self.variable} + ({run} % VEC ? k : 0);"]
+        return [*found, *lines]
+
+    @property
+    def all(self) -> list[str]:
+        """Every index that ``of`` may have given."""
+        return [f"({self.variable} + k)", self.variable, *self._runs.values()]
+
+
+def _run(view: View) -> Size:
+    """How many neighbouring indices find the same element: the trailing axes without a stride."""
+    run = ONE
+    for axis in reversed(view.axes):
+        if not axis.stride.is_zero:
+            return run
+        run = run * axis.size
+    return ONE
+
+
 def is_unit(view: View) -> bool:
     """True when neighbouring indices find neighbouring elements."""
     return bool(view.axes) and view.axes[-1].stride.is_one

@@ -1,0 +1,37 @@
+"""Indices within a vector: what a run of elements shares is found once where the width divides the run."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.playbook.problems import problem_of
+from tests.playbook.running import check
+from workbench.playbook.generate import generate
+
+
+def _group_norm(t: dict[str, Tensor]) -> Tensor:
+    return F.group_norm(t["x"], 2, t["w"], t["b"])
+
+
+def _tensors(height: int, width: int) -> dict[str, Tensor]:
+    torch.manual_seed(0)
+    return {"x": torch.randn(3, 8, height, width), "w": torch.randn(8), "b": torch.randn(8)}
+
+
+@pytest.mark.parametrize("sides", [(2, 6), (3, 3)], ids=["runs of 12", "runs of 9"])
+def test_a_channel_is_right_wherever_a_vector_lies(sides: tuple[int, int]) -> None:
+    problem = problem_of(_group_norm, _tensors(4, 7), "group_norm")
+    source = generate(problem, (("row_cache", "registers"), ("vector_width", "4"))).kernel.source
+    assert "const int run_at = col + (HEIGHT_WIDTH % VEC ? k : 0);" in source
+    check(_group_norm, source, _tensors(*sides))
+
+
+def test_a_flat_kernel_finds_its_channel_in_the_same_way() -> None:
+    def scaled(t: dict[str, Tensor]) -> Tensor:
+        return t["x"] * t["w"][None, :, None, None]
+
+    problem = problem_of(scaled, {name: _tensors(4, 7)[name] for name in ("x", "w")}, "scaled")
+    source = generate(problem, (("index_width", "32"), ("vector_width", "4"))).kernel.source
+    assert source.count("run_at") == 2 and "run_at / HEIGHT_WIDTH % CHANNELS" in source
+    check(scaled, source, {name: _tensors(3, 3)[name] for name in ("x", "w")})

@@ -250,14 +250,15 @@ struct ArgMin {
 };
 """,
     "softmax": """
-// One pass instead of two: when the maximum grows, the sum so far is rescaled to it.
+// One pass instead of two: when the maximum grows, the sum so far is rescaled to it. Either the sum or the
+// value is scaled, by exp of minus their distance: one exponential a value, and no branch.
 struct OnlineSoftmax {
     __device__ static Running add(Running a, float value) {
-        if (value > a.top) {
-            // value - value is 0, but NaN for infinity, as it would be in two passes.
-            return {value, a.sum * expf(a.top - value) + expf(value - value)};
-        }
-        return {a.top, a.sum + expf(value - a.top)};
+        const float distance = value - a.top;
+        const float scale = expf(-fabsf(distance));
+        // value - value is 0, but NaN for infinity, as it would be in two passes.
+        const float rescaled = a.sum * scale + (1.0f + (value - value));
+        return distance > 0.0f ? Running{value, rescaled} : Running{a.top, a.sum + scale};
     }
     __device__ static Running join(Running a, Running b) {
         const float top = larger(a.top, b.top);

@@ -4,7 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo lab test check sweep browser assets format clean
+IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(BIN)/pytest tests/browser -m browser -rs
+
+.PHONY: help demo lab test check sweep browser in-the-browser notebooks-and-sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,7 +15,7 @@ help:
 	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
 	@echo "make check   lint, types and the layer test only"
 	@echo "make sweep   run many generated kernels on the emulator; ten minutes and more"
-	@echo "make browser drive the panel in a real browser (needs chromium, node, playwright-core)"
+	@echo "make browser drive the panel in a real browser, as make test does, with every test of its own shown"
 	@echo "make assets  build the panel and the editor from workbench/views/src (needs node and npm)"
 	@echo "make format  reformat the code"
 
@@ -51,6 +53,9 @@ check: $(VENV)/installed-dev
 # A test process that dies ends the run: pytest-xdist waits for ever when it replaces one.
 test: check
 	$(BIN)/pytest tests -n 2 --dist loadfile --max-worker-restart 0
+	$(MAKE) -j 2 --output-sync=target notebooks-and-sample in-the-browser
+
+notebooks-and-sample: $(VENV)/installed-dev
 	$(BIN)/pytest tests/playbook/test_random_graphs.py -m sweep
 	$(BIN)/pytest --nbval-lax notebooks
 
@@ -66,8 +71,13 @@ $(VENV)/installed-older: $(VENV)/installed-dev
 	  "notebook==7.6.5" "ipykernel==6.31.0"
 	@touch $@
 
+# Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.
+in-the-browser: $(VENV)/installed-older
+	@if tests/browser/tools.sh; then $(IN_BROWSER) -n 3 --dist loadgroup; fi
+
 browser: $(VENV)/installed-older
-	WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(BIN)/pytest tests/browser -m browser -rs
+	@tests/browser/tools.sh
+	$(IN_BROWSER) -s
 
 # The built files are committed: nobody needs node to use or to install the workbench.
 assets:

@@ -1,4 +1,4 @@
-"""A search over softmax with verdicts as in the views' story, each judged in about a second."""
+"""A search over softmax with verdicts as in the views' story, judged in a moment or when let go."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ OUTSIDE = Hazard(
     hazard="out_of_bounds", case="1x1", line=25, message="thread 255 of block 0 reads past the end of x"
 )
 UNDEFINED = CompileFailed(stage="nvrtc", diagnostics=(story.UNKNOWN_NAME,))
+PAUSE_S = 0.2
 
 
 class SlowTeam:
     """Proposes the titles in turn; a kernel's block size tells which one it was."""
 
     async def hypothesize(self, request: ReasonRequest) -> tuple[Hypothesis, ...]:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(PAUSE_S)
         first = len(request.taken)
         return tuple(self._card(first + i) for i in range(request.count))
 
@@ -51,12 +52,12 @@ class SlowTeam:
         return story.card(title, "vector_width", vector, 1.2)
 
     async def synthesize(self, request: SynthesisRequest) -> Draft:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(PAUSE_S)
         index = int(dict(request.hypothesis.vector)["variant"])
         return Draft(kernel=story.kernel(32 * (index + 1), 4), vector=request.hypothesis.vector)
 
     async def repair(self, request: RepairRequest) -> Draft | None:
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(PAUSE_S)
         if len(request.chain) > 1:
             return None
         source = request.chain[0].draft.kernel.source if request.chain[0].draft else ""
@@ -69,21 +70,21 @@ class SlowTeam:
 
 
 class SlowDevice:
-    """Judges by a word in the kernel, or by its block size: the first four in seconds, later in one."""
+    """Judges by a word in the kernel, or by its block size; nothing while the file ``hold`` lies there."""
 
     name = "emulator"
     target = H100
     parallel = 2
 
-    def __init__(self) -> None:
-        self._begun = 0
+    def __init__(self, hold: Path) -> None:
+        self._hold = hold
 
     async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
-        self._begun += 1
-        pause_s = 1.5 if self._begun <= 4 else 0.5  # time to click while the first ones run
         for stage in ("compiling", "running"):
             on_stage(stage)  # type: ignore[arg-type]
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(PAUSE_S)
+        while self._hold.exists():
+            await asyncio.sleep(PAUSE_S)
         outcome, factor = self._verdict(kernel.source)
         return story.evaluation(kernel, outcome, factor, 37.5 if outcome is WRONG else 0.21)
 
@@ -101,9 +102,9 @@ class SlowDevice:
         """Nothing to end."""
 
 
-def start(folder: str) -> LiveSession:
-    """A manual session of one round, waiting for the person after it."""
+def start(folder: str, hold: str) -> LiveSession:
+    """A manual session of one round, waiting for the person after it; ``hold`` names a file that holds it."""
     agents = SlowTeam()
     team = Team("scripted", agents, agents, agents, agents)
     policy = Policy(review="manual", seeds=4, branches=40)
-    return optimize(story.problem(), policy, SlowDevice(), team, Path(folder))
+    return optimize(story.problem(), policy, SlowDevice(Path(hold)), team, Path(folder))

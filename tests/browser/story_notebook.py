@@ -11,15 +11,26 @@ START = """\
 import sys
 sys.path[:0] = {path!r}
 from slow_team import start
-session = start({folder!r})
+session = start({folder!r}, {hold!r})
 shown = session.show()
+"""
+BLOCK = """\
+import pathlib, time
+while pathlib.Path({hold!r}).exists():
+    time.sleep(0.1)
 """
 
 
-def write_notebook(folder: Path) -> Path:
-    """Write ``story.ipynb`` into ``folder``: a cell to start, one that blocks, one to close."""
-    source = START.format(path=[str(HERE), str(HERE.parent / "views")], folder=str(folder / "session"))
-    cells = [source, "import time; time.sleep(8)", "session.close()"]
+def write_notebook(folder: Path, hold: Path) -> Path:
+    """Write ``story.ipynb`` into ``folder``: a cell to start, one that blocks, one to close.
+
+    While the file ``hold`` is there no kernel is judged and the second cell does not end.
+    """
+    hold.write_text("")
+    source = START.format(
+        path=[str(HERE), str(HERE.parent / "views")], folder=str(folder / "session"), hold=str(hold)
+    )
+    cells = [source, BLOCK.format(hold=str(hold)), "session.close()"]
     notebook = {
         "cells": [
             {

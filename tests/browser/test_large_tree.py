@@ -45,6 +45,7 @@ def shown(view: dict[str, Any]) -> int:
 
 
 @pytest.mark.browser
+@pytest.mark.xdist_group("light")
 def test_five_hundred_branches(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)

@@ -32,6 +32,7 @@ def without_marks(lines: list[dict[str, Any]] | None) -> list[dict[str, Any]] | 
 
 
 @pytest.mark.browser
+@pytest.mark.xdist_group("notebook")
 @pytest.mark.parametrize("asked", [("b1", "b4", "b5"), ("b3.1", "b7"), ("b4", "b3.1")])
 def test_the_page_answers_as_python_does(asked: tuple[str, ...]) -> None:
     if shutil.which("node") is None:

@@ -17,19 +17,20 @@ from test_browser import HERE, environment, missing
 
 from workbench.events import EVENT
 
-WIDGETS = "WORKBENCH_VSCODE_WIDGETS"
-"""Names a folder with ``ipywidgets.js`` of npm's @vscode/jupyter-ipywidgets8 and a ``require.js``."""
+MODULES = HERE / "node_modules"
+WIDGETS = MODULES / "vscode-widgets" / "dist" / "ipywidgets.js"
+REQUIRE = MODULES / "requirejs" / "require.js"
 CELL = "from workbench.live import look\nshown = look({folder!r}).show()\n"
 STATE = "application/vnd.jupyter.widget-state+json"
 
 
 @pytest.mark.browser
+@pytest.mark.xdist_group("dark")
 def test_a_saved_panel_is_drawn(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)
-    widgets = os.environ.get(WIDGETS)
-    if not widgets:
-        pytest.skip(f"{WIDGETS} names no folder with VS Code's widget manager")
+    if not WIDGETS.exists() or not REQUIRE.exists():
+        pytest.skip("VS Code's widget manager is not there; tests/browser/tools.sh gets it from npm")
     lines = [EVENT.dump_json(event).decode() + "\n" for event in story.large_events(12)]
     (tmp_path / "journal.jsonl").write_text("".join(lines))
     cell = nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))  # type: ignore[no-untyped-call]
@@ -39,7 +40,7 @@ def test_a_saved_panel_is_drawn(tmp_path: Path) -> None:
     state.write_text(json.dumps({"state": made.metadata.widgets[STATE], "outputs": made.cells[0].outputs}))
     anywidget = Path(sys.prefix) / "share" / "jupyter" / "nbextensions" / "anywidget" / "index.js"
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
-    command = ["node", str(HERE / "vscode.js"), str(state), widgets, str(anywidget), shots]
+    command = ["node", str(HERE / "vscode.js"), str(state), str(WIDGETS), str(REQUIRE), str(anywidget), shots]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout

@@ -1,14 +1,13 @@
-// The panel of a saved notebook in VS Code's widget manager: node vscode.js STATE.json WIDGETS_FOLDER ANYWIDGET.js SHOTS
+// The panel of a saved notebook in VS Code's widget manager: node vscode.js STATE.json IPYWIDGETS.js REQUIRE.js ANYWIDGET.js SHOTS
 // STATE holds the notebook's widget state and the outputs of its cell. The page has VS Code's dark colours and
 // require.js, as its notebook renderer has; there is no kernel behind it. Prints one line a finding.
 const fs = require("fs");
 const http = require("http");
-const path = require("path");
 const { chromium } = require("playwright-core");
 
-const [, , state, widgets, anywidget, shots] = process.argv;
+const [, , state, widgets, require_js, anywidget, shots] = process.argv;
 const COLOURS = "--vscode-editor-background:#1e1e1e;--vscode-editor-foreground:#cccccc;--vscode-editorWidget-background:#252526;--vscode-textLink-foreground:#3794ff";
-const FILES = { "/ipywidgets.js": path.join(widgets, "ipywidgets.js"), "/require.js": path.join(widgets, "require.js"), "/anywidget.js": anywidget, "/state.json": state };
+const FILES = { "/ipywidgets.js": widgets, "/require.js": require_js, "/anywidget.js": anywidget, "/state.json": state };
 const PAGE = `<!doctype html><body class="vscode-dark" style="${COLOURS}"><div id="out"></div><script src="/require.js"></script></body>`;
 let failed = 0;
 

@@ -1,22 +1,24 @@
 """What a launch costs the host, and applied kernels under a graph, on a side stream, profiled: on a GPU.
 
 Owns the measurements; each function returns a dict for a receipt. Host cost is wall time from a call to its
-return, the queue never full: medians over batches of calls, all routes in turn in one run. Usage:
-``python benchmarks/launch_figures.py`` prints the dicts.
+return, the queue never full: medians over batches of calls, all routes and their pieces in turn in one run
+(``launch_routes.py`` has them). Usage: ``python benchmarks/launch_figures.py`` prints the dicts.
 """
 
 from __future__ import annotations
 
 import json
+import platform
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from launch_routes import Bench, routes_of
 
 from workbench.gpu.kernels import load
-from workbench.gpu.program import CONFIG_WORDS, STREAM_WORD, cells_of, frame_of
 from workbench.gpu.runner import PlanRunner
 from workbench.live.applied import Applied
 from workbench.live.gpu_calls import architecture
@@ -106,81 +108,63 @@ def applied() -> Applied:
 
 def host_costs(batches: int = BATCHES) -> dict[str, Any]:
     """Microseconds of host time a call, each route's median and quartiles; the figure's own criteria."""
-    x = torch.randn(SHAPE, device="cuda")
-    routes = _routes(x)
-    samples: dict[str, list[float]] = {name: [] for name in routes}
-    for call in routes.values():
-        for _ in range(5):
-            _batch_us(call)
-    for _ in range(batches):
-        for name, call in routes.items():
-            samples[name].append(_batch_us(call))
+    routes = routes_of(_bench())
+    samples: dict[str, list[float]] = {name: [] for name in (*routes.calls, *routes.loops)}
+    with torch.no_grad():
+        for call in routes.calls.values():
+            for _ in range(5):
+                _batch_us(call)
+        for _ in range(batches):
+            for name, call in routes.calls.items():
+                samples[name].append(_batch_us(call))
+            for name, loop in routes.loops.items():
+                torch.cuda.synchronize()
+                samples[name].append(loop())
+    torch.cuda.synchronize()
     medians = {name: statistics.median(values) for name, values in samples.items()}
     return {
         "what": "host microseconds a call, one kernel; medians over batches in turn",
         "shape": list(SHAPE),
         "batches": batches,
         "calls_a_batch": CALLS,
+        "host": _host(),
         "median_us": {name: round(value, 3) for name, value in medians.items()},
         "quartiles_us": {name: _quartiles(values) for name, values in samples.items()},
+        "least_us": {name: round(min(values), 3) for name, values in samples.items()},
+        "missing": routes.missing,
         "runner_at_most_6_us": medians["plan runner"] <= 6.0,
         "runner_below_torch_op": medians["plan runner"] < medians["torch.softmax"],
+        "runner_over_bare_and_allocation_us": round(
+            medians["plan runner"] - medians["bare launch"] - medians.get("allocation alone", 0.0), 3
+        ),
         "apply_over_bare_us": round(medians["applied call"] - medians["bare launch"], 3),
         "apply_within_5_us_of_bare": medians["applied call"] - medians["bare launch"] <= 5.0,
         "apply_below_torch_op": medians["applied call"] < medians["torch.softmax"],
     }
 
 
-def _routes(x: torch.Tensor) -> dict[str, Callable[[], Any]]:
+def _bench() -> Bench:
+    """The kernel loaded, called once on both ways, and right."""
+    x = torch.randn(SHAPE, device="cuda")
     metas = {"x": TensorMeta(dtype="f32", shape=SHAPE, strides=contiguous_strides(SHAPE))}
     plan = interpret(parse(KERNEL), metas, H100)
     kernels = load(KERNEL, [plan], architecture(x.get_device()))
-    runner, call = PlanRunner(plan, kernels), applied()
-    run = runner.prepare(x.get_device())
-    (step,) = plan.launches
-    function = kernels.function(step, x.get_device())
-    out = torch.empty_like(x)
-    frame = frame_of(step, cells_of(step, function.parameters))
-    frame.words[CONFIG_WORDS], frame.words[CONFIG_WORDS + 1] = x.data_ptr(), out.data_ptr()
-    frame.words[STREAM_WORD] = torch.cuda.current_stream().cuda_stream
-    entry, at, address, parameters = (
-        kernels.driver.launch,
-        frame.config_at,
-        function.address,
-        frame.parameters_at,
-    )
-    routes = {
-        # The addresses are the frame's and the module's: the closure keeps both alive.
-        "bare launch": lambda keep=(frame, function, kernels): entry(at, address, parameters, None),
-        "cuda.core launch": _core_launch(x, out),
-        "empty_like": lambda: torch.empty_like(x),
-        "plan runner": lambda: run((x,)),
-        "applied call": lambda: call(x),
-        "torch.softmax": lambda: torch.softmax(x, 1),
-        "original": lambda: softmax(x),
-        "torch.mul": lambda: torch.mul(x, x),
-    }
+    call = applied()
     with torch.no_grad():
-        torch.testing.assert_close(runner({"x": x})[0], softmax(x))
+        torch.testing.assert_close(PlanRunner(plan, kernels)({"x": x})[0], softmax(x))
         torch.testing.assert_close(call(x), softmax(x))
     assert call.kernel_calls == 1, call.last_fallback
-    return routes
+    return Bench(x, KERNEL, plan, kernels, call, softmax)
 
 
-def _core_launch(x: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
-    """The same kernel through ``cuda.core.launch``, everything prebuilt that it lets one prebuild."""
-    import numpy as np
-    from cuda.core import Device, LaunchConfig, ObjectCode, launch
-
-    from workbench.gpu.kernels import images
-
-    (image,) = images(KERNEL, [("softmax_rows", ())], architecture(x.get_device()))
-    device = Device(x.get_device())
-    device.set_current()
-    kernel = ObjectCode.from_cubin(image.cubin).get_kernel(dict(image.names)["softmax_rows"])
-    config, stream = LaunchConfig(grid=SHAPE[0], block=128), device.create_stream(torch.cuda.Stream())
-    cols = np.int32(SHAPE[1])
-    return lambda: launch(stream, config, kernel, x.data_ptr(), out.data_ptr(), cols)
+def _host() -> dict[str, str]:
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "processor": cpu[0].partition(":")[2].strip() if cpu else platform.processor(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "gpu": torch.cuda.get_device_name(),
+    }
 
 
 def _batch_us(call: Callable[[], Any]) -> float:

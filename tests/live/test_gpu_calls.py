@@ -81,6 +81,18 @@ def test_a_kind_seen_twice_in_a_row_is_recognised_without_its_key(
     assert torch.equal(applied(x), 2 * x)
 
 
+def test_kinds_in_turn_are_each_learnt_once(applied: Applied, monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt = []
+    own = gpu_calls.likeness
+    monkeypatch.setattr(gpu_calls, "likeness", lambda values: learnt.append(values) or own(values))
+    kinds = (torch.randn(5, 7), torch.randn(7, 5))
+    for _ in range(3):
+        for x in (kinds[0], kinds[0], kinds[0], kinds[1], kinds[1], kinds[1]):
+            assert torch.equal(applied(x), 2 * x)
+    assert len(learnt) == 2
+    assert (applied.kernel_calls, applied.fallback_calls) == (18, 0)
+
+
 def test_without_torchs_own_check_the_key_decides(applied: Applied, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch._C._dynamo.guards, "TensorGuards")
     x = torch.randn(5, 7)

@@ -19,8 +19,8 @@ from workbench.errors import DeviceError, GpuError, GpuFault
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    Entry = Callable[[int, int, int, None], int]
-    """``cuLaunchKernelEx(config, function, parameters, NULL)``: addresses in, an error code out."""
+    Entry = Callable[["Pointer", "Pointer", "Pointer", None], int]
+    """``cuLaunchKernelEx(config, function, parameters, NULL)``: an error code comes back."""
 
 CLUSTER_DIMENSION = 4
 """``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``."""
@@ -30,6 +30,10 @@ INVALID_CONTEXT = 201
 OUT_OF_RESOURCES = 701
 STICKY = frozenset((700, 702, 710, 714, 715, 716, 717, 718, 719))
 """Errors after which a context is lost: illegal address, misaligned, assert, timeout and their kin."""
+
+
+Pointer = Any
+"""An address as ``pointer_to`` makes it: ctypes passes it on as it is; a number would be looked at first."""
 
 
 class Attribute(ctypes.Structure):
@@ -65,11 +69,17 @@ class Function:
 
 
 def entry_of(library: ctypes.CDLL) -> Entry:
-    """``cuLaunchKernelEx`` of a driver library. The call lets go of the interpreter's lock: it may block."""
-    entry = library.cuLaunchKernelEx
-    entry.argtypes = (ctypes.c_void_p,) * 4
-    entry.restype = ctypes.c_int
+    """``cuLaunchKernelEx`` of a driver library. The call lets go of the interpreter's lock: it may block.
+
+    It declares no types, which would cost a conversion each: give it what ``pointer_to`` makes and None.
+    """
+    entry: Entry = library.cuLaunchKernelEx
     return entry
+
+
+def pointer_to(address: int) -> Pointer:
+    """What ctypes passes as this address. It owns nothing there."""
+    return ctypes.byref(ctypes.c_char.from_address(address))
 
 
 class Driver:

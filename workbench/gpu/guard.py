@@ -7,7 +7,7 @@ are recognised for less; neither looks at data or waits for the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import forward_ad
@@ -45,11 +45,19 @@ def key_of(values: Sequence[Any]) -> Key:
     return tuple(facts)
 
 
-Same = Callable[[Sequence[Any]], bool]
+class Likeness(NamedTuple):
+    """How tensors with the same key as some others are recognised, at a third of the cost of a key."""
+
+    check: Callable[..., bool]
+    """Takes the tensors one by one."""
+    addresses: tuple[int, ...]
+    """What ``data_ptr() & ALIGNMENT_MASK`` of each must be."""
+    grad: bool
+    """What the thread's gradient mode must be; forward derivatives must be off."""
 
 
-def recognizer(values: Sequence[Any]) -> Same | None:
-    """A check for tensors with the same key as these, at a third of the cost of making the key.
+def likeness(values: Sequence[Any]) -> Likeness | None:
+    """How to recognise tensors like these.
 
     None where torch does not offer the check that its own compiled code makes before it is called; it
     compares class, sizes, strides, type, device, gradient and every dispatch key, autocast's and modes' too.
@@ -62,28 +70,7 @@ def recognizer(values: Sequence[Any]) -> Same | None:
             return None
     except Exception:  # not a public interface: whatever it raises in another version, the key will do
         return None
-    grad = _grad_enabled()
-    addresses = [x.data_ptr() & ALIGNMENT_MASK for x in values]
-    (only,) = addresses if len(addresses) == 1 else (None,)
-
-    def same_one(values: Sequence[Any]) -> bool:
-        x = values[0]
-        return (
-            check(x)
-            and x.data_ptr() & ALIGNMENT_MASK == only
-            and _grad_enabled() is grad
-            and forward_ad._current_level < 0
-        )
-
-    def same(values: Sequence[Any]) -> bool:
-        return (
-            check(*values)
-            and [x.data_ptr() & ALIGNMENT_MASK for x in values] == addresses
-            and _grad_enabled() is grad
-            and forward_ad._current_level < 0
-        )
-
-    return same if only is None else same_one
+    return Likeness(check, tuple(x.data_ptr() & ALIGNMENT_MASK for x in values), _grad_enabled())
 
 
 def objection(names: Sequence[str], values: Sequence[Any]) -> str:

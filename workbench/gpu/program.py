@@ -2,7 +2,7 @@
 
 A call's cost to the host is a launch, an allocation, and what lies between; a loop over closures would double
 what lies between. Owns the text of that function, which holds numbers and this module's own names only, and
-the packed arguments of every launch.
+the packed arguments of every launch. The same text with a check in front is what an applied kernel calls.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch.autograd import forward_ad
 
 from workbench.errors import GpuError
 from workbench.gpu import driver as cuda
+from workbench.gpu.guard import ALIGNMENT_MASK, Likeness
 from workbench.gpu.packing import CELL_BYTES, cell_of
 from workbench.model import DTYPE_BYTES, DType, TensorMeta
 from workbench.numerics.dtypes import TORCH
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 Run = Callable[[Sequence[Any]], tuple[Any, ...]]
 """One execution: the plan's tensors in its order of arguments in, its outputs out."""
+Guarded = Callable[[Sequence[Any]], tuple[Any, ...] | None]
+"""The same for tensors like some earlier ones; None, and nothing done, for others."""
 Empty = Callable[[tuple[int, ...], tuple[int, ...], torch.dtype], torch.Tensor]
 POISON_BYTE = 0x7F
 """Fills integers with a large number; floats are filled with NaN."""
@@ -46,15 +50,23 @@ class _Place:
     def address(self) -> str:
         """The Python that computes it."""
         bytes_ = self.offset * DTYPE_BYTES[self.dtype]
-        return f"t{self.index}.data_ptr()" + (f" + {bytes_}" if bytes_ else "")
+        return f"a{self.index}" + (f" + {bytes_}" if bytes_ else "")
 
 
-def program_of(plan: Plan, kernels: Kernels, device: int, poison: bool) -> Run:
+class Laid(NamedTuple):
+    """A plan laid out for one device."""
+
+    run: Run
+    guarded: Callable[[Likeness], Guarded]
+    """The same behind a check; made for one kind of tensors."""
+
+
+def program_of(plan: Plan, kernels: Kernels, device: int, poison: bool) -> Laid:
     """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``."""
     layout = _Layout(plan, kernels, device, poison)
     for step in plan.steps:
         layout.add(step)
-    return layout.function()
+    return Laid(layout.function(), layout.guarded)
 
 
 @dataclass
@@ -69,6 +81,8 @@ class _Layout:
     places: dict[str, _Place] = field(default_factory=dict)
     count: int = 0
     """Tensors so far: t0, t1 and so on."""
+    addressed: set[int] = field(default_factory=set)
+    """Those whose address a launch has wanted: a0, a1 and so on."""
 
     def __post_init__(self) -> None:
         self.names |= {"empty": _empty_on(self.device), "poisoned": poisoned}
@@ -135,39 +149,70 @@ class _Layout:
     def _launch(self, step: Launch) -> None:
         launcher = _Launcher(step, self.kernels, self.device)
         own = self._named(frames=launcher.frames, fresh=launcher.fresh, failed=launcher.failed)
+        passed = [
+            (cell, self.places[arg.buffer])
+            for cell, arg in enumerate(step.args)
+            if isinstance(arg, BufferArg)
+        ]
+        # An argument's address is taken first of all, where the check in front can look at it too.
+        new = {place.index for _, place in passed} - self.addressed
+        self.addressed |= new
+        self.lines += [f"a{i} = t{i}.data_ptr()" for i in sorted(new) if i not in self._arguments]
         self.lines += [
             # Frames go round: a thread takes one for the length of a launch, or makes one.
             "try:",
             f"    frame = {own['frames']}.pop()",
             "except IndexError:",
             f"    frame = {own['fresh']}()",
-            "words, config, parameters, _ = frame",
+            "words, config, function, parameters, _ = frame",
             f"words[{STREAM_WORD}] = stream",
         ]
+        self.lines += [f"words[{CONFIG_WORDS + cell}] = {place.address}" for cell, place in passed]
         self.lines += [
-            f"words[{CONFIG_WORDS + cell}] = {self.places[arg.buffer].address}"
-            for cell, arg in enumerate(step.args)
-            if isinstance(arg, BufferArg)
-        ]
-        self.lines += [
-            f"code = entry(config, {launcher.address}, parameters, None)",
+            "code = entry(config, function, parameters, None)",
             f"if code: {own['failed']}(code, frame)",
             f"{own['frames']}.append(frame)",
         ]
 
     def function(self) -> Run:
         """The function that all the lines make."""
-        arguments = "".join(f"t{index}, " for index in range(len(self.plan.arguments)))
+        wanted = [f"a{i} = t{i}.data_ptr()" for i in self._arguments if i in self.addressed]
+        run: Run = self._made(wanted, {})
+        return run
+
+    def guarded(self, like: Likeness) -> Guarded:
+        """The same function behind a check that its tensors are like some others, in one."""
+        given = "".join(f"t{i}, " for i in self._arguments)
+        odd = [f"a{i} & {ALIGNMENT_MASK} != {like.addresses[i]}" for i in self._arguments]
+        odd += [f"grad_enabled() is not {like.grad}", "forward_ad._current_level >= 0"]
+        lines = [
+            f"if not check({given}): return None",
+            *(f"a{i} = t{i}.data_ptr()" for i in self._arguments),
+            f"if {' or '.join(odd)}: return None",
+        ]
+        names = {"check": like.check, "grad_enabled": torch.is_grad_enabled, "forward_ad": forward_ad}
+        guarded: Guarded = self._made(lines, names)
+        return guarded
+
+    @property
+    def _arguments(self) -> range:
+        return range(len(self.plan.arguments))
+
+    def _made(self, first: Sequence[str], names: dict[str, Any]) -> Any:
+        """The function of all the lines, some others in front of them."""
+        arguments = "".join(f"t{index}, " for index in self._arguments)
         outputs = "".join(f"t{self.places[name].index}, " for name in self.plan.outputs)
         lines = [
             f"{arguments}= values" if arguments else "",
+            *first,
             f"stream = stream_of({self.device})",
             *self.lines,
+            f"return ({outputs})",
         ]
         text = "def run(values):\n" + "".join(f"    {line}\n" for line in lines if line)
-        exec(compile(text + f"    return ({outputs})\n", "<a plan laid out>", "exec"), self.names)
-        run: Run = self.names["run"]
-        return run
+        known = self.names | names
+        exec(compile(text, "<a plan laid out>", "exec"), known)
+        return known["run"]
 
 
 def _no_stream(device: int) -> int:
@@ -256,14 +301,15 @@ class Frame(NamedTuple):
 
     words: memoryview
     """Eight bytes each; a pointer is written with one assignment."""
-    config_at: int
-    parameters_at: int
+    config: cuda.Pointer
+    function: cuda.Pointer
+    parameters: cuda.Pointer
     kept: tuple[Any, ...]
     """What owns the memory."""
 
 
-def frame_of(step: Launch, cells: Sequence[bytes]) -> Frame:
-    """A frame with everything in it but pointers and the stream."""
+def frame_of(step: Launch, cells: Sequence[bytes], address: int) -> Frame:
+    """A frame with everything in it but pointers and the stream; ``address`` is the function's."""
     count = max(1, len(cells))
     memory = (ctypes.c_uint64 * (CONFIG_WORDS + count))()
     words = memoryview(memory).cast("B")
@@ -277,7 +323,8 @@ def frame_of(step: Launch, cells: Sequence[bytes]) -> Frame:
         attribute.value[:3] = step.cluster
         config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
     kept = (memory, config, parameters, attribute)
-    return Frame(words.cast("Q"), ctypes.addressof(memory), ctypes.addressof(parameters), kept)
+    pointers = (cuda.pointer_to(ctypes.addressof(memory)), cuda.pointer_to(address))
+    return Frame(words.cast("Q"), *pointers, cuda.pointer_to(ctypes.addressof(parameters)), kept)
 
 
 class _Launcher:
@@ -285,20 +332,20 @@ class _Launcher:
 
     def __init__(self, step: Launch, kernels: Kernels, device: int) -> None:
         function = kernels.function(step, device)
-        self.address = function.address
+        self._address = function.address
         self._step, self._device, self._driver = step, device, kernels.driver
         self._cells = cells_of(step, function.parameters)
         self.frames = [self.fresh()]
 
     def fresh(self) -> Frame:
         """One more frame."""
-        return frame_of(self._step, self._cells)
+        return frame_of(self._step, self._cells, self._address)
 
     def failed(self, code: int, frame: Frame) -> None:
         """Launch again in a thread that has no context yet. Raises ``GpuError`` with the plan's line."""
         if code == cuda.INVALID_CONTEXT:
             self._driver.make_current(self._device)
-            code = self._driver.launch(frame.config_at, self.address, frame.parameters_at, None)
+            code = self._driver.launch(frame.config, frame.function, frame.parameters, None)
         if code:
             error = cuda.refusal(code, self._step.kernel)
             raise type(error)(str(error), self._step.line)

@@ -8,19 +8,22 @@ Never checks the tensors against the plan: whoever has them does that once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from workbench.gpu.program import Run, program_of
+from workbench.gpu.program import Laid, program_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from workbench.gpu.kernels import Kernels
     from workbench.plan.steps import Plan
+
+
+T = TypeVar("T")
 
 
 class PlanRunner:
@@ -30,7 +33,7 @@ class PlanRunner:
         self.plan = plan
         self._kernels = kernels
         self._names = tuple(name for name, _ in plan.arguments)
-        self._runs: dict[tuple[int, bool], Run] = {}
+        self._laid: dict[tuple[int, bool], Laid] = {}
         self._lock = threading.Lock()
 
     def __call__(self, tensors: Mapping[str, Tensor], poison: bool = False) -> tuple[Tensor, ...]:
@@ -42,31 +45,35 @@ class PlanRunner:
         """
         values = [tensors[name] for name in self._names]
         device = values[0].get_device() if values else torch.cuda.current_device()
-        run = self._runs.get((device, poison)) or self.prepare(device, poison)
-        return run(values)
+        laid = self._laid.get((device, poison)) or self.prepare(device, poison)
+        return laid.run(values)
 
-    def prepare(self, device: int, poison: bool = False) -> Run:
+    def prepare(self, device: int, poison: bool = False) -> Laid:
         """Load and lay out everything for a device; returns what one execution calls.
 
         It takes the tensors in the plan's order of arguments. Never call this while a graph
         is captured: code is loaded here. Raises ``GpuError``.
         """
         with self._lock:
-            known = self._runs.get((device, poison))
+            known = self._laid.get((device, poison))
             if known is None:
                 known = program_of(self.plan, self._kernels, device, poison)
                 if device >= 0 and torch.cuda.device_count() > 1:
                     known = _on_device(known, device)
-                self._runs[device, poison] = known
+                self._laid[device, poison] = known
             return known
 
 
-def _on_device(run: Run, device: int) -> Run:
+def _on_device(laid: Laid, device: int) -> Laid:
     """A launch goes to the thread's current device: change it for the call where it is another."""
+    return Laid(_moving(laid.run, device), lambda like: _moving(laid.guarded(like), device))
+
+
+def _moving(call: Callable[[Sequence[Any]], T], device: int) -> Callable[[Sequence[Any]], T]:
     current, here = torch._C._cuda_getDevice, nullcontext()
 
-    def run_there(values: Sequence[Any]) -> tuple[Any, ...]:
+    def call_there(values: Sequence[Any]) -> T:
         with here if current() == device else torch.cuda.device(device):
-            return run(values)
+            return call(values)
 
-    return run_there
+    return call_there

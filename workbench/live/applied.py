@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from workbench.gpu.driver import Driver
-    from workbench.gpu.guard import Same
-    from workbench.gpu.program import Run
+    from workbench.gpu.program import Guarded
 
 EMULATED_ELEMENTS = 2**20
 """Most elements of inputs and outputs together for which the emulator is used in place of a GPU."""
@@ -79,7 +78,7 @@ class Applied:
     def __init__(
         self, original: Any, problem: Problem, source: str, target: Target, driver: Driver | None = None
     ) -> None:
-        from workbench.gpu.guard import key_of, recognizer
+        from workbench.gpu.guard import key_of
         from workbench.live.gpu_calls import GpuCalls
         from workbench.problem.form import Form, rebind
 
@@ -92,10 +91,10 @@ class Applied:
         self._program = parse(source)
         self._binding = Binding(Form(called, rebind(called, problem)), problem, self._program.parameters)
         self._gpu = GpuCalls(self._program, source, target, driver)
-        self._runs, self._key_of, self._recognizer = self._gpu.runs, key_of, recognizer
+        self._runs, self._key_of = self._gpu.runs, key_of
         self._last_key: Any = None
-        self._recent: tuple[int, Same, Run] | None = None
-        """Positional arguments that are the plan's own, how their latest kind is recognised, what runs it."""
+        self._recent: tuple[int, Guarded] | None = None
+        """Positional arguments that are the plan's own, and what runs those of the latest kind."""
         self._single = not problem.returns_tuple
         self._by_kernel, self._by_original = Tally(), Tally()
 
@@ -105,10 +104,12 @@ class Applied:
         try:
             recent = self._recent
             if recent is not None and not kwargs and len(args) == recent[0]:
-                results = recent[2](args) if recent[1](args) else self._by_key(args)
+                results = recent[1](args)
             else:
                 values = self._binding(args, kwargs)
-                results = recent[2](values) if recent and recent[1](values) else self._by_key(values)
+                results = recent[1](values) if recent is not None else None
+            if results is None:
+                results = self._by_key(values)
         except (NotRun, PlanError, DeviceError, GpuError) as error:
             if isinstance(error, GpuError):
                 self._recent = None
@@ -125,14 +126,14 @@ class Applied:
             key = self._key_of(values)
         except (AttributeError, RuntimeError, NotImplementedError):
             raise NotRun(self._objection(values) or "the tensors have no memory of their own") from None
-        run = self._runs.get(key)
-        if run is None:
+        laid = self._runs.get(key)
+        if laid is None:
             return self._first(key, values)
         if key == self._last_key:  # twice in a row: worth recognising
-            same = self._recognizer(values)
-            self._recent = (self._binding.plain_count, same, run) if same is not None else None
+            guarded = self._gpu.guarded(key, values, laid)
+            self._recent = (self._binding.plain_count, guarded) if guarded is not None else None
         self._last_key = key
-        return run(values)
+        return laid.run(values)
 
     def _first(self, key: Any, values: Sequence[Any]) -> tuple[Any, ...]:
         """Tensors of a kind not seen before, or one that is not for the GPU's kernel."""
@@ -145,7 +146,7 @@ class Applied:
         on = values[0].device.type
         if on == "cuda" or (on == "cpu" and self._gpu.recorded):
             metas = covered_metas(self.problem, tensors)
-            return self._gpu.decide(key, values, metas)(values)
+            return self._gpu.decide(key, values, metas).run(values)
         if on != "cpu":
             raise NotRun(f"{self._binding.names[0]} is on {values[0].device}; the kernel is CUDA code")
         check_emulated(self.problem, self._program, self._target, tensors)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from workbench.errors import DeviceError, GpuError, GpuFault, PlanError
-from workbench.gpu.guard import Key
+from workbench.gpu.guard import Key, Likeness, likeness
 from workbench.gpu.kernels import Kernels, images
-from workbench.gpu.program import Run
+from workbench.gpu.program import Guarded, Laid
 from workbench.gpu.runner import PlanRunner
 from workbench.live.kernel_call import NotRun
 from workbench.model import Target, TensorMeta
@@ -36,16 +36,17 @@ class GpuCalls:
     """Decisions of one kernel. ``runs`` is read without a lock by every call."""
 
     def __init__(self, program: Program, source: str, target: Target, driver: Driver | None = None) -> None:
-        self.runs: dict[Key, Run] = {}
+        self.runs: dict[Key, Laid] = {}
         self.refused: dict[Key, str] = {}
         """Why the original runs instead."""
         self.recorded = driver is not None
         """True in tests: CPU tensors are treated as a GPU's."""
         self._program, self._source, self._target, self._driver = program, source, target, driver
         self._kernels: dict[str, Kernels] = {}
+        self._guards: dict[Key, tuple[Likeness, Guarded]] = {}
         self._lock = threading.Lock()
 
-    def decide(self, key: Key, values: Sequence[Any], metas: dict[str, TensorMeta]) -> Run:
+    def decide(self, key: Key, values: Sequence[Any], metas: dict[str, TensorMeta]) -> Laid:
         """What runs tensors of this kind from now on.
 
         Raises ``NotRun`` or ``PlanError`` with the reason why the original does, and remembers it.
@@ -56,12 +57,24 @@ class GpuCalls:
             if len(self.runs) + len(self.refused) >= MOST_KINDS:
                 self.runs.clear()
                 self.refused.clear()
+                self._guards.clear()
             try:
-                self.runs[key] = run = self._prepared(values[0].get_device(), metas)
+                self.runs[key] = laid = self._prepared(values[0].get_device(), metas)
             except (PlanError, GpuError, DeviceError) as error:
                 self.refused[key] = str(error)
                 raise
-            return run
+            return laid
+
+    def guarded(self, key: Key, values: Sequence[Any], laid: Laid) -> Guarded | None:
+        """What runs tensors like these without making their key; None where torch offers no such check."""
+        known = self._guards.get(key)
+        if known is not None and known[0].check(*values):
+            return known[1]
+        if (like := likeness(values)) is None:
+            return None
+        made = laid.guarded(like)
+        self._guards[key] = (like, made)
+        return made
 
     def preload(self, device: int, cases: Iterable[dict[str, TensorMeta]]) -> None:
         """Load for tensors of some metadata, so that a first call may be one that is captured.
@@ -75,7 +88,7 @@ class GpuCalls:
                 except (NotRun, PlanError):
                     continue
 
-    def _prepared(self, device: int, metas: dict[str, TensorMeta]) -> Run:
+    def _prepared(self, device: int, metas: dict[str, TensorMeta]) -> Laid:
         plan = interpret(self._program, metas, self._target, library_meta)
         arch = architecture(device)
         kernels = self._kernels.get(arch)
@@ -92,6 +105,7 @@ class GpuCalls:
         if not isinstance(error, GpuFault):
             self.refused[key] = str(error)
         self.runs.pop(key, None)
+        self._guards.pop(key, None)
 
 
 def capturing(device: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import assert_never
 
 from workbench.events import (
@@ -138,6 +138,7 @@ def changed(node: Node, event: BranchEvent) -> Node:
             assert_never(event)
 
 
+@lru_cache(maxsize=4096)
 def natural_order(id: BranchId) -> tuple[str | int, ...]:
     """Sort key of an id: ``b2`` before ``b10``, ``b2.1`` after ``b2``."""
     # Split at numbers: text and numbers alternate, so that like is compared with like.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from workbench.acts import Act, Word, act_of, edit_act, takes_back
@@ -308,7 +309,16 @@ class Tree:
 
     def children(self, id: BranchId) -> tuple[BranchId, ...]:
         """Branches drawn under this one: those whose first parent it is."""
-        return tuple(n.id for n in self.nodes.values() if n.branch.parents[:1] == (id,))
+        return self._below.get(id, ())
+
+    @cached_property
+    def _below(self) -> Mapping[BranchId, tuple[BranchId, ...]]:
+        """Children of every branch that has some; a tree is asked for them many times."""
+        found: dict[BranchId, list[BranchId]] = {}
+        for node in self.nodes.values():
+            for parent in node.branch.parents[:1]:
+                found.setdefault(parent, []).append(node.id)
+        return {id: tuple(children) for id, children in found.items()}
 
     def roots(self) -> tuple[BranchId, ...]:
         """Branches without a parent."""
@@ -316,10 +326,20 @@ class Tree:
 
     def is_pruned(self, id: BranchId) -> bool:
         """True when the branch, or one above it along first parents, was pruned."""
-        node: Node | None = self.node(id)
-        while node is not None and not node.pruned:
-            node = self.nodes[node.branch.parents[0]] if node.branch.parents else None
-        return node is not None
+        self.node(id)
+        return id in self._pruned
+
+    @cached_property
+    def _pruned(self) -> frozenset[BranchId]:
+        """The pruned branches with all that lies under them along first parents."""
+        found: set[BranchId] = set()
+        below = [node.id for node in self.nodes.values() if node.pruned]
+        while below:
+            id = below.pop()
+            if id not in found:
+                found.add(id)
+                below += self.children(id)
+        return frozenset(found)
 
     def chain(self, id: BranchId) -> tuple[BranchId, ...]:
         """The attempts at one hypothesis up to this one, oldest first: a branch and its repairs."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Callable
 
@@ -101,10 +102,14 @@ class Loop:
     async def run(self) -> None:
         """Decide, do, wait; in the end nothing is left in flight."""
         self._wake = asyncio.Event()
-        loop = asyncio.get_running_loop()
+        loop, here = asyncio.get_running_loop(), threading.get_ident()
 
         def wake(_: Tree) -> None:
-            loop.call_soon_threadsafe(self._wake.set)
+            # Most events are posted by our own tasks; only another thread has to interrupt the loop's sleep.
+            if threading.get_ident() == here:
+                self._wake.set()
+            else:
+                loop.call_soon_threadsafe(self._wake.set)
 
         unsubscribe = self._session.subscribe(wake)
         try:

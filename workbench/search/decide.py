@@ -100,9 +100,10 @@ def _twin(tree: Tree, node: Node) -> BranchId | None:
     for other in tree.nodes.values():
         if other.id == node.id or other.draft is None or node.draft is None:
             continue
+        if other.draft.kernel.source != node.draft.kernel.source:
+            continue
         judged = other.evaluation is not None
-        earlier = _open(tree, other) and _place(tree, other) < _place(tree, node)
-        if (judged or earlier) and other.draft.kernel == node.draft.kernel:
+        if judged or (_open(tree, other) and _place(tree, other) < _place(tree, node)):
             return other.id
     return None
 

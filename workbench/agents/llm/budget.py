@@ -37,13 +37,18 @@ class Budget:
         Raises ``AgentError`` when the cap is reached.
         """
         async with self._changed:
-            while reason := used_up(self._foreseen(), self._recorder.policy):
+            while self._capped and (reason := used_up(self._foreseen(), self._recorder.policy)):
                 if self._active == 0 or used_up(self._recorder.tree.spent, self._recorder.policy):
                     raise AgentError(reason)
                 await self._changed.wait()
             self._active += 1
             self._tokens += tokens
             self._money_usd += money_usd
+
+    @property
+    def _capped(self) -> bool:
+        """False where there is nothing to keep within, which saves adding up all that was spent."""
+        return bool(self._recorder.policy.tokens or self._recorder.policy.money_usd)
 
     def _foreseen(self) -> Spent:
         spent = self._recorder.tree.spent

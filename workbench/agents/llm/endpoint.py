@@ -135,11 +135,16 @@ class Endpoint:
         return CallFailed(f"{self.settings.host} went silent for {patience.stall_s:g} s", "wait")
 
     async def _receive(self, call: Call, reply: Reply, on_text: OnText, heard: Callable[[], None]) -> None:
-        payload = self._payload(call)
-        # The body goes past the client's rewriting of its arguments, which finds nothing to do in it and
-        # takes longer than all that the workbench does for a call.
-        stream = await self._open().chat.completions.create(
-            model=call.model, messages=[], stream=True, extra_body=payload
+        from openai import AsyncStream
+
+        # Past the client's own types for arguments and chunks: checking and building them takes longer than
+        # all that the workbench does for a call, and a stranger's server may leave any of their fields out.
+        stream = await self._open().post(
+            "/chat/completions",
+            cast_to=object,
+            body=self._payload(call),
+            stream=True,
+            stream_cls=AsyncStream[object],
         )
         try:
             async for chunk in stream:
@@ -207,20 +212,36 @@ def _turned_away(error: Exception) -> bool:
     return refused and not isinstance(error, APITimeoutError)
 
 
-def _take(chunk: Any, reply: Reply) -> None:
-    """Add a chunk of the stream; fields that servers leave out are not missed."""
-    if usage := getattr(chunk, "usage", None):
-        reply.tokens_in, reply.tokens_out = usage.prompt_tokens, usage.completion_tokens
-    for choice in (chunk.choices or ())[:1]:
-        reply.finish = choice.finish_reason or reply.finish
-        delta = choice.delta
-        if delta is None:
-            continue
-        reply.text += delta.content or ""
-        reply.refusal += getattr(delta, "refusal", None) or ""
-        for name in ("reasoning_content", "reasoning"):
-            thought = getattr(delta, name, None)
-            reply.thought += len(thought) if isinstance(thought, str) else 0
-        for tool in delta.tool_calls or ():
-            if tool.function is not None:
-                reply.text += tool.function.arguments or ""
+def _take(chunk: object, reply: Reply) -> None:
+    """Add a chunk of the stream; what is left out, or is not what the protocol says, is not missed."""
+    if usage := _mapping(chunk, "usage"):
+        into, out = usage.get("prompt_tokens"), usage.get("completion_tokens")
+        if _is_count(into) and _is_count(out):
+            reply.tokens_in, reply.tokens_out = into, out
+    for choice in _list(chunk, "choices")[:1]:
+        reply.finish = _text(choice, "finish_reason") or reply.finish
+        delta = _mapping(choice, "delta")
+        reply.text += _text(delta, "content")
+        reply.refusal += _text(delta, "refusal")
+        reply.thought += len(_text(delta, "reasoning_content")) + len(_text(delta, "reasoning"))
+        for tool in _list(delta, "tool_calls"):
+            reply.text += _text(_mapping(tool, "function"), "arguments")
+
+
+def _mapping(found: object, name: str) -> dict[str, Any]:
+    value = found.get(name) if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _list(found: object, name: str) -> list[Any]:
+    value = found.get(name) if isinstance(found, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _text(found: object, name: str) -> str:
+    value = found.get(name) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and value >= 0

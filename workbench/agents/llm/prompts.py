@@ -43,6 +43,7 @@ def render(name: str, values: Mapping[str, object]) -> Prompt:
     return Prompt(f"{name}-{version(name)}", messages)
 
 
+@cache
 def version(name: str) -> int:
     """Version in a prompt's first line; it goes up with every change."""
     first = (FOLDER / f"{name}.j2").read_text(encoding="utf-8").partition("\n")[0]
@@ -63,7 +64,11 @@ def _environment() -> Environment:
 
     # Plain text for a model: HTML escaping belongs where HTML is made.
     made = Environment(
-        loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
     )
     made.filters.update(quoted=quoted, fenced=fenced)
     return made

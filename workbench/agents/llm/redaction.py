@@ -27,13 +27,14 @@ class Redactor:
         # Longest first: a secret may contain another.
         self._secrets = sorted((s for s in secrets if len(s) >= _SECRET_LENGTH), key=len, reverse=True)
         home = known.get("HOME", "") or str(Path.home())
-        self._home = home if home.count("/") + home.count("\\") >= 2 or len(home) > 4 else ""
+        told = home.count("/") + home.count("\\") >= 2 or len(home) > 4
+        self._home = re.compile(re.escape(home) + r"(?![\w.-])") if told else None
 
     def __call__(self, text: str) -> str:
         """The text without keys, and with ``~`` for home folders."""
         for secret in self._secrets:
             text = text.replace(secret, REDACTED)
         text = _LOOKS_SECRET.sub(REDACTED, text)
-        if self._home:
-            text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
+        if self._home is not None:
+            text = self._home.sub("~", text)
         return _OTHER_HOMES.sub("~", text)

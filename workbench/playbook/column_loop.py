@@ -35,6 +35,8 @@ class Waits:
     entries: list[tuple[Waiting, str]] = field(default_factory=list)
     begin: str = ""
     """First column of the team's piece, where it has not the whole row."""
+    width: int = 1
+    """Columns that move together."""
 
     @staticmethod
     def of(waiting: list[Waiting], cache: Cache, frame: Frame) -> Waits:
@@ -42,7 +44,8 @@ class Waits:
         if cache == "shared":
             waiting = [wait for wait in waiting if wait.load.dtype == "f32"]
         entries = [(wait, frame.names.new(f"{wait.load.buffer}_kept")) for wait in waiting]
-        return Waits(cache if waiting else "reread", frame.vector, entries)
+        width = frame.site.schedule.width
+        return Waits(cache if waiting else "reread", frame.vector, entries, width=width)
 
     @property
     def in_registers(self) -> bool:
@@ -67,7 +70,7 @@ class Waits:
     def _shared(self, team: TeamText, columns: str) -> list[str]:
         lines = [
             "// The row waits in shared memory between the passes: global memory is read once.",
-            "extern __shared__ float shared[];",
+            f"extern __shared__ {self._aligned}float shared[];",
         ]
         for position, (_, name) in enumerate(self.entries):
             at = "shared"
@@ -78,6 +81,10 @@ class Waits:
                 at += f" + {columns}" if position == 1 else f" + {position} * {columns}"
             lines.append(f"float* {name} = {at};")
         return lines
+
+    @property
+    def _aligned(self) -> str:
+        return f"__align__({4 * self.width}) " if self.vector else ""
 
     def limits(self, team: TeamText, columns: str, fit: bool) -> Limits:
         """What a row needs on the chip, in the plan language."""
@@ -93,11 +100,15 @@ class Waits:
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
 
+    def place(self, name: str) -> str:
+        """Where the columns at hand lie in shared memory."""
+        return f"{name} + (col - {self.begin})" if self.begin else f"{name} + col"
+
     def slot(self, name: str) -> str:
         """The element of the row at hand."""
         if self.cache == "shared":
             at = f"col - {self.begin}" if self.begin else "col"
-            return f"{name}[{at} + k]" if self.vector else f"{name}[{at}]"
+            return f"{name}_here.at[k]" if self.vector else f"{name}[{at}]"
         return f"{name}[i][k]" if self.vector else f"{name}[i]"
 
 
@@ -140,7 +151,29 @@ class ColumnLoop:
             self._scope.lines.append(text.enter(value, column))
         for store in step.stores:
             self._store(store)
+        if self.vector and self.kernel.waits.cache == "shared":
+            self._pass_shared()
         return self._loop()
+
+    def _pass_shared(self) -> None:
+        """The row in shared memory moves in vectors too: element by element a warp's threads would get in
+        each other's way, four of them at the same bank."""
+        waits = self.kernel.waits
+        fetched, left = [], []
+        for wait, name in waits.entries:
+            slot = waits.slot(name)
+            if not any(slot in line for line in (*self._scope.lines, *self._after)):
+                continue
+            if self.number > wait.first:
+                fetched.append(f"auto {name}_here = load<VEC>({waits.place(name)});")
+                self.frame.helpers.add("load")
+            else:
+                fetched.append(f"Pack<float, VEC> {name}_here;")
+            if any(f"{slot} = " in line for line in self._scope.lines):
+                left.append(f"store({waits.place(name)}, {name}_here);")
+                self.frame.helpers.add("store")
+        self._before += fetched
+        self._after = [*left, *self._after]
 
     # -------------------------------------------------------------------------------- frame of the loop
 

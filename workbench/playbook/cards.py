@@ -19,6 +19,8 @@ Bottleneck = Literal["memory", "latency", "compute", "launch", "library"]
 TITLES: Mapping[tuple[str, str], str] = {
     ("linear_rowsum", "on"): "Sum the weights instead of the product",
     ("linear_rowsum", "off"): "Multiply first, sum afterwards",
+    ("bias_in_tail", "on"): "Add the bias in the kernel behind the convolution",
+    ("bias_in_tail", "off"): "The library adds the bias",
     ("fusion", "all"): "One kernel for the whole chain",
     ("fusion", "none"): "One kernel for every operation",
     ("vector_width", "1"): "Scalar loads",
@@ -80,6 +82,7 @@ TITLES: Mapping[tuple[str, str], str] = {
 
 RISKS: Mapping[str, str] = {
     "linear_rowsum": "Another order of summation rounds differently.",
+    "bias_in_tail": "None for 32-bit results; 16-bit ones are rounded once instead of twice.",
     "fusion": "More registers a thread.",
     "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",
     "threads_per_row": "One team must keep enough loads in flight by itself.",

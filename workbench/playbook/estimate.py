@@ -27,7 +27,7 @@ from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, 
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, scheduled_shape, traits_of
+from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.views import View, split
 
 _APART = 4.0
@@ -89,7 +89,7 @@ def estimate_schedule(
     problem: Problem, schedule: Schedule, target: Target, sizes: Mapping[str, int], as_asked: bool = False
 ) -> Estimate:
     """Model a schedule; ``as_asked`` keeps a single pass that today's rules would not make (old receipts)."""
-    program = program_of(problem, schedule.fuse, schedule.linear_rowsum and traits_of(problem).linear_rowsum)
+    program = program_of(problem, schedule.fuse, schedule.without)
     model = _Model(program, schedule, target, sizes)
     model.as_asked = as_asked
     total = _NOTHING
@@ -202,6 +202,8 @@ class _Model:
                 moved += math.prod(shapes[-1]) * DTYPE_BYTES[buffer.dtype]
         for name in call.results:
             moved += self.bytes_of(name)
+        if call.op == "aten.convolution.default" and call.args[2] is not None:
+            moved += 2 * self.bytes_of(call.results[0])  # the bias is added in a pass of its own
         operations = 0.0
         if call.op.split(".")[1] in ("mm", "bmm", "addmm") and len(shapes) > 1:
             operations = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]

@@ -15,7 +15,7 @@ from workbench.model import Arg, Problem, Ref
 from workbench.playbook.expr import Load, walk
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.traits import program_of, row_shape, traits_of
+from workbench.playbook.traits import program_of, row_shape
 
 _DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 
@@ -32,7 +32,7 @@ class Family:
 
 def family_of(problem: Problem) -> Family:
     """Fingerprint a problem."""
-    program = program_of(problem, True, traits_of(problem).linear_rowsum)
+    program = program_of(problem, True)
     words = list(dict.fromkeys(_words(program, step) for step in program.steps))
     return Family(f"{'; '.join(words) or 'no kernel'}, {_dtypes(program)}", _structure(problem))
 

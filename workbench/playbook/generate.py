@@ -19,7 +19,7 @@ from workbench.playbook.row_layers import row_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, rewritten, traits_of
+from workbench.playbook.traits import program_of, rewritten
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -30,25 +30,24 @@ def generate(problem: Problem, vector: Vector) -> Draft:
     whole = settled(problem, vector)
     if classes := classes_of(problem, whole):
         return _by_shape(problem, whole, classes)
-    program, schedule, linear = _lowered(problem, whole)
-    source = source_of(rewritten(problem, linear), program, schedule)
+    program, schedule = _lowered(problem, whole)
+    source = source_of(rewritten(problem, schedule.without), program, schedule)
     return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program))
 
 
-def _lowered(problem: Problem, vector: Vector) -> tuple[Program, Schedule, bool]:
-    """The program of a settled vector, its schedule, and whether the product's sum is rewritten."""
+def _lowered(problem: Problem, vector: Vector) -> tuple[Program, Schedule]:
+    """The program of a settled vector, and its schedule."""
     schedule = schedule_of(vector)
-    linear = schedule.linear_rowsum and traits_of(problem).linear_rowsum
-    return program_of(problem, schedule.fuse, linear), schedule, linear
+    return program_of(problem, schedule.fuse, schedule.without), schedule
 
 
 def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...]) -> Draft:
     """One file for several classes of shapes."""
     parts = []
     for number, one in enumerate(classes, start=1):
-        program, schedule, linear = _lowered(one.problem, one.vector)
+        program, schedule = _lowered(one.problem, one.vector)
         plan = PlanText(one.problem, macros=[f'"{MACRO}": {number}'])
-        site, steps = _written(rewritten(one.problem, linear), program, schedule, plan)
+        site, steps = _written(rewritten(one.problem, schedule.without), program, schedule, plan)
         kernels = tuple(kernel for step in steps for kernel in kernels_of(step))
         body = plan.body(program, steps, site.macros.used)
         parts.append(ClassPart(one, tuple(body), kernels, schedule.threads))

@@ -14,6 +14,7 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.rewrites import REWRITES
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.traits import traits_of
@@ -32,7 +33,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
 """What a rewrite brings along, so that the new structure gets a fair start."""
 _WEIGHT = (
     "fusion",
-    "linear_rowsum",
+    *REWRITES,
     "row_cache",
     "grid_split",
     "split_join",
@@ -42,7 +43,9 @@ _WEIGHT = (
     "vector_width",
 )
 """Techniques in the order a card speaks of them."""
-_TEACHING_ONLY = frozenset([("block_reduction", "tree"), ("fusion", "none"), ("linear_rowsum", "off")])
+_TEACHING_ONLY = frozenset(
+    [("block_reduction", "tree"), ("fusion", "none"), *((name, "off") for name in REWRITES)]
+)
 """Values that are there to be compared with; never proposed as an improvement."""
 
 

@@ -5,7 +5,35 @@ Owns the rules. Pure: a graph in, a graph out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.playbook.graph_edit import GraphEdit, reachable, refs_of, shape_of
+from workbench.playbook.tail_rewrites import bias_in_tail
+
+Rule = Callable[[GraphEdit, OpNode], OpNode | None]
+
+RULES: Mapping[str, Rule] = {"bias_in_tail": bias_in_tail}
+"""Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
+REWRITES = ("linear_rowsum", *RULES)
+"""All of them."""
+ONLY_FUSED = frozenset(["bias_in_tail"])
+"""Those that pay only where what they move is computed by a kernel that is there anyway."""
+
+
+def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:
+    """The graph after every rewrite but those in ``without``."""
+    graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)
+    for name, rule in RULES.items():
+        if name not in without:
+            graph = GraphEdit(problem, graph, name).rewritten(rule)
+    return bias_in_product(problem, graph)
+
+
+def applying(problem: Problem) -> frozenset[str]:
+    """Rewrites without which the graph would be another one."""
+    whole = rewrite(problem)
+    return frozenset(name for name in REWRITES if rewrite(problem, frozenset([name])) != whole)
 
 
 def linear_rowsum(problem: Problem) -> Graph:
@@ -17,11 +45,6 @@ def linear_rowsum(problem: Problem) -> Graph:
     return _RowSum(problem).graph()
 
 
-def has_linear_rowsum(problem: Problem) -> bool:
-    """True when the rewrite finds something to do."""
-    return linear_rowsum(problem) != problem.graph
-
-
 def bias_in_product(problem: Problem, graph: Graph) -> Graph:
     """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
 
@@ -31,12 +54,12 @@ def bias_in_product(problem: Problem, graph: Graph) -> Graph:
     for ref in graph.outputs:
         users.setdefault(ref.ref, []).append(None)
     for node in graph.nodes:
-        for name in _refs(node.args):
+        for name in refs_of(node.args):
             users.setdefault(name, []).append(node)
     nodes = {node.name: node for node in graph.nodes}
     dtypes = {spec.name: spec.dtype for spec in problem.tensors}
     kept = [_with_bias(node, nodes, users, dtypes) for node in graph.nodes]
-    return Graph(nodes=_reachable(kept, graph.outputs), outputs=graph.outputs)
+    return Graph(nodes=reachable(kept, graph.outputs), outputs=graph.outputs)
 
 
 _PRODUCTS = frozenset(
@@ -78,7 +101,7 @@ class _RowSum:
             self._added = []
             replaced = self._replaced(node)
             kept += [*self._added, replaced] if replaced is not None else [node]
-        return Graph(nodes=_reachable(kept, self._graph.outputs), outputs=self._graph.outputs)
+        return Graph(nodes=reachable(kept, self._graph.outputs), outputs=self._graph.outputs)
 
     def _replaced(self, node: OpNode) -> OpNode | None:
         if node.op != "aten.sum.dim_IntList" or not isinstance(node.args[0], Ref):
@@ -89,7 +112,7 @@ class _RowSum:
         if last < 1 or axes not in ((last,), (-1,)) or not self._reaches_product(node.args[0]):
             return None
         total = self._summed(node.args[0])
-        args: tuple[Arg, ...] = (total, _shape(node.outs[0].dims))
+        args: tuple[Arg, ...] = (total, shape_of(node.outs[0].dims))
         return node.model_copy(update={"op": "aten.view.default", "args": args, "kwargs": ()})
 
     # Every ``_summed`` has the shape of its operand without the last axis.
@@ -112,7 +135,7 @@ class _RowSum:
                 return self._node(node.op, (self._summed(left), factor), spec.dtype, kept)
             case OpNode(op="aten.view.default", args=(Ref() as operand, *_)):
                 return self._node(
-                    "aten.view.default", (self._summed(operand), _shape(kept)), spec.dtype, kept
+                    "aten.view.default", (self._summed(operand), shape_of(kept)), spec.dtype, kept
                 )
         return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
 
@@ -134,7 +157,7 @@ class _RowSum:
         count: Arg = Sym(sym=last) if isinstance(last, str) else last
         scaled = self._node("aten.mul.Tensor", (ref, count), spec.dtype, spec.dims)
         kept = spec.dims[:-1]
-        return self._node("aten.view.default", (scaled, _shape(kept)), spec.dtype, kept)
+        return self._node("aten.view.default", (scaled, shape_of(kept)), spec.dtype, kept)
 
     def _reaches_product(self, ref: Ref) -> bool:
         node = self._nodes.get(ref.ref)
@@ -167,27 +190,3 @@ class _RowSum:
         out = OutputSpec(dtype=dtype, dims=dims)
         self._added.append(OpNode(name=name, op=op, args=args, outs=(out,)))
         return Ref(ref=name)
-
-
-def _shape(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
-    return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)
-
-
-def _reachable(nodes: list[OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:
-    wanted = {ref.ref for ref in outputs}
-    kept = []
-    for node in reversed(nodes):
-        if node.name in wanted:
-            kept.append(node)
-            wanted |= _refs(node.args) | _refs(tuple(value for _, value in node.kwargs))
-    return tuple(reversed(kept))
-
-
-def _refs(args: tuple[Arg, ...]) -> set[str]:
-    found: set[str] = set()
-    for arg in args:
-        if isinstance(arg, Ref):
-            found.add(arg.ref)
-        elif isinstance(arg, tuple):
-            found |= _refs(arg)
-    return found

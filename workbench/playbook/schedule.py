@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from workbench.model import H100, Target, Vector
+from workbench.playbook.rewrites import ONLY_FUSED, REWRITES
 
 Team = Literal["thread", "warp", "block"]
 Cache = Literal["registers", "shared", "reread"]
@@ -20,7 +21,8 @@ class Schedule:
     """How kernels are laid out; the defaults are the plain choices."""
 
     fuse: bool = True
-    linear_rowsum: bool = True
+    without: frozenset[str] = frozenset()
+    """Algebraic rewrites that are not to be made."""
     width: int = 1
     """Elements a thread moves with one instruction."""
     team: Team = "block"
@@ -126,6 +128,7 @@ def schedule_of(vector: Vector) -> Schedule:
     def on(name: str, default: str) -> bool:
         return values.get(name, default) == "on"
 
+    fuse = values.get("fusion", "all") == "all"
     team: Team = "block"
     match values.get("threads_per_row"):
         case "thread" | "warp" as chosen:
@@ -135,8 +138,9 @@ def schedule_of(vector: Vector) -> Schedule:
         case "registers" | "shared" as kept:
             cache = kept
     return Schedule(
-        fuse=values.get("fusion", "all") == "all",
-        linear_rowsum=on("linear_rowsum", "on"),
+        fuse=fuse,
+        without=frozenset(name for name in REWRITES if not on(name, "on"))
+        | (frozenset() if fuse else ONLY_FUSED),
         width=int(values.get("vector_width", "1")),
         team=team,
         team_fit=values.get("threads_per_row") == "fit",

@@ -33,10 +33,6 @@ def _fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
 
 
-def _rowsum(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("on", "off") if traits.linear_rowsum else ()
-
-
 def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
     if not (traits.flat_kernels or along):
@@ -183,22 +179,6 @@ def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 STRUCTURE = (
-    Technique(
-        name="linear_rowsum",
-        title="sum the weights, not the product",
-        values=("on", "off"),
-        offers=_rowsum,
-        structural=True,
-        bottleneck="compute",
-        look_for="the matrix product leaves the list of steps; A and B are read once each",
-        teaches=(
-            "The sum over the columns of A @ B is A @ (the sum over the columns of B): both are the same "
-            "double sum in another order. The left side costs 2*M*N*K operations and writes M*N numbers "
-            "only to add them up; the right side reads each operand once. Compilers do not do this, "
-            "because floating-point addition in another order rounds differently; the referee checks that "
-            "the result stays within the bound that any order would meet."
-        ),
-    ),
     Technique(
         name="fusion",
         title="one kernel for the whole chain",

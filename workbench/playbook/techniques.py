@@ -1,7 +1,7 @@
 """All techniques by name, and the check of a vector against them.
 
-Owns the order in which values are settled. structure.py and fine_tuning.py describe the techniques,
-estimate.py predicts what they gain.
+Owns the order in which values are settled. structure.py, algebra.py and fine_tuning.py describe the
+techniques, estimate.py predicts what they gain.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from collections.abc import Mapping
 
 from workbench.errors import UsageError, nearest
 from workbench.model import Problem, Vector
+from workbench.playbook.algebra import ALGEBRA
 from workbench.playbook.fine_tuning import FINE_TUNING
+from workbench.playbook.rewrites import REWRITES
 from workbench.playbook.shape_classes import BY_SHAPE, classes_of, conditions_of, joined, vector_of_class
 from workbench.playbook.structure import STRUCTURE
 from workbench.playbook.technique import Technique
@@ -36,11 +38,11 @@ _SHAPES = Technique(
 """Its values are conditions, which no table can list: shape_classes.py reads them."""
 
 TECHNIQUES: Mapping[str, Technique] = {
-    technique.name: technique for technique in (*STRUCTURE, *FINE_TUNING, _SHAPES)
+    technique.name: technique for technique in (*STRUCTURE, *ALGEBRA, *FINE_TUNING, _SHAPES)
 }
 """All techniques by name, in the order in which their values are settled."""
 
-_SEED_VALUES = {"fusion": "all"}
+_SEED_VALUES = {"fusion": "all", **dict.fromkeys(REWRITES, "on")}
 
 
 def check_vector(vector: Vector) -> dict[str, str]:
@@ -66,7 +68,8 @@ def check_vector(vector: Vector) -> dict[str, str]:
 def settled(problem: Problem, vector: Vector) -> Vector:
     """The whole vector: a value for every technique that applies, impossible choices replaced.
 
-    What the vector leaves open gets the plain value, but fusion is on. Raises ``UsageError``.
+    What the vector leaves open gets the plain value, but fusion and algebraic rewrites are on. Raises
+    ``UsageError``.
     """
     asked = check_vector(vector)
     if classes := classes_of(problem, vector):

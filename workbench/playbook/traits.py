@@ -14,7 +14,7 @@ from workbench.playbook.expr import Apply, Load, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
-from workbench.playbook.rewrites import bias_in_product, has_linear_rowsum, linear_rowsum
+from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
@@ -54,7 +54,8 @@ class Traits:
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
-    linear_rowsum: bool
+    rewrites: frozenset[str]
+    """Algebraic rewrites that find something to do."""
     divides: bool
     """Elements are divided by a number, or by a value that their row shares."""
     narrow_indices: bool
@@ -76,15 +77,14 @@ class Traits:
         return [dict(sizes) for sizes in self.cases[: self.declared]]
 
 
-def rewritten(problem: Problem, linear: bool) -> Problem:
-    """The problem with its graph rewritten."""
-    graph = bias_in_product(problem, linear_rowsum(problem) if linear else problem.graph)
-    return problem.model_copy(update={"graph": graph})
+def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
+    """The problem with its graph rewritten by all rules but some."""
+    return problem.model_copy(update={"graph": rewrite(problem, without)})
 
 
 @lru_cache(maxsize=64)
-def _program(digest: str, holder: _Holder, fuse: bool, linear: bool) -> Program:
-    return lower(rewritten(holder.problem, linear), fuse)
+def _program(digest: str, holder: _Holder, fuse: bool, without: frozenset[str]) -> Program:
+    return lower(rewritten(holder.problem, without), fuse)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,18 +100,17 @@ class _Holder:
         return isinstance(other, _Holder)
 
 
-def program_of(problem: Problem, fuse: bool, linear: bool) -> Program:
-    """The lowered problem, made once."""
-    return _program(problem.digest, _Holder(problem), fuse, linear)
+def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:
+    """The lowered problem, made once; ``without`` some rewrites."""
+    return _program(problem.digest, _Holder(problem), fuse, without)
 
 
 @lru_cache(maxsize=64)
 def _traits(digest: str, holder: _Holder) -> Traits:
     problem = holder.problem
-    linear = has_linear_rowsum(problem)
-    program = program_of(problem, True, linear)
+    program = program_of(problem, True)
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
-    naive = program_of(problem, False, linear)
+    naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     return Traits(
         kernels=len(kernels),
@@ -121,7 +120,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
-        linear_rowsum=linear,
+        rewrites=applying(problem),
         divides=any(divides(program.pool, kernel) for kernel in kernels),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),

@@ -12,7 +12,7 @@ from itertools import product as every
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Ref, Sym
-from workbench.playbook.expr import Apply, Expr, Load, walk
+from workbench.playbook.expr import Apply, Const, Expr, Load, walk
 from workbench.playbook.operations import compute_type, is_float
 from workbench.playbook.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs, sliced
@@ -24,6 +24,8 @@ MOST_UNROLLED = 64
 """Elements of a window up to which each is an operand of its own."""
 _MOST_REPEATED = 4
 """Operations that may be computed once for every window an element lies in, rather than stored."""
+_MOST_WRITTEN = 256
+"""Operations of one output's whole window, where no element lies in two."""
 
 
 def lower(lowering: Lowering, node: OpNode) -> bool:
@@ -143,7 +145,9 @@ def _max_pool(lowering: Lowering, node: OpNode) -> bool:
         return False
     pool = lowering.pool
     dtype = compute_type(value.dtype)
-    places = _places(lowering, _ready(lowering, node, value), windows, pool.const(float("-inf"), dtype))
+    places = _places(
+        lowering, _ready(lowering, node, value, windows), windows, pool.const(float("-inf"), dtype)
+    )
     best, found = places[0], _plane_index(lowering, value, windows, (0,) * ndim)
     for seen, at in zip(places[1:], list(_offsets(windows))[1:], strict=True):
         better = pool.apply("gt", "bool", (seen, best))
@@ -168,7 +172,7 @@ def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
     pool = lowering.pool
     dtype = compute_type(value.dtype)
     total = _total(
-        lowering, _places(lowering, _ready(lowering, node, value), windows, pool.const(0.0, dtype))
+        lowering, _places(lowering, _ready(lowering, node, value, windows), windows, pool.const(0.0, dtype))
     )
     if not counts_padding and divisor is None and any(window.padding for window in windows):
         ones = type(value)(value.shape, value.dtype, pool.const(1.0, dtype))
@@ -220,10 +224,15 @@ def _offsets(windows: tuple[Window, ...]) -> list[tuple[int, ...]]:
     return list(every(*(range(window.count) for window in windows)))
 
 
-def _ready(lowering: Lowering, node: OpNode, value: Value) -> Value:
-    """The tensor itself where computing it again for every window is cheap, else written out first."""
-    again = sum(isinstance(expr, Apply) for expr in walk(value.expr))
-    if again <= _MOST_REPEATED and all(isinstance(e, Load) for e in walk(value.expr) if not e.operands):
+def _ready(lowering: Lowering, node: OpNode, value: Value, windows: tuple[Window, ...]) -> Value:
+    """The tensor itself where computing it in every window is cheap, else written out first.
+
+    Windows that do not overlap compute nothing twice: all that counts there is the length of the text.
+    """
+    operations = sum(isinstance(expr, Apply) for expr in walk(value.expr))
+    overlap = any(window.stride < (window.count - 1) * window.dilation + 1 for window in windows)
+    short = operations <= _MOST_REPEATED if overlap else operations * _count(windows) <= _MOST_WRITTEN
+    if short and all(isinstance(e, (Load, Const)) for e in walk(value.expr) if not e.operands):
         return value
     return lowering.loaded(lowering.write(value, f"{node.name}_input"))
 

@@ -1,0 +1,104 @@
+"""Algebraic rewrites: each is on the card, right by the referee's own judgement, and can be turned off."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check
+from workbench.model import H100, Passed, PlanFacts, Problem
+from workbench.plan.facts import facts
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+from workbench.playbook.cards import TITLES
+from workbench.playbook.estimate import estimate
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
+from workbench.playbook.rewrites import REWRITES, rewrite
+from workbench.playbook.techniques import settled
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.referee.judge import judge
+from workbench.referee.librarymeta import library_meta
+from workbench.referee.options import JudgeOptions
+
+HEAD = "import torch\nfrom torch.nn import functional as F\n"
+CELLS = {
+    "linear_rowsum": (
+        "def f(x, w, b):\n    return F.linear(x, w, b).mean(1) * 2\n",
+        "inputs = [torch.randn(6, 9), torch.randn(5, 9), torch.randn(5)]\n",
+    ),
+    "bias_in_tail": (
+        "def f(x, w, b):\n    return F.max_pool2d(F.relu(F.conv2d(x, w, b)), 2)\n",
+        "inputs = [torch.randn(2, 3, 7, 8), torch.randn(4, 3, 3, 3), torch.randn(4)]\n",
+    ),
+}
+
+
+@lru_cache(maxsize=32)
+def opened(name: str) -> Problem:
+    """A cell in which the rewrite of that name has something to do."""
+    return open_problem(read_cell(HEAD + "".join(CELLS[name])))
+
+
+def facts_of(problem: Problem, value: str, name: str) -> PlanFacts:
+    source = generate(problem, ((name, value),)).kernel.source
+    metas = problem.metas(problem.cases[0])
+    return facts(interpret(parse(source), metas, H100, library_meta), name)
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
+    problem = opened(name)
+    assert dict(settled(problem, ()))[name] == "on"
+    card = seed_vectors(problem, H100, 2)[1]
+    assert card.vector is not None and TITLES[name, "on"] in card.fix
+    draft = generate(problem, card.vector)
+    evaluation = judge(problem, draft.kernel, H100, JudgeOptions(wall_s=60), lambda stage: None)
+    assert evaluation.outcome == Passed()
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewrite_can_be_turned_off_and_is_expected_to_gain(name: str) -> None:
+    problem = opened(name)
+    on, off = (settled(problem, ((name, value),)) for value in ("on", "off"))
+    assert facts_of(problem, "on", name) != facts_of(problem, "off", name)
+    large = {symbol: 1024 * size for symbol, size in problem.cases[0].sizes}
+    assert estimate(problem, on, H100, large).us < estimate(problem, off, H100, large).us
+
+
+def pooled(t: dict[str, Tensor]) -> Tensor:
+    return F.max_pool2d(F.conv2d(t["x"], t["w"], t["b"]), 2)
+
+
+def convolved_again(t: dict[str, Tensor]) -> Tensor:
+    return F.conv2d(F.conv2d(t["x"], t["w"], t["b"]), t["v"])
+
+
+@pytest.mark.parametrize(("call", "moved"), [(pooled, True), (convolved_again, False)])
+def test_a_bias_moves_only_where_a_kernel_follows(call: Call, moved: bool) -> None:
+    tensors = of(x=(2, 3, 8, 8), w=(4, 3, 3, 3), b=(4,), v=(2, 4, 3, 3))()
+    graph = rewrite(problem_of(call, tensors))
+    assert any(node.op == "aten.add.Tensor" for node in graph.nodes) == moved
+
+
+def test_activation_and_pooling_are_one_kernel_behind_a_convolution() -> None:
+    problem = opened("bias_in_tail")
+    assert generate(problem, ()).kernel.source.count("__global__") == 1
+    assert facts_of(problem, "on", "bias_in_tail").launches == 1
+
+
+def test_overlapping_windows_compute_a_long_chain_only_once() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return F.max_pool2d(F.gelu(t["x"]), 3, 1)
+
+    tensors = {"x": torch.randn(2, 3, 7, 8)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    check(call, source, tensors)
+    assert source.count("__global__") == 2

@@ -42,6 +42,9 @@ LIMITS_S = {
     "clock": 60.0,
     "tests": 90.0,
     "inline": 100.0,
+    "compared": 150.0,
+    "address": 40.0,
+    "routes": 40.0,
 }
 OPS = ("softmax", "layer_norm", "linear_rowsum", "layer_norm_3d", "rms_channels", "instance_norm")
 """Files of ``benchmarks/problems``, else of ``sample_ops``."""
@@ -153,7 +156,16 @@ def recovery(receipt: Receipt, _: argparse.Namespace) -> None:
 
 
 def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
-    """Compile to verdict, no timing: fresh sources on a warm process, the compiler's cache cold for each."""
+    """Compile to verdict: fresh sources on a warm process, the compiler's cache cold for each."""
+    _fresh_verdicts(receipt, "rows", "median_s", 12, {"timing": False, "hazards": False})
+    _fresh_verdicts(receipt, "timed_rows", "timed_median_s", 6, {"hazards": False, "baselines": ("eager",)})
+    _fresh_verdicts(receipt, "emulator_beside_rows", "emulator_beside_median_s", 3, {"timing": False})
+
+
+def _fresh_verdicts(
+    receipt: Receipt, name: str, median: str, turns: int, options: dict[str, Any], unseen: int = 1
+) -> None:
+    """Judge fresh sources of one kernel at four shapes; the first ``unseen`` warm the process up."""
     from breaking import SOFTMAX
     from softmax_problem import RIGHT, case
 
@@ -161,36 +173,57 @@ def verdicts(receipt: Receipt, _: argparse.Namespace) -> None:
 
     shapes = tuple(case(*size, declared=True) for size in ((4096, 1024), (64, 4096), (512, 512), (33, 1000)))
     problem = SOFTMAX.model_copy(update={"cases": shapes})
-    device = open_device(timing=False, hazards=False)
-    for turn in range(12):
-        with receipt.guarded(f"turn {turn}"):
-            kernel = Kernel(source=RIGHT + f"\n// {time.time_ns()} {turn}\n")
+    device = open_device(**options)
+    for turn in range(turns):
+        with receipt.guarded(f"{name} {turn}"):
+            kernel = Kernel(source=RIGHT + f"\n// {name} {time.time_ns()} {turn}\n")
             row = judged_row(device, problem, kernel)
-            receipt.add("rows", row)
-            print(turn, row, flush=True)
-    rows = receipt.values.get("rows", [])[2:]
+            receipt.add(name, row)
+            print(name, turn, row["kind"], row["s"], row["seconds"], flush=True)
+    asyncio.run(device.close())
+    rows = [row for row in receipt.values.get(name, [])[unseen:] if row["kind"] == "passed"]
     if rows:
-        receipt.put("median_s", statistics.median(row["s"] for row in rows))
-        print("median compile to verdict", receipt.values["median_s"], flush=True)
-    timed = open_device(timing=True, hazards=False, baselines=("eager",))
-    for turn in range(6):
-        with receipt.guarded(f"timed turn {turn}"):
-            kernel = Kernel(source=RIGHT + f"\n// timed {time.time_ns()} {turn}\n")
-            row = judged_row(timed, problem, kernel)
-            receipt.add("timed_rows", row)
-            print("timed", turn, row["s"], row["times"], flush=True)
-    rows = receipt.values.get("timed_rows", [])[1:]
-    if rows:
-        receipt.put("timed_median_s", statistics.median(row["s"] for row in rows))
-    looked = open_device(timing=False)
+        receipt.put(median, statistics.median(row["s"] for row in rows))
+        print(median, receipt.values[median], flush=True)
+
+
+def compared(receipt: Receipt, given: argparse.Namespace) -> None:
+    """Compile to verdict, without timing and with, and the same kernel as a torch extension: one run."""
+    _fresh_verdicts(receipt, "rows", "median_s", 12, {"timing": False, "hazards": False}, unseen=2)
+    _fresh_verdicts(receipt, "timed_rows", "timed_median_s", 8, {"hazards": False}, unseen=2)
+    inline(receipt, given)
+    if "median_s" in receipt.values:
+        receipt.put("ratio", receipt.values["load_inline_s"] / receipt.values["median_s"])
+        print("load_inline over compile to verdict", receipt.values["ratio"], flush=True)
+
+
+def address(receipt: Receipt, _: argparse.Namespace) -> None:
+    """An illegal address, three times over: how soon the next kernel finds a warm process."""
+    from breaking import KERNELS, SOFTMAX
+    from softmax_problem import RIGHT
+
+    from workbench.model import Kernel
+
+    device = open_device(timing=False, hazards=False)
+    judged_row(device, SOFTMAX, Kernel(source=RIGHT))
     for turn in range(3):
-        with receipt.guarded(f"turn with the emulator {turn}"):
-            kernel = Kernel(source=RIGHT + f"\n// looked {time.time_ns()} {turn}\n")
-            row = judged_row(looked, problem, kernel)
-            receipt.add("emulator_beside_rows", row)
-            print("emulator beside", turn, row["kind"], row["s"], row["seconds"], flush=True)
-    for one in (device, timed, looked):
-        asyncio.run(one.close())
+        with receipt.guarded(f"turn {turn}"):
+            time.sleep(2.5)  # the next spare warms up
+            bad = judged_row(device, SOFTMAX, KERNELS["illegal address"].kernel)
+            next_ = judged_row(device, SOFTMAX, Kernel(source=RIGHT))
+            row = {"bad": bad["kind"], "message": bad["outcome"].get("message", ""), "next": next_["kind"]}
+            row |= {"takeover_s": device.takeovers_s[-1], "next_verdict_s": next_["s"]}
+            receipt.add("rows", row)
+            print(row, flush=True)
+    asyncio.run(device.close())
+
+
+def routes(receipt: Receipt, _: argparse.Namespace) -> None:
+    """What a launch costs the host, by every way and piece."""
+    from launch_figures import host_costs
+
+    receipt.put("figures", {"host_costs": host_costs()})
+    print(json.dumps(receipt.values["figures"], indent=1), flush=True)
 
 
 def judged(receipt: Receipt, given: argparse.Namespace) -> None:
@@ -282,6 +315,7 @@ def tests(receipt: Receipt, _: argparse.Namespace) -> None:
 
 def inline(receipt: Receipt, _: argparse.Namespace) -> None:
     """The same kernel as a torch extension: what compile to verdict is held against."""
+    import torch
     from softmax_problem import RIGHT
     from torch.utils.cpp_extension import load_inline
 
@@ -295,13 +329,15 @@ def inline(receipt: Receipt, _: argparse.Namespace) -> None:
     }
     """
     started = time.perf_counter()
-    load_inline(
-        name=f"softmax_{os.getpid()}",
+    built = load_inline(
+        name=f"softmax_{time.time_ns()}",  # a name of its own: nothing is built already
         cpp_sources="torch::Tensor softmax(torch::Tensor x);",
         cuda_sources=kernel + host,
         functions=["softmax"],
     )
     receipt.put("load_inline_s", time.perf_counter() - started)
+    x = torch.randn(64, 1000, device="cuda")
+    torch.testing.assert_close(built.softmax(x), torch.softmax(x, 1))
     print("load_inline", receipt.values["load_inline_s"], flush=True)
 
 
@@ -315,6 +351,9 @@ PARTS: dict[str, Callable[[Receipt, argparse.Namespace], None]] = {
     "clock": figures,
     "tests": tests,
     "inline": inline,
+    "compared": compared,
+    "address": address,
+    "routes": routes,
 }
 
 # ------------------------------------------------------------------------------------ judging

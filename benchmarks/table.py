@@ -26,6 +26,8 @@ CLOCK = HERE / "receipts" / "2026-11-21-h100-clock.json"
 KERNELBENCH_CPU = HERE / "receipts" / "kernelbench-emulator.json"
 KERNELBENCH_GPU = HERE / "receipts" / "kernelbench-h100.json"
 MEASURED = HERE / "receipts" / "measured"
+FIGURES = "*-h100-figures.json"
+"""Below ``receipts``."""
 PAGE = HERE.parent / "docs" / "benchmarks.md"
 
 TITLE = """# Benchmarks
@@ -54,6 +56,12 @@ Kernels under 30 us: host time to issue one call, and device time when replayed 
 
 | problem | shape | kernel host us | kernel graph us | {baselines} |
 |---|---|---:|---:|{dashes}
+"""
+FIGURES_HEAD = """## What was to be reached, and what was seen
+{gpu}, torch {torch}, one run ({started}); `python benchmarks/nine_figures.py`. {met} of {all} met.
+
+| what | reach | seen | met |
+|---|---|---|---|
 """
 CLOCK_SECTION = """## The clock itself
 {gpu}, torch {torch}; `python benchmarks/clock_figures.py`, one run. With `--simulated` the first two rows run
@@ -97,7 +105,13 @@ def whole_page() -> str:
     receipts, failures = read_measured(MEASURED)
     clock = json.loads(CLOCK.read_text()) if CLOCK.is_file() else None
     look = json.loads(RECEIPT.read_text())
-    return page(look, receipts, failures, clock) + kernelbench_part()
+    return page(look, receipts, failures, clock, newest_figures()) + kernelbench_part()
+
+
+def newest_figures() -> Json | None:
+    """The latest receipt of ``nine_figures.py``; None where none is committed."""
+    files = sorted((HERE / "receipts").glob(FIGURES))
+    return json.loads(files[-1].read_text()) if files else None
 
 
 def kernelbench_part() -> str:
@@ -118,11 +132,23 @@ def page(
     receipts: dict[str, Json] | None = None,
     failures: Sequence[Json] = (),
     clock: Json | None = None,
+    figures: Json | None = None,
 ) -> str:
     """The whole page."""
     measured = measured_section(receipts, failures) if receipts else ""
-    figures = clock_section(clock) + "\n" if clock else ""
-    return TITLE + measured + figures + look_section(look)
+    reached = figures_section(figures) + "\n" if figures else ""
+    clocks = clock_section(clock) + "\n" if clock else ""
+    return TITLE + measured + reached + clocks + look_section(look)
+
+
+def figures_section(receipt: Json) -> str:
+    """What was to be reached on a GPU beside what was seen in one run."""
+    rows = receipt["figures"]
+    words = {True: "yes", False: "**no**", None: "–"}
+    lines = [f"| {row['what']} | {row['reach']} | {row['seen']} | {words[row['met']]} |\n" for row in rows]
+    facts = {name: receipt[name] for name in ("gpu", "torch", "started")}
+    met = sum(row["met"] is True for row in rows)
+    return FIGURES_HEAD.format(**facts, met=met, all=len(rows)) + "".join(lines)
 
 
 # ------------------------------------------------------------------------------------ measured rows

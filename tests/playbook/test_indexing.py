@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.playbook.problems import problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of
 from workbench.playbook.generate import generate
 
 
@@ -35,3 +35,27 @@ def test_a_flat_kernel_finds_its_channel_in_the_same_way() -> None:
     source = generate(problem, (("index_width", "32"), ("vector_width", "4"))).kernel.source
     assert source.count("run_at") == 2 and "run_at / HEIGHT_WIDTH % CHANNELS" in source
     check(scaled, source, {name: _tensors(3, 3)[name] for name in ("x", "w")})
+
+
+def test_vectors_are_half_as_wide_where_the_row_asks_for_it() -> None:
+    def softmax(t: dict[str, Tensor]) -> Tensor:
+        return torch.softmax(t["x"], 1)
+
+    problem = problem_of(softmax, {"x": torch.randn(5, 36)}, "softmax")
+    source = generate(problem, (("row_cache", "registers"), ("vector_width", "4"))).kernel.source
+    for columns, width in ((36, 4), (38, 2), (39, 1)):
+        tensors = {"x": torch.randn(5, columns)}
+        assert plan_of(source, tensors).instances[0][0] == f"softmax<{width}>"
+        check(softmax, source, tensors)
+
+
+def test_vectors_straddle_the_end_of_a_row_that_repeats() -> None:
+    def biased(t: dict[str, Tensor]) -> Tensor:
+        return t["x"] + t["b"]
+
+    problem = problem_of(biased, {"x": torch.randn(5, 36), "b": torch.randn(36)}, "biased")
+    source = generate(problem, (("index_width", "32"), ("vector_width", "4"))).kernel.source
+    for columns, width in ((36, 4), (3, 4), (13, 4)):
+        tensors = {"x": torch.randn(8, columns), "b": torch.randn(columns)}
+        assert plan_of(source, tensors).instances[0][0] == f"biased<{width}>"
+        check(biased, source, tensors)

@@ -87,6 +87,24 @@ __device__ Pack<T, VEC> load(const T* from) {
     return *reinterpret_cast<const Pack<T, VEC>*>(from);
 }
 """,
+    "load_repeated": """
+// VEC neighbours of a row of SIZE elements that repeats: one load where none of them lies beyond its end.
+template <int VEC, int SIZE, typename T, typename Index>
+__device__ Pack<T, VEC> load_repeated(const T* row, Index i) {
+    if constexpr (SIZE % VEC == 0) {
+        return load<VEC>(row + i % SIZE);
+    } else {
+        Pack<T, VEC> pack;
+        int at = i % SIZE;
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            pack.at[k] = row[at];
+            at = at + 1 < SIZE ? at + 1 : 0;
+        }
+        return pack;
+    }
+}
+""",
     "store": """
 template <int VEC, typename T>
 __device__ void store(T* to, Pack<T, VEC> pack) {
@@ -499,6 +517,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "shift_up": ("best",),
     "block_scan_places": ("block_scan", "shift_up"),
     "look_back": ("warp_reduce",),
+    "load_repeated": ("load",),
     "block_reduce": ("warp_reduce",),
 }
 

@@ -432,8 +432,8 @@ class _Model:
         return self._read_once(load for load in loads if load not in near), self._read_once(near)
 
     def _width(self, columns: Size) -> int:
-        width = self.schedule.width
-        return width if self.at(columns) % width == 0 else 1
+        width, count = self.schedule.width, self.at(columns)
+        return next((one for one in (width, width // 2) if one and count % one == 0), 1)
 
     def _read(self, load: Load) -> float:
         touched = 1

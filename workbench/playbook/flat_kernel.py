@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
-from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, repeated_row
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
@@ -34,16 +34,16 @@ def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
     lines = _loop(frame, kernel, body)
     if not site.schedule.narrow:
         return frame.finish(name, lines, _grid(site, kernel))
-    return frame.finish(name, _narrowed(lines), _grid(site, kernel), _narrow_limits(site, kernel))
+    return frame.finish(name, narrowed(lines), _grid(site, kernel), narrow_limits(site, kernel))
 
 
-def _narrowed(lines: list[str]) -> list[str]:
+def narrowed(lines: list[str]) -> list[str]:
     """The same with indices of 32 bits."""
-    comment = "// Indices of 32 bits: half the instructions of 64, a fraction where they are divided."
+    comment = "// Indices of 32 bits: fewer instructions than 64 take, most of all where they are divided."
     return [comment, *(re.sub(r"\bsize_t\b", "int", line) for line in lines)]
 
 
-def _narrow_limits(site: Site, kernel: Kernel) -> Limits:
+def narrow_limits(site: Site, kernel: Kernel) -> Limits:
     """Every tensor must be small enough."""
     loads = [e for s in kernel.stores for e in walk(s.value, into_reductions=True) if isinstance(e, Load)]
     names = dict.fromkeys([*(store.buffer for store in kernel.stores), *(load.buffer for load in loads)])
@@ -137,12 +137,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
     frame.helpers.add("store_once" if _streams_stores(frame) else "store")
     for load in _unit_loads(kernel):
         pack = frame.names.new(f"{load.buffer}_pack")
-        address = _address(frame, load.buffer, load.view)
-        function = "load_once" if stream and load.view.is_linear else "load"
-        frame.helpers.add(function)
-        lines.append(f"const auto {pack} = {function}<VEC>({address});")
+        lines.append(f"const auto {pack} = {_packed(frame, load)};")
         packs[load.serial] = f"{pack}.at[k]"
-        frame.use_vector(load.buffer, load.view)
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     inner = _scope(frame, lambda view: at.text(view, wide=True), packs)
     inner.prepare(store.value for store in kernel.stores)
@@ -164,6 +160,18 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         each = name_pieces(each, variable, frame.names)
     each = at.named(each, "size_t")
     return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _packed(frame: Frame, load: Load) -> str:
+    """A vector of neighbours; a row that repeats lets vectors straddle its end, everything else forbids it."""
+    if size := repeated_row(load.view):
+        frame.helpers.add("load_repeated")
+        frame.vectors.add(load.buffer)
+        return f"load_repeated<VEC, {frame.macros.text(size)}>({frame.pointer(load.buffer)}, i)"
+    function = "load_once" if frame.site.schedule.stream and load.view.is_linear else "load"
+    frame.helpers.add(function)
+    frame.use_vector(load.buffer, load.view)
+    return f"{function}<VEC>({_address(frame, load.buffer, load.view)})"
 
 
 def _streams_stores(frame: Frame) -> bool:

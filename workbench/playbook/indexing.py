@@ -113,6 +113,13 @@ def is_unit(view: View) -> bool:
     return bool(view.axes) and view.axes[-1].stride.is_one
 
 
+def repeated_row(view: View) -> Size | None:
+    """The elements of one whole row that every row of indices finds again; None for any other view."""
+    if len(view.axes) != 2 or not view.offset.is_zero or not is_unit(view):
+        return None
+    return view.axes[1].size if view.axes[0].stride.is_zero else None
+
+
 def divisors_of(view: View) -> tuple[Size, ...]:
     """Sizes that a vector width must divide for aligned vectors that never straddle an axis."""
     if not view.axes:

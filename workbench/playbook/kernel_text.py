@@ -31,8 +31,9 @@ class WidthRule:
 
     @property
     def is_possible(self) -> bool:
-        """False when a constant size already forbids vectors."""
-        return all(size.number is None or size.number % self.width == 0 for size in self.divisors)
+        """False when a constant size already forbids vectors, also of half the width."""
+        least = max(self.width // 2, 2)
+        return all(size.number is None or size.number % least == 0 for size in self.divisors)
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,23 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
             technique="fusion",
             predicted_factor=1.0,
             risk=risk,
+    return [*_pointwise(problem), *found]
+
+
+def _pointwise(problem: Problem) -> list[Vector]:
+    """Where no row is reduced, what an element costs is in its index and its divisions: tried together."""
+    if traits_of(problem).rows or traits_of(problem).scans:
+        return []
+    found: dict[Vector, None] = {}
+    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "512"))
+    for reciprocal, width, threads in choices:
+        vector = (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("reciprocal", reciprocal),
+            ("vector_width", width),
+        )
+        found[settled(problem, vector)] = None
             vector=vector,
         )
     chosen = [(name, value) for name, value in vector if value != TECHNIQUES[name].plain]

@@ -18,7 +18,7 @@ _CPP = frozenset(
     std main signal div labs tanh sinh cosh asin acos atan atan2 hypot fmod erfc cbrt trunc round rint log2
     log10 log1p exp2 expm1 remainder assert printf malloc free clock time remove rename
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
-    row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
+    load_repeated row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
     block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit
     arrives_last THREADS VEC""".split()  # noqa: SIM905

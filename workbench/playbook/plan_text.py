@@ -252,17 +252,22 @@ class PlanText:
     def _width(self, rule: WidthRule, lines: list[str]) -> None:
         text = self._width_text(rule)
         if text not in self._widths:
-            self._widths[text] = self._names.new("vec")
-            lines.append(f"{self._widths[text]} = {text}")
+            name = self._widths[text] = self._names.new("vec")
+            line = f"{name} = {text}"
+            if len(line) > _LONGEST:
+                first, *rest = text.split(" else ")
+                lines += [f"{name} = (", f"    {first}", *(f"    else {part}" for part in rest), ")"]
+            else:
+                lines.append(line)
 
     def _width_text(self, rule: WidthRule) -> str:
         sizes = [size for size in rule.divisors if size.number is None]
-        checks = [f"{_atom(self.size(size))} % {rule.width} == 0" for size in sizes]
+        checks = [f"{_atom(self.size(size))} % {width} == 0" for size in sizes]
         for count in sorted({count for _, count in rule.buffers}):
             facts = [f"{name}.alignment" for name, aligned in rule.buffers if aligned == count]
             least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
-            checks.append(f"{least} >= {count}")
-        return f"{rule.width} if {' and '.join(checks)} else 1" if checks else str(rule.width)
+            checks.append(f"{least} >= {count * width // rule.width}")
+        return " and ".join(checks)
 
     def _library(self, program: Program, call: LibraryCall) -> list[str]:
         args = [self._argument(arg) for arg in call.args]
@@ -272,6 +277,19 @@ class PlanText:
             names.append(self._names.new(result))
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
+        """The widest vectors that sizes and pointers allow, down to half of what is wished for."""
+        choices = []
+        known = [size.number for size in rule.divisors if size.number is not None]
+        for width in dict.fromkeys((rule.width, max(rule.width // 2, 2))):
+            if any(number % width for number in known):
+                continue
+            condition = self._width_condition(rule, width)
+            choices.append(f"{width} if {condition}" if condition else str(width))
+            if not condition:
+                return " else ".join(choices)
+        return " else ".join([*choices, "1"])
+
+    def _width_condition(self, rule: WidthRule, width: int) -> str:
         lines = _call("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
             for name in names:

@@ -6,7 +6,7 @@ def plan(x):
     )
     rows, cols = x.shape
     out = empty_like(x)
-    vec = 4 if cols % 4 == 0 and x.alignment >= 16 else 1
+    vec = 4 if cols % 4 == 0 and x.alignment >= 16 else 2 if cols % 2 == 0 and x.alignment >= 8 else 1
     require(cols <= 16384, "a row must fit in the registers of its threads")
     launch(f"softmax<{vec}>", grid=rows, block=256, args=[x, out], const={"COLS": cols})
     return out

@@ -11,6 +11,7 @@ from workbench.events import (
     AgentAnswered,
     AgentFailed,
     AgentSpoke,
+    BaselinesFollowed,
     BranchAbandoned,
     BranchApproved,
     BranchProposed,
@@ -49,6 +50,7 @@ EVERY_KIND: tuple[Event, ...] = (
     judged("b1", "// us 50"),
     CaseTimed(branch=B1, time=CaseTime(case="a", source="measured", time_us=20.0, floor_us=10.0)),
     KernelProfiled(branch=B1, profile=Profile(case="a", source="counters", sentences=("told",))),
+    BaselinesFollowed(branch=B1, times=(CaseTime(case="a", source="measured", time_us=20.0, floor_us=9.0),)),
     LessonLearnt(branch=B1, expected_factor=1.2, actual_factor=None, lesson="none"),
     RoundEnded(round=1, best=B1, score=2.0),
     BranchApproved(branch=B1, by="person"),
@@ -119,7 +121,8 @@ def test_a_branch_has_one_meaning() -> None:
 def test_every_event_applies_to_a_tree_that_knows_the_branch() -> None:
     tree = fold([proposed("b1")])
     for event in EVERY_KIND:
-        before = tree.apply(judged("b1", "// us 50")) if isinstance(event, KernelProfiled) else tree
+        late = isinstance(event, KernelProfiled | BaselinesFollowed)
+        before = tree.apply(judged("b1", "// us 50")) if late else tree
         assert before.apply(event) != before or event == proposed("b1")
 
 
@@ -289,6 +292,16 @@ def test_a_profile_replaces_what_the_evaluation_had() -> None:
     assert after.evaluation is not None
     assert after.evaluation.profile == profile
     assert after.passed and after.stage == "done"
+
+
+def test_baselines_that_follow_change_the_times_and_the_score() -> None:
+    slow = CaseTime(case="a", source="measured", time_us=20.0, floor_us=10.0, baselines=(("eager", 60.0),))
+    followed = slow.model_copy(update={"baselines": (("eager", 60.0), ("graph of eager", 30.0))})
+    before = fold([proposed("b1"), written("b1", "// us 50"), judged("b1", "// us 50")])
+    assert fold([proposed("b1"), BaselinesFollowed(branch=B1, times=(followed,))]).node(B1).evaluation is None
+    after = before.apply(BaselinesFollowed(branch=B1, times=(slow,)))
+    assert after.node(B1).score == 3.0
+    assert after.apply(BaselinesFollowed(branch=B1, times=(followed,))).node(B1).score == 1.5
 
 
 def test_a_first_time_is_shown_until_the_verdict() -> None:

@@ -122,6 +122,15 @@ class KernelProfiled(Value):
     profile: Profile
 
 
+class BaselinesFollowed(Value):
+    """Baselines that take long were timed after the verdict: the branch's times are held against them too."""
+
+    kind: Literal["baselines_followed"] = "baselines_followed"
+    branch: BranchId
+    times: tuple[CaseTime, ...]
+    """All times of the evaluation, in its order; they replace those it had."""
+
+
 class LessonLearnt(Value):
     """Reflection: predicted against found, and what to keep of it."""
 
@@ -294,6 +303,7 @@ Event = Annotated[
     | CaseTimed
     | KernelJudged
     | KernelProfiled
+    | BaselinesFollowed
     | LessonLearnt
     | RoundEnded
     | BranchApproved

@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from typing import assert_never
 
 from workbench.events import (
+    BaselinesFollowed,
     BranchAbandoned,
     BranchApproved,
     BranchPruned,
@@ -31,6 +32,7 @@ BranchEvent = (
     | CaseTimed
     | KernelJudged
     | KernelProfiled
+    | BaselinesFollowed
     | LessonLearnt
     | BranchApproved
     | BranchPruned
@@ -124,6 +126,10 @@ def changed(node: Node, event: BranchEvent) -> Node:
             if node.evaluation is None:
                 return node  # no journal of ours; a torn one may
             return replace(node, evaluation=node.evaluation.model_copy(update={"profile": profile}))
+        case BaselinesFollowed(times=times):
+            if node.evaluation is None:
+                return node
+            return replace(node, evaluation=node.evaluation.model_copy(update={"times": times}))
         case LessonLearnt():
             return replace(node, lesson=event)
         case BranchApproved(undo=undo):

@@ -300,8 +300,8 @@ def test_baselines_that_follow_change_the_times_and_the_score() -> None:
     before = fold([proposed("b1"), written("b1", "// us 50"), judged("b1", "// us 50")])
     assert fold([proposed("b1"), BaselinesFollowed(branch=B1, times=(followed,))]).node(B1).evaluation is None
     after = before.apply(BaselinesFollowed(branch=B1, times=(slow,)))
-    assert after.node(B1).score == 3.0
-    assert after.apply(BaselinesFollowed(branch=B1, times=(followed,))).node(B1).score == 1.5
+    assert after.node(B1).score == pytest.approx(3.0)
+    assert after.apply(BaselinesFollowed(branch=B1, times=(followed,))).node(B1).score == pytest.approx(1.5)
 
 
 def test_a_first_time_is_shown_until_the_verdict() -> None:

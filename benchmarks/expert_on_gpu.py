@@ -53,7 +53,10 @@ def searched(name: str, folder: Path, device_name: str) -> dict[str, Any]:
     problem = problem.model_copy(update={"cases": (*problem.cases, case), "notes": (*problem.notes, NOTE)})
     started = time.perf_counter()
     tree = search(name, folder, problem, open_device(device_name))
-    found = {id: (node.operator, node.verdict) for id, node in tree.nodes.items()}
+    # Where the crossing is not the fastest, the expert crosses again and writes the same kernel once more:
+    # the search drops that by itself, as it should.
+    again = {id for id, node in tree.nodes.items() if node.duplicate_of is not None}
+    found = {id: (node.operator, node.verdict) for id, node in tree.nodes.items() if id not in again}
     roles = {exchange.role for exchange in tree.exchanges.values()}
     return {
         "problem": name,

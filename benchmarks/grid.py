@@ -163,8 +163,9 @@ class Searcher:
     async def run(self) -> Kernel | None:
         """The kernel to measure; None where none is correct."""
         target = self.device.target
-        seeds = seed_vectors(self.problem, target, count=FIRST + 1)[1:]  # the naive chain is never the answer
-        await self.try_all(seeds)
+        seeds = seed_vectors(self.problem, target, count=FIRST + 1)
+        unfused = ("fusion", "none")  # the naive chain is never the answer
+        await self.try_all([card for card in seeds if unfused not in card.vector][:FIRST])
         if self.best is None:
             return None
         cards = moves(self.problem, self.best.vector, self.best.evaluation, target)
@@ -173,6 +174,13 @@ class Searcher:
         mixed = from_found(self.problem, able, target)
         vector = mixed.vector if mixed is not None and mixed.vector is not None else self.best.vector
         return generate(self.problem, vector).kernel
+
+
+def _tried(one: Found) -> dict[str, Any]:
+    """A kernel of the search with its quick times, for ``benchmarks/predictions.py``."""
+    assert one.evaluation is not None
+    times = {time.case: time.time_us for time in one.evaluation.times}
+    return {"vector": dict(one.vector), "kind": one.evaluation.outcome.kind, "times": times}
 
 
 def _product(evaluation: Evaluation | None) -> float:
@@ -203,7 +211,9 @@ def measure(op: str, receipt: gpu.Receipt, quick: Any, thorough: Any) -> None:
         receipt.add("rows", {"op": op, "kind": "no correct kernel", "outcomes": outcomes})
         return
     row = gpu.judged_row(thorough, problem, kernel, full=True)
-    receipt.add("rows", {"op": op, "kernels": len(searcher.found), "searched_s": searched_s, **row})
+    tried = [_tried(one) for one in searcher.found]
+    told = {"kernels": len(searcher.found), "searched_s": searched_s, "tried": tried}
+    receipt.add("rows", {"op": op, **told, **row})
     for line in row["times"]:
         print("      ", line, flush=True)
     print(f"    {row['kind']}, {time.perf_counter() - started:.1f} s", flush=True)

@@ -1,0 +1,61 @@
+"""Seeds: the best by prediction first, then what is unlike it; nothing that costs seconds to look at."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+from tests.playbook.problems import problem_of
+from workbench.model import H100, Problem
+from workbench.playbook.moves import naive_vector, seed_vectors
+from workbench.playbook.seeds import times_of, unlike, worth_timing
+
+
+def softmax(rows: int, columns: int) -> Problem:
+    x = torch.empty(rows, columns, device="meta")
+    return problem_of(lambda t: torch.softmax(t["x"], 1), {"x": x}, "softmax")
+
+
+def divergence(rows: int, columns: int) -> Problem:
+    wide = torch.empty(rows, columns, device="meta")
+    return problem_of(
+        lambda t: F.kl_div(t["x"].log_softmax(1), t["y"].softmax(1), reduction="batchmean"),
+        {"x": wide, "y": wide},
+        "divergence",
+    )
+
+
+def test_what_costs_seconds_is_not_compared_with() -> None:
+    large, small = divergence(8192, 32000), divergence(64, 1000)
+    assert not any(("fusion", "none") in card.vector for card in seed_vectors(large, H100, 6))
+    assert ("fusion", "none") in seed_vectors(small, H100, 6)[0].vector
+
+
+def test_slow_is_no_fault_without_something_much_faster() -> None:
+    assert worth_timing({"a": 12_000.0}, {"a": 5_000.0})
+    assert not worth_timing({"a": 12_000.0, "b": 1.0}, {"a": 500.0, "b": 1.0})
+    assert worth_timing({"a": 900.0}, {"a": 1.0})
+
+
+def test_a_seed_that_is_only_another_name_comes_last() -> None:
+    problem = softmax(4096, 1024)
+    registers = (("row_cache", "registers"), ("vector_width", "4"))
+    alike = (*registers, ("stores", "streamed"))
+    shared = (("block_size", "128"), ("row_cache", "shared"), ("vector_width", "4"))
+    chosen = unlike(problem, [registers, alike, shared], H100, 2)
+    assert shared in chosen and len(chosen) == 2
+
+
+def test_a_shape_of_its_own_brings_a_seed_of_its_own() -> None:
+    x = torch.empty(4096, 4096, device="meta")
+    problem = problem_of(lambda t: torch.softmax(t["x"], 1), {"x": x}, cases=({"s0": 1, "s1": 2**20},))
+    plain, split = (("row_cache", "registers"), ("vector_width", "4")), (("grid_split", "on"),)
+    many, few = (times_of(problem, vector, H100).values() for vector in (plain, split))
+    assert any(a < b for a, b in zip(many, few, strict=True))
+    assert any(a > b for a, b in zip(many, few, strict=True))
+    assert set(unlike(problem, [plain, split], H100, 2)) == {plain, split}
+
+
+def test_the_naive_chain_stays_where_it_is_cheap() -> None:
+    problem = softmax(4096, 4096)
+    assert seed_vectors(problem, H100, 3)[0].vector == naive_vector(problem)

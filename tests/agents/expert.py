@@ -38,6 +38,11 @@ def repair(source: str) -> Json:
     return {"issue": "a slip", "why": "it does not hold", "fix": "the slip is mended", "source": source}
 
 
+def prattle(length: int) -> str:
+    """Text of this length that never comes back to what it said."""
+    return " ".join(map(str, range(length)))[:length]
+
+
 def expert(
     kernels: Iterable[str] | None = None, repairs: Iterable[str] = (), ideas: Iterable[str] | None = None
 ) -> Callable[[Json], Turn]:

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from expert import expert, kernel
+from expert import card, expert, kernel, prattle
 from model_server import Json, ModelServer, Turn, asked_for
 from test_llm_team import QUICK, search
 
+from workbench.agents.llm.endpoint import _goes_in_circles
 from workbench.agents.llm.reading import SOURCE_LIMIT
 from workbench.agents.llm.settings import Patience
 from workbench.tree import Tree
@@ -46,80 +47,122 @@ LASTING: dict[str, tuple[Turn, str]] = {
         Turn(status=401, error="Incorrect API key provided: sk-abcdefghijklmnopqrstuvwx"),
         "HOST refuses the key (401): check OPENAI_API_KEY",
     ),
-    "403": (Turn(status=403, error="no"), "HOST does not let this key use 'm' (403): no"),
+    "403": (
+        Turn(status=403, error="no"),
+        "HOST does not let this key use 'm' (403): no; choose another with WORKBENCH_MODEL",
+    ),
     "404 model": (
         Turn(status=404, error="The model `m` does not exist", code="model_not_found"),
         "HOST has no model 'm' (404): check WORKBENCH_MODEL and the path of OPENAI_BASE_URL",
     ),
-    "429 without Retry-After": (Turn(status=429, error="slow"), "HOST asks to slow down (429), 4 times"),
+    "429 without Retry-After": (
+        Turn(status=429, error="slow"),
+        "HOST asks to slow down (429), 4 times; set WORKBENCH_PARALLEL=1, or try later",
+    ),
     "429 with Retry-After": (
         Turn(status=429, headers=(("Retry-After", "0.01"),)),
-        "HOST asks to slow down (429), 4 times",
+        "HOST asks to slow down (429), 4 times; set WORKBENCH_PARALLEL=1, or try later",
     ),
     "429 that asks for an hour": (
         Turn(status=429, headers=(("Retry-After", "3600"),)),
-        "HOST asks to slow down (429)",
+        "HOST asks to slow down (429); set WORKBENCH_PARALLEL=1, or try later",
     ),
     "429 for good": (
         Turn(status=429, error="quota", code="insufficient_quota"),
-        "the account's quota at HOST is used up (429)",
+        "the account's quota at HOST is used up (429); try later, `workbench resume` goes on",
     ),
-    "500": (Turn(status=500, error="oops"), "HOST is out of order (500), 4 times"),
+    "500": (
+        Turn(status=500, error="oops"),
+        "HOST is out of order (500), 4 times; try later, `workbench resume` goes on",
+    ),
     "502 with a page of HTML": (
         Turn(status=502, page="<html><script>alert(1)</script></html>"),
-        "HOST is out of order (502), 4 times",
+        "HOST is out of order (502), 4 times; try later, `workbench resume` goes on",
     ),
     "400 with a page of HTML": (
         Turn(status=400, page="<html><script>alert(1)</script></html>"),
-        "HOST refuses the request (400)",
+        "HOST refuses the request (400); it may need another model or server",
     ),
     "prompt too long": (
         Turn(status=400, error="maximum context length is 4096 tokens", code="context_length_exceeded"),
-        "the prompt is too long for 'm': maximum context length is 4096 tokens",
+        "the prompt is too long for 'm': maximum context length is 4096 tokens; "
+        "choose a model with a larger context",
     ),
-    "stall in mid-stream": (Turn("x" * 900, fault="stall"), "HOST went silent for 0.4 s, 4 times"),
+    "stall in mid-stream": (
+        Turn("x" * 900, fault="stall"),
+        "HOST went silent for 0.4 s, 4 times; "
+        "the server may be overloaded, WORKBENCH_PARALLEL=1 asks one thing at a time",
+    ),
     "dropped connection": (
         Turn("x" * 900, fault="drop"),
-        "the connection to HOST broke off in mid-answer, 4 times",
+        "the connection to HOST broke off in mid-answer, 4 times; try later, `workbench resume` goes on",
     ),
-    "damaged stream": (Turn("x" * 900, fault="cut json"), "HOST sent a damaged stream, 4 times"),
-    "bytes that are no text": (Turn("x" * 900, fault="bytes"), "HOST sent a damaged stream, 4 times"),
-    "stream without an end": (Turn("x" * 900, fault="no end"), "the answer of m broke off, 4 times"),
+    "damaged stream": (
+        Turn("x" * 900, fault="cut json"),
+        "HOST sent a damaged stream, 4 times; check OPENAI_BASE_URL and that the server runs",
+    ),
+    "bytes that are no text": (
+        Turn("x" * 900, fault="bytes"),
+        "HOST sent a damaged stream, 4 times; check OPENAI_BASE_URL and that the server runs",
+    ),
+    "stream without an end": (
+        Turn("x" * 900, fault="no end"),
+        "the answer of m broke off, 4 times; try later, `workbench resume` goes on",
+    ),
     "error in the stream": (
         Turn("x" * 900, fault="error in stream"),
-        "HOST reports in mid-answer: the engine died, 4 times",
+        "HOST reports in mid-answer: the engine died, 4 times; try later, `workbench resume` goes on",
     ),
     "truncated JSON": (
         Turn('{"name": "softmax", "description": "half of i'),
-        "m gave no usable answer: there is no JSON object in it",
+        "m gave no usable answer: there is no JSON object in it; another model may do better",
     ),
     "cut off at the token limit": (
         Turn('{"name": "softmax"', finish="length"),
         "m ran out of room after 16,000 tokens: raise WORKBENCH_MAX_TOKENS",
     ),
-    "wrong schema": (said({"answer": 42}), "m gave no usable answer: name: Field required"),
+    "wrong schema": (
+        said({"answer": 42}),
+        "m gave no usable answer: name: Field required; another model may do better",
+    ),
     "wrong types": (
         said({"name": 1, "description": "", "source": GOOD}),
-        "m gave no usable answer: name: Input should be a valid string",
+        "m gave no usable answer: name: Input should be a valid string; another model may do better",
     ),
-    "a list": (said([1, 2]), "m gave no usable answer: there is no JSON object in it"),
-    "empty answer": (Turn(""), "m gave no usable answer: the answer is empty"),
-    "empty source": (said(kernel(" \n ")), "m gave no usable answer: source is empty"),
+    "a list": (
+        said([1, 2]),
+        "m gave no usable answer: there is no JSON object in it; another model may do better",
+    ),
+    "empty answer": (Turn(""), "m gave no usable answer: the answer is empty; another model may do better"),
+    "empty source": (
+        said(kernel(" \n ")),
+        "m gave no usable answer: source is empty; another model may do better",
+    ),
     "2 MB answer": (
-        Turn("y" * 65536, piece=65536, repeat=32),
-        "m does not stop: cut off after 524,288 characters",
+        Turn(prattle(65536), piece=65536, repeat=32),
+        "m does not stop: cut off after 524,288 characters; another model may do better",
     ),
     "2 MB of thinking": (
         Turn("", thinking="hm " * 700_000),
-        "m does not stop: cut off after 524,288 characters",
+        "m does not stop: cut off after 524,288 characters; another model may do better",
     ),
     "too long a kernel": (
-        replace(said(kernel("/" * (SOURCE_LIMIT + 10))), piece=65536),
+        replace(said(kernel(prattle(SOURCE_LIMIT + 10))), piece=65536),
         f"m gave no usable answer: source has {SOURCE_LIMIT + 10:,} characters; "
-        f"{SOURCE_LIMIT:,} are the limit",
+        f"{SOURCE_LIMIT:,} are the limit; another model may do better",
     ),
-    "refusal": (Turn(refusal="I cannot help with that."), "m refuses to answer: I cannot help with that."),
-    "content filter": (Turn("", finish="content_filter"), "m refuses to answer (content filter)"),
+    "an answer in circles": (
+        Turn('{"name": "' + "; " * 2000, piece=50),
+        "m gave no usable answer: the answer repeats itself without end; another model may do better",
+    ),
+    "refusal": (
+        Turn(refusal="I cannot help with that."),
+        "m refuses to answer: I cannot help with that.; another model may do better",
+    ),
+    "content filter": (
+        Turn("", finish="content_filter"),
+        "m refuses to answer (content filter); another model may do better",
+    ),
 }
 
 
@@ -205,6 +248,32 @@ def test_wrapping_is_taken_off(tmp_path: Path, name: str, fence: str) -> None:
     assert node.draft.kernel.source == f"{GOOD}\n/* plan\n*/\n"
 
 
+def test_what_is_whole_in_a_cut_answer_is_used(tmp_path: Path) -> None:
+    whole = json.dumps({"cards": [card("one"), card("two")]})
+    turn = Turn(whole[: whole.index('"two"') + 20], finish="length")
+    with ModelServer(broken(turn, what="Cards", times=1)) as server:
+        tree = search(tmp_path, server, rounds=1, seeds=1)
+    assert [n.branch.hypothesis.title for n in tree.nodes.values()] == ["one"] and tree.failures == ()
+    (told,) = (told for e in tree.exchanges.values() for told in e.tries)
+    assert told.endswith("raise WORKBENCH_MAX_TOKENS; what was whole in it is used")
+
+
+@pytest.mark.parametrize("piece", [";", "no, ", "\n\t  "])
+def test_an_answer_that_goes_in_circles_is_cut_off_and_the_model_is_told(tmp_path: Path, piece: str) -> None:
+    turn = Turn('{"name": "' + piece * 4000, piece=50)
+    with ModelServer(broken(turn, times=1)) as server:
+        tree = search(tmp_path, server, rounds=1, seeds=1)
+        complaints = [s.body["messages"][-1]["content"] for s in server.seen if len(s.body["messages"]) > 2]
+    assert tree.failures == () and tree.best() == "b1"
+    assert len(complaints) == 1 and "the answer repeats itself without end" in complaints[0]
+    assert max(len(e.answer) for e in tree.exchanges.values()) < 2000
+
+
+def test_a_long_row_of_one_character_is_no_circle() -> None:
+    assert not _goes_in_circles(f"// {'-' * 900}\nx = 0;\n")
+    assert _goes_in_circles(f"// {'-' * 1000}")
+
+
 def test_code_alone_in_a_fence_is_a_kernel(tmp_path: Path) -> None:
     with ModelServer(broken(Turn(f"The kernel:\n```cuda\n{GOOD}\n/* plan\n*/\n```\n"))) as server:
         tree = search(tmp_path, server, rounds=1, seeds=1)
@@ -236,7 +305,9 @@ def test_an_unreachable_server_is_named(tmp_path: Path) -> None:
     closed = type("Closed", (), {"url": url})
     tree = search(tmp_path, closed, rounds=1)  # type: ignore[arg-type]
     host = url.removeprefix("http://").removesuffix("/v1")
-    assert [f.message.partition("(")[0] for f in tree.failures] == [f"{host} cannot be reached "]
+    (failure,) = tree.failures
+    assert failure.message.startswith(f"{host} cannot be reached (")
+    assert failure.message.endswith("), 4 times; check OPENAI_BASE_URL and that the server runs")
 
 
 # ------------------------------------------------------------------------------------ missing features

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from expert import card, expert, kernel
+from expert import card, expert, kernel, prattle
 from model_server import Json, ModelServer, Turn, asked_for, words_of
 from softmax_problem import PROBLEM
 from toy import opened
@@ -160,7 +160,7 @@ def test_a_model_for_every_role(tmp_path: Path) -> None:
 
 
 def test_an_answer_streams_into_the_journal(tmp_path: Path) -> None:
-    with ModelServer(expert(["// null: passed 9\n" + "// more\n" * 400] * 3)) as server:
+    with ModelServer(expert(["// null: passed 9\n" + f"// {prattle(3200)}\n"] * 3)) as server:
         search(tmp_path, server, rounds=1, seeds=1)
     spoken = [e for e in read_journal(tmp_path / "journal.jsonl")[0] if isinstance(e, AgentSpoke)]
     mine = [e.characters for e in spoken if e.branch == "b1" and e.role == "synthesizer"]
@@ -247,7 +247,7 @@ def test_a_cap_in_money_holds(tmp_path: Path) -> None:
 
 
 def test_tries_that_fail_count_too(tmp_path: Path) -> None:
-    broken = Turn('{"cards": ' + "x" * 3500, fault="drop")
+    broken = Turn('{"cards": ' + prattle(3500), fault="drop")
     with ModelServer(lambda body: broken) as server:
         tree = search(tmp_path, server, tokens=2000)
     (exchange,) = tree.exchanges.values()

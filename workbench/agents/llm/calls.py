@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from workbench.agents.base import Recorder
+from workbench.agents.llm.advice import ANOTHER, LATER
 from workbench.agents.llm.budget import Budget, Used
 from workbench.agents.llm.endpoint import Call, Endpoint, Reply, estimated_tokens
 from workbench.agents.llm.prices import price_of
@@ -101,13 +102,18 @@ class Calls:
             try:
                 found = read(exchange.text)
             except Unreadable as error:
-                problem = self._redact(str(error))
+                if exchange.cut and not exchange.looped:
+                    await exchange.post(failed=exchange.cut)
+                    raise AgentError(exchange.cut) from None
+                problem = self._redact(exchange.cut or str(error))
                 await exchange.post(failed=f"not usable: {problem}")
                 messages = (*messages, *_complaint(exchange.text, problem))
                 continue
+            if exchange.cut:
+                exchange.tries.append(f"{exchange.cut}; what was whole in it is used")
             await exchange.post()
             return found
-        raise AgentError(f"{model} gave no usable answer: {line_of(problem, 200)}")
+        raise AgentError(f"{model} gave no usable answer: {line_of(problem, 200)}; {ANOTHER}")
 
     # ------------------------------------------------------------------------------ one exchange
 
@@ -156,7 +162,8 @@ class Calls:
             reply = Reply()
             try:
                 await self._paid(call, exchange, reply)
-                exchange.text = _complete(call, reply)
+                exchange.text, exchange.cut = _complete(call, reply), _cut(call, reply)
+                exchange.looped = reply.finish == "loop"
                 return
             except CallFailed as error:
                 message = self._redact(error.message)
@@ -164,11 +171,12 @@ class Calls:
                     exchange.tries.append(f"{message}; asked in another form")
                     continue
                 failed += 1
+                told = _in_all(message, failed, error.advice)
                 if error.remedy == "never again":
-                    self._hopeless[call.model] = message
+                    self._hopeless[call.model] = told
                 wait_s = self._wait_s(error, failed)
                 if wait_s is None:
-                    raise AgentError(_in_all(message, failed)) from None
+                    raise AgentError(told) from None
                 exchange.tries.append(f"{message}; waited {wait_s:.1f} s")
             await self._sleep(min(wait_s, patience.longest_wait_s))
 
@@ -216,6 +224,10 @@ class _Exchange:
         self.text = ""
         self.partial = ""
         self.cached = False
+        self.cut = ""
+        """Why the answer is not the whole of what the model had to say."""
+        self.looped = False
+        """The model repeated itself: told so, it may do better."""
         self.tries: list[str] = []
         self._sent = Reply(tokens_in=0, tokens_out=0)
         self._estimated = False
@@ -305,13 +317,17 @@ def _complete(call: Call, reply: Reply) -> str:
 
     if reply.refusal or reply.finish == "content_filter":
         said = f": {line_of(reply.refusal, 160)}" if reply.refusal else " (content filter)"
-        raise CallFailed(f"{call.model} refuses to answer{said}", "give up")
-    if reply.finish == "length":
-        message = f"{call.model} ran out of room after {call.max_tokens:,} tokens: raise WORKBENCH_MAX_TOKENS"
-        raise CallFailed(message, "give up")
+        raise CallFailed(f"{call.model} refuses to answer{said}", "give up", advice=ANOTHER)
     if not reply.finish:
-        raise CallFailed(f"the answer of {call.model} broke off", "wait")
+        raise CallFailed(f"the answer of {call.model} broke off", "wait", advice=LATER)
     return sound(reply.text)
+
+
+def _cut(call: Call, reply: Reply) -> str:
+    """Why an answer ends too early; empty for a whole one."""
+    if reply.finish == "length":
+        return f"{call.model} ran out of room after {call.max_tokens:,} tokens: raise WORKBENCH_MAX_TOKENS"
+    return "the answer repeats itself without end" if reply.finish == "loop" else ""
 
 
 def _complaint(text: str, problem: str) -> tuple[Said, Said]:
@@ -320,5 +336,6 @@ def _complaint(text: str, problem: str) -> tuple[Said, Said]:
     return Said(role="assistant", text=text[:4000] or "(empty)"), Said(role="user", text=again)
 
 
-def _in_all(message: str, failed: int) -> str:
-    return message if failed == 1 else f"{message}, {failed} times"
+def _in_all(message: str, failed: int, advice: str) -> str:
+    times = "" if failed == 1 else f", {failed} times"
+    return f"{message}{times}; {advice}" if advice else f"{message}{times}"

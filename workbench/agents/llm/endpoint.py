@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from workbench.agents.llm.advice import ANOTHER, SLOWER
 from workbench.agents.llm.answers import strict_schema
 from workbench.agents.llm.settings import Settings
 from workbench.events import Said
@@ -28,6 +29,8 @@ MODES: tuple[Mode, ...] = ("schema", "tool", "fenced")
 """How JSON is asked for: structured output, a tool's arguments, words alone."""
 ANSWER_LIMIT = 512 * 1024
 """Characters after which an answer is cut off; twice the longest kernel."""
+LOOP, LOOP_PIECE = 1000, 40
+"""Characters at the end of an answer that repeat a piece of at most so many: it goes nowhere any more."""
 OnText = Callable[[int, str], None]
 """Told the length of the answer so far and its end."""
 
@@ -51,7 +54,7 @@ class Reply:
     text: str = ""
     refusal: str = ""
     finish: str = ""
-    """``stop``, ``length``, ``content_filter``, ...; empty when the stream broke off."""
+    """``stop``, ``length``, ``content_filter``, ..., ours: ``loop``; empty when the stream broke off."""
     thought: int = 0
     """Characters of thinking that servers send apart from the answer."""
     tokens_in: int | None = None
@@ -131,8 +134,10 @@ class Endpoint:
 
         patience = self.settings.patience
         if seconds >= patience.call_s:
-            return CallFailed(f"{self.settings.host} has not finished after {patience.call_s:g} s", "wait")
-        return CallFailed(f"{self.settings.host} went silent for {patience.stall_s:g} s", "wait")
+            message = f"{self.settings.host} has not finished after {patience.call_s:g} s"
+        else:
+            message = f"{self.settings.host} went silent for {patience.stall_s:g} s"
+        return CallFailed(message, "wait", advice=SLOWER)
 
     async def _receive(self, call: Call, reply: Reply, on_text: OnText, heard: Callable[[], None]) -> None:
         from openai import AsyncStream
@@ -146,6 +151,7 @@ class Endpoint:
             stream=True,
             stream_cls=AsyncStream[object],
         )
+        looked = 0
         try:
             async for chunk in stream:
                 heard()
@@ -155,7 +161,12 @@ class Endpoint:
                     from workbench.agents.llm.failures import CallFailed
 
                     message = f"{call.model} does not stop: cut off after {ANSWER_LIMIT:,} characters"
-                    raise CallFailed(message, "give up")
+                    raise CallFailed(message, "give up", advice=ANOTHER)
+                if len(reply.text) >= looked + LOOP // 4:
+                    looked = len(reply.text)
+                    if _goes_in_circles(reply.text):
+                        reply.finish = "loop"
+                        break
         finally:
             await stream.close()
 
@@ -202,6 +213,12 @@ class Endpoint:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+
+def _goes_in_circles(text: str) -> bool:
+    """True when the end of a text is one short piece over and over, as small models get caught in."""
+    tail = text[-LOOP:]
+    return len(tail) == LOOP and any(tail[n:] == tail[:-n] for n in range(1, LOOP_PIECE + 1))
 
 
 def _turned_away(error: Exception) -> bool:

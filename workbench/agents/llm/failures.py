@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import openai
 
+from workbench.agents.llm.advice import LATER, SERVER, SLOWER
 from workbench.agents.llm.reading import line_of
 
 Remedy = Literal["wait", "adapt", "give up", "never again"]
@@ -33,6 +34,8 @@ class CallFailed(Exception):
     retry_after_s: float | None = None
     said: str = ""
     """The server's own words."""
+    advice: str = ""
+    """What the person can do about it, where the message does not say."""
 
     def __str__(self) -> str:
         return self.message
@@ -43,18 +46,19 @@ def explain(error: Exception, host: str, model: str, begun: bool = False) -> Cal
     if isinstance(error, openai.APIStatusError):
         return _explain_status(error, host, model)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return CallFailed(f"{host} does not answer in time", "wait")
+        return CallFailed(f"{host} does not answer in time", "wait", advice=SLOWER)
     if isinstance(error, openai.APIConnectionError) and begun:
-        return CallFailed(f"the connection to {host} broke off in mid-answer", "wait")
+        return CallFailed(f"the connection to {host} broke off in mid-answer", "wait", advice=LATER)
     if isinstance(error, openai.APIConnectionError):
         cause = line_of(str(error.__cause__ or error), 120)
-        return CallFailed(f"{host} cannot be reached ({cause})", "wait")
+        return CallFailed(f"{host} cannot be reached ({cause})", "wait", advice=SERVER)
     if isinstance(error, openai.APIError):
-        return CallFailed(f"{host} reports in mid-answer: {line_of(error.message, 160)}", "wait")
+        message = f"{host} reports in mid-answer: {line_of(error.message, 160)}"
+        return CallFailed(message, "wait", advice=LATER)
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
-        return CallFailed(f"{host} sent a damaged stream", "wait")
+        return CallFailed(f"{host} sent a damaged stream", "wait", advice=SERVER)
     where = "in mid-answer" if begun else f"({type(error).__name__})"
-    return CallFailed(f"the connection to {host} broke off {where}", "wait")
+    return CallFailed(f"the connection to {host} broke off {where}", "wait", advice=LATER)
 
 
 def _explain_status(error: openai.APIStatusError, host: str, model: str) -> CallFailed:
@@ -63,23 +67,27 @@ def _explain_status(error: openai.APIStatusError, host: str, model: str) -> Call
     if status == 401:
         return CallFailed(f"{host} refuses the key (401): check OPENAI_API_KEY", "never again", said=said)
     if status == 403:
-        return CallFailed(
-            f"{host} does not let this key use {model!r} (403){quoted}", "never again", said=said
-        )
+        message = f"{host} does not let this key use {model!r} (403){quoted}"
+        return CallFailed(message, "never again", said=said, advice="choose another with WORKBENCH_MODEL")
     if status == 404:
         message = (
             f"{host} has no model {model!r} (404): check WORKBENCH_MODEL and the path of OPENAI_BASE_URL"
         )
         return CallFailed(message, "never again", said=said)
     if status == 429 and _code(error) == "insufficient_quota":
-        return CallFailed(f"the account's quota at {host} is used up (429)", "never again", said=said)
+        message = f"the account's quota at {host} is used up (429)"
+        return CallFailed(message, "never again", said=said, advice=LATER)
     if status in _PASSING or (status >= 500 and status != 501):
-        what = "asks to slow down" if status == 429 else "is out of order"
-        return CallFailed(f"{host} {what} ({status})", "wait", retry_after(error.response.headers), said)
+        slow = status == 429
+        message = f"{host} {'asks to slow down' if slow else 'is out of order'} ({status})"
+        advice = "set WORKBENCH_PARALLEL=1, or try later" if slow else LATER
+        return CallFailed(message, "wait", retry_after(error.response.headers), said, advice)
     if any(words in f"{_code(error)} {said}".lower() for words in _NO_ROOM):
-        return CallFailed(f"the prompt is too long for {model!r}{quoted}", "give up", said=said)
+        message = f"the prompt is too long for {model!r}{quoted}"
+        return CallFailed(message, "give up", said=said, advice="choose a model with a larger context")
     remedy: Remedy = "adapt" if status in _MISSING_FEATURE else "give up"
-    return CallFailed(f"{host} refuses the request ({status}){quoted}", remedy, said=said)
+    message = f"{host} refuses the request ({status}){quoted}"
+    return CallFailed(message, remedy, said=said, advice="it may need another model or server")
 
 
 def _body(error: openai.APIStatusError) -> dict[str, Any]:

@@ -40,6 +40,10 @@ class Patience:
     """Between two reports of an answer that is coming in."""
 
 
+AT_HOME = Patience(stall_s=600.0, call_s=3600.0)
+"""For a server on this machine: without a GPU it may read a prompt for minutes before its first word."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """A server, a key and a model for every role."""
@@ -107,7 +111,7 @@ def read_settings(
         parallel=_whole(known, "WORKBENCH_PARALLEL", 4),
         max_tokens=_whole(known, "WORKBENCH_MAX_TOKENS", 16_000),
         prices=_prices(prices),
-        patience=choice.patience or Patience(),
+        patience=choice.patience or (AT_HOME if is_local(base_url) else Patience()),
     )
 
 

@@ -80,7 +80,7 @@ def _repair(folder: Path, role: str, broken: Path) -> Json:
 
 def _lesson(words: str) -> Json:
     title = re.search(r'Hypothesis: "(.*?)"', words)
-    found = re.search(r"Found factor: ([\d.]+)", words)
+    found = re.search(r"Found factor: (\d+(?:\.\d+)?)", words)
     what = title[1] if title else "It"
     lesson = f"{what} gave {found[1]}x." if found else f"{what} was not right yet; mend it before judging it."
     return {"diagnosis_right": True, "fix_effective": found is not None, "lesson": lesson}

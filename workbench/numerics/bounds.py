@@ -25,6 +25,7 @@ DECISIVE = 0.1
 """A check tells right from zeros when the bound stays below this part of the output's size."""
 FALLBACK_SAFETY = 4.0
 OWN_MARGIN = 2.0
+DIFFER = "the graph and the float64 reference differ"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def bounds(
             bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
             result.append(_admitting(bound, own[position]))
         else:
-            why = reason or "the graph and the float64 reference differ"
+            why = reason or DIFFER
             result.append(_from_reference(own[position], expected, spec.dtype, why))
     return tuple(result)
 

@@ -20,6 +20,9 @@ LibraryMeta = Callable[[str, tuple[object, ...], Mapping[str, object]], tuple[Te
 """Metadata of what an ATen operation returns. Tensors among the arguments are given as ``TensorMeta``,
 dtypes by their name. Raises ``ValueError`` or what torch raises for a bad call."""
 
+Turn = tuple[int, int, bool]
+"""Line and column of a condition or comparison of a plan, and how it came out."""
+
 _LARGEST_SIZE = 2**62
 _ALIGNMENT = 256
 
@@ -36,6 +39,8 @@ class Build:
         """Line of the call being made."""
         self.written: set[str] = set()
         """Origins of buffers that some step writes, or may write."""
+        self.turns: dict[Turn, None] = {}
+        """Conditions met so far and how they came out."""
         self._work = WORK
         self._bytes = 0
         self._buffers = 0

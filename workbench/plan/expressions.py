@@ -69,9 +69,14 @@ class Evaluator:
         """Whether an expression counts as true."""
         value = self.value(node)
         try:
-            return truth(value)
+            return self._turned(node, truth(value))
         except Refused as refused:
             raise self.error(node, refused.message) from None
+
+    def _turned(self, node: ast.expr, way: bool) -> bool:
+        """Remember which way a condition went."""
+        self.build.turns[node.lineno, node.col_offset, way] = None
+        return way
 
     def error(self, node: ast.AST, message: str) -> PlanError:
         """An error at a node."""
@@ -108,9 +113,9 @@ class Evaluator:
         for op, operand in zip(node.ops, node.comparators, strict=True):
             right = self._weigh(self.value(operand))
             if not compare(op, left, right):
-                return False
+                return self._turned(node, False)
             left = right
-        return True
+        return self._turned(node, True)
 
     def _attribute(self, node: ast.Attribute) -> object:
         value = self.value(node.value)

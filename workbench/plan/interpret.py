@@ -1,7 +1,7 @@
 """Interpret a plan on metadata: statements, the plan's arguments and what it returns.
 
-Owns ``interpret``. Never touches data, a compiler or a device; every run is a pure function of the
-program, the metadata and the target.
+Owns ``interpret`` and ``interpret_path``. Never touches data, a compiler or a device; every run is a pure
+function of the program, the metadata and the target.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 from workbench.errors import PlanError, nearest
 from workbench.model import Target, TensorMeta
-from workbench.plan.build import Build, LibraryMeta
+from workbench.plan.build import Build, LibraryMeta, Turn
 from workbench.plan.expressions import Evaluator
 from workbench.plan.libraries import refuse_library
 from workbench.plan.operators import binary
@@ -22,7 +22,10 @@ from workbench.plan.refusal import Refused
 from workbench.plan.steps import Plan
 from workbench.plan.values import Tensor, describe, measure
 
-__all__ = ["LibraryMeta", "interpret", "refuse_library"]
+__all__ = ["LibraryMeta", "Path", "interpret", "interpret_path", "refuse_library"]
+
+Path = tuple[Turn, ...]
+"""The ways a plan's conditions went for some sizes, sorted: sizes of one path are treated alike."""
 
 
 def interpret(
@@ -36,6 +39,16 @@ def interpret(
     Parameters are matched to ``arguments`` by name, in any order. Raises ``PlanError`` for a plan that
     is wrong, ``NotCovered`` where one of its ``require``s turns these inputs away.
     """
+    return interpret_path(program, arguments, target, library_meta)[0]
+
+
+def interpret_path(
+    program: Program,
+    arguments: Mapping[str, TensorMeta],
+    target: Target,
+    library_meta: LibraryMeta = refuse_library,
+) -> tuple[Plan, Path]:
+    """The same, and which way every condition of the plan went. Raises as ``interpret`` does."""
     _check_parameters(program, arguments)
     build = Build(program.kernels, target, library_meta)
     scope: dict[str, object] = {n: build.argument(n, arguments[n]) for n in program.parameters}
@@ -44,11 +57,12 @@ def interpret(
     if not isinstance(end, _Returned):
         raise evaluator.error(program.function, "the plan ends without a return on this path")
     outputs = _outputs(evaluator, end)
-    return Plan(
+    plan = Plan(
         arguments=tuple((n, arguments[n]) for n in program.parameters),
         steps=tuple(build.steps),
         outputs=tuple(t.buffer for t in outputs),
     )
+    return plan, tuple(sorted(build.turns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from workbench.errors import DeviceError
 from workbench.model import Case, CompileFailed, Counts, Hazard, Outcome, Passed, Suspect
 from workbench.plan.steps import Plan
 from workbench.referee.judge import Judgement
+from workbench.referee.probing import EMULATED
 
 WAIT_S = 30.0
 """Longest wait for the emulator once the card has said all it can."""
@@ -41,6 +42,7 @@ class Beside:
             judgement.problem, judgement.kernel, judgement.target, judgement.options, lambda stage: None
         )
         self._own.plans = {case: plan for case, plan in judgement.plans.items() if is_small(case, plan)}
+        self._own.probes = [case for case in judgement.probes if case in self._own.plans][: EMULATED.most]
         self._own.compiled = judgement.compiled
         self._outcome: Outcome | None = None
         self._failed = ""

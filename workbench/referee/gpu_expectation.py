@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Case, Difference, Problem, WorstEntry
-from workbench.numerics.bounds import RMS_FLOOR, OutputBound
+from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.inputs import draw, draw_on
@@ -58,6 +58,11 @@ class Prepared:
     def tensors(self) -> dict[str, Tensor]:
         """By name."""
         return {one.name: one.tensor for one in self.inputs}
+
+    @property
+    def doubtful(self) -> bool:
+        """See ``Expectation.doubtful``; unknown where bounds are computed slice by slice."""
+        return any(bound.basis.startswith(DIFFER) for bound in self.bounds)
 
     @property
     def nbytes(self) -> int:

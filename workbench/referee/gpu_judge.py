@@ -52,6 +52,7 @@ from workbench.referee.gpu_protocol import (
 )
 from workbench.referee.judge import Judgement, joined
 from workbench.referee.options import JudgeOptions, fresh_seed
+from workbench.referee.probing import ON_GPU, Reach
 from workbench.referee.protocol import Trial
 from workbench.referee.receipts import CaseReceipt, Machine, cubin_of, receipt_of, versions, write_receipt
 from workbench.referee.work import least_flops
@@ -130,6 +131,7 @@ class GpuJudgement(Judgement):
     """One kernel on its way through the GPU's lane."""
 
     device: ClassVar[Literal["emulator", "cuda"]] = "cuda"
+    reach: ClassVar[Reach] = ON_GPU
     card: Card = field(init=False)
     lane: Asking = field(init=False)
     gpu_options: GpuOptions = field(default_factory=GpuOptions)
@@ -139,6 +141,9 @@ class GpuJudgement(Judgement):
     """What each time rests on."""
     flags: tuple[tuple[str, bool], ...] = ()
     beside: Beside | None = None
+
+    def _is_run(self, case: Case) -> bool:
+        return True
 
     # -------------------------------------------------------------------------------- compile
 
@@ -209,7 +214,10 @@ class GpuJudgement(Judgement):
         first = self.problem.cases[0]
         request = CheckRequest(
             problem=self.problem,
-            trials=tuple(Trial(case=case, plan=plan) for case, plan in self.plans.items()),
+            trials=tuple(
+                Trial(case=c, plan=plan, once=c in self.probes, probe=c in self.probes)
+                for c, plan in self.plans.items()
+            ),
             images=tuple(self.images.values()),
             options=self.options,
             own_tensors=self.problem.own_inputs and first in self.plans,

@@ -38,12 +38,23 @@ from workbench.model import (
     TimedOut,
 )
 from workbench.plan.facts import facts
+from workbench.plan.interpret import Path
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee import roofline
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
 from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unlike_outputs
+from workbench.referee.probing import (
+    EMULATED,
+    Reach,
+    Taken,
+    beside,
+    candidates,
+    chosen,
+    compared,
+    unexercised,
+)
 from workbench.referee.protocol import (
     MESSAGE,
     CheckDone,
@@ -88,6 +99,7 @@ class Judgement:
     """One kernel on its way to an evaluation; the emulator's lane. The GPU's lane changes some stages."""
 
     device: ClassVar[Literal["emulator", "cuda"]] = "emulator"
+    reach: ClassVar[Reach] = EMULATED
     problem: Problem
     kernel: Kernel
     target: Target
@@ -95,6 +107,9 @@ class Judgement:
     on_stage: OnStage
     plans: dict[Case, Plan] = field(default_factory=dict)
     not_covered: list[Planned] = field(default_factory=list)
+    probes: list[Case] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    """Paths through the plan of declared cases, proofs and probes."""
     compiled: CompileReport | None = None
     started: CheckStarted | None = None
     done: list[CheckDone] = field(default_factory=list)
@@ -106,7 +121,10 @@ class Judgement:
 
     def evaluation(self) -> Evaluation:
         """Go through the stages; the first that fails decides."""
-        outcome = self._planned() or self._compiled() or self._ran()
+        outcome = self._planned()
+        if outcome is None:
+            self._probe()
+            outcome = self._compiled() or self._ran()
         passed = isinstance(outcome, Passed)
         return Evaluation(
             kernel=self.kernel.digest,
@@ -120,7 +138,7 @@ class Judgement:
             times=self._times() if passed else (),
             card_bytes=self.card_bytes,
             seed=self.options.seed or 0,
-            notes=self._notes(),
+            notes=(*self._notes(), *(self._not_run() if passed else ())),
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
 
@@ -145,6 +163,8 @@ class Judgement:
                 return Mismatch(case=one.case.label, message=told)
             else:
                 self.plans[one.case] = one.plan
+                if not is_variant(one.case.label):
+                    self.taken.append(Taken(one.case, one.path))
         if not any(case in self.plans for case in self.problem.cases):
             why = self.not_covered[0].diagnostics[0]
             return Suspect(
@@ -152,6 +172,35 @@ class Judgement:
                 f"declared shapes ({why.message})"
             )
         return None
+
+    def _probe(self) -> None:
+        """Look for sizes at which the plan does what no proof makes it do, and plan for them."""
+        with self._clock("plan"):
+            program = parse(self.kernel.source)
+            numbers = compared(self.kernel.source)
+            if not numbers and not any(one.path for one in self.taken):
+                return
+            self.taken = [self._taken(one.case, one.path, numbers) for one in self.taken]
+            offered = candidates(self.problem, program, self.reach)
+            metas = [(case, tuple(self.problem.metas(case).items())) for case in offered]
+            planned = plan_cases(program, metas, self.target) if metas else ()
+            able = {one.case: one for one in planned if self._able(one)}
+            further = [self._taken(one.case, one.path, numbers) for one in able.values()]
+            tried = [one for one in self.taken if self._is_run(one.case)]
+            declared = {one.path for one in self.taken if one.case in self.problem.cases}
+            self.probes = list(chosen(tried, further, declared, (self.problem, self.reach)))
+            self.taken += [one for one in further if one.case in self.probes]
+            self.plans |= {case: plan for case in self.probes if (plan := able[case].plan)}
+
+    def _able(self, one: Planned) -> bool:
+        """What a plan turns away or cannot do at sizes nobody declared is not held against it."""
+        return one.plan is not None and not unlike_outputs(self.problem, one.case, one.plan)
+
+    def _taken(self, case: Case, path: Path, numbers: tuple[int, ...]) -> Taken:
+        return Taken(case, (*path, *beside(case.size_map, numbers)))
+
+    def _is_run(self, case: Case) -> bool:
+        return case in self.problem.proofs
 
     def _facts(self) -> tuple[PlanFacts, ...]:
         return tuple(facts(self.plans[c], c.label) for c in self.problem.cases if c in self.plans)
@@ -230,6 +279,7 @@ class Judgement:
         known = {trial.plan for trial in trials}
         again = [c for c, plan in self.plans.items() if is_variant(c.label) and plan not in known]
         trials += [Trial(case=case, plan=self.plans[case], once=True) for case in again if trials]
+        trials += [Trial(case=c, plan=self.plans[c], once=True, probe=True) for c in self.probes if trials]
         return tuple(trials), own
 
     @property
@@ -287,12 +337,24 @@ class Judgement:
     def _notes(self) -> tuple[str, ...]:
         return ()
 
+    def _not_run(self) -> tuple[str, ...]:
+        """Which declared sizes make the plan do something that no check saw."""
+        ran = {done.check.case for done in self.done}
+        left = unexercised(self.problem, self.taken, [c for c in self.plans if c.label in ran])
+        if not self.problem.proofs or not left:
+            return ()
+        where = ", ".join(left)
+        return (f"at {where} the plan takes a way that nothing small enough for the emulator takes: not run",)
+
     def _times(self) -> tuple[CaseTime, ...]:
         by_label = {case.label: plan for case, plan in self.plans.items()}
+        probes = {case.label for case in self.probes}
         seen = [
             Observation(by_label[done.check.case], done.report.launches, done.report.counts.sites)
             for done in self.done
-            if done.report.counts is not None and not is_variant(done.check.case)
+            if done.report.counts is not None
+            and not is_variant(done.check.case)
+            and done.check.case not in probes
         ]
         assert self.compiled is not None
         declared = {case.label: self.plans[case] for case in self.problem.cases if case in self.plans}

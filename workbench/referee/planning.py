@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from workbench.errors import DeviceError, NotCovered, PlanError
 from workbench.model import DTYPE_BYTES, Case, Problem, Target, TensorMeta, size_of
-from workbench.plan.interpret import LibraryMeta, interpret, refuse_library
+from workbench.plan.interpret import LibraryMeta, interpret_path, refuse_library
 from workbench.plan.parse import Program, parse
 from workbench.plan.steps import Plan
 from workbench.referee.protocol import PlanAnswer, Planned, PlanRequest
@@ -103,7 +103,8 @@ def _planned(
     if case.label.endswith(ONE_SM):
         target = target.model_copy(update={"sm_count": 1})
     try:
-        return Planned(case=case, plan=interpret(program, metas, target, library))
+        plan, path = interpret_path(program, metas, target, library)
+        return Planned(case=case, plan=plan, path=path)
     except NotCovered as turned_away:
         return Planned(case=case, covered=False, diagnostics=turned_away.diagnostics)
     except PlanError as error:

@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from workbench.emulator.values import RunReport
 from workbench.model import Case, Check, Diagnostic, Outcome, Problem, Target, TensorMeta, Value
+from workbench.plan.interpret import Path
 from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
@@ -24,6 +25,8 @@ class Trial(Value):
     plan: Plan
     once: bool = False
     """True for a case that is tried on ordinary values only."""
+    probe: bool = False
+    """True for sizes a plan's conditions asked for: whether the reference takes them is not known yet."""
 
 
 class TrialRequest(Value):
@@ -95,6 +98,8 @@ class Planned(Value):
     covered: bool = True
     """False when a ``require`` turned the case away."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    path: Path = ()
+    """Which way the plan's conditions went."""
 
 
 class PlanAnswer(Value):

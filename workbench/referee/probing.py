@@ -1,0 +1,221 @@
+"""Sizes at which a plan does something that no small proof makes it do. Pure.
+
+A plan may choose another kernel for long rows, and the proofs of a problem are small. Owns which further
+sizes are worth a look (``candidates``) and which of them are taken (``chosen``): for every path through the
+plan's conditions a few sizes, an odd one among them. Says nothing of what the reference accepts: the process
+that runs it does, and drops what it refuses.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model import Case, Problem
+from workbench.plan.interpret import Path
+from workbench.plan.operators import binary
+from workbench.plan.parse import Program
+from workbench.plan.refusal import Refused
+from workbench.problem.cost import elements, fixed_elements, multiplications
+from workbench.problem.proofs import label
+
+MOST_CANDIDATES = 48
+FEW = 3
+"""What other sizes are cut to, so that a long row is not also one of thousands."""
+LEAST_POWER = 6
+LARGEST_SMALL = 2048
+"""Rows of a proof are at most so long, unless the declared ones are longer."""
+_COMPARED = re.compile(r"(?:[<>]=?|[=!]=)\s*(\d+)(?![\w.])")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What one lane can afford."""
+
+    elements: int
+    """Of all tensors of one size, fixed parameters not counted."""
+    multiplications: int
+    telling: int
+    """Elements of the sizes preferred, as a power of two: no degenerate ones, none that take long."""
+    a_path: int
+    """Sizes wanted for every path that declared sizes take."""
+    most: int
+    """Sizes taken for one kernel."""
+
+    def allows(self, problem: Problem, sizes: Mapping[str, int]) -> bool:
+        """Whether the lane runs a kernel at these sizes."""
+        try:
+            varying = elements(problem, sizes) - fixed_elements(problem)
+            return 0 < varying <= self.elements and multiplications(problem, sizes) <= self.multiplications
+        except ZeroDivisionError:  # a reshape divides by sizes
+            return False
+
+
+EMULATED = Reach(elements=2**20, multiplications=2**24, telling=16, a_path=1, most=3)
+ON_GPU = Reach(elements=2**26, multiplications=2**34, telling=20, a_path=2, most=12)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Sizes and the path they take: a plan's conditions, and the numbers that the CUDA text compares with."""
+
+    case: Case
+    path: Path
+
+
+def candidates(problem: Problem, program: Program, reach: Reach) -> tuple[Case, ...]:
+    """Sizes within reach at and beside the declared ones, and beside every number the text compares with.
+
+    One size varies at a time; the others are as declared, or few.
+    """
+    if not problem.symbols or not problem.proofs:
+        return ()
+    known = {case.sizes for case in (*problem.proofs, *problem.cases)}
+    numbers = numbers_of(program, max(n for case in problem.cases for _, n in case.sizes))
+    steps = {s: _step(problem, s) for s in problem.symbols}
+    found: dict[tuple[tuple[str, int], ...], Case] = {}
+    for sizes in _around(problem, numbers, steps):
+        key = tuple(sizes.items())
+        if key not in known and key not in found and reach.allows(problem, sizes):
+            found[key] = Case(label=label(problem.tensors, sizes), sizes=key, origin="proof")
+        if len(found) == MOST_CANDIDATES:
+            break
+    return tuple(found.values())
+
+
+def chosen(
+    tried: Sequence[Taken],
+    offered: Sequence[Taken],
+    declared: Collection[Path],
+    budget: tuple[Problem, Reach],
+) -> tuple[Case, ...]:
+    """Which of the ``offered`` sizes complete what is ``tried`` anyway.
+
+    A path that declared sizes take is tried at ``a_path`` sizes, any other at one; one of them odd.
+    Paths that nothing tried comes by go first, those of declared sizes before others.
+    """
+    problem, reach = budget
+
+    def off(case: Case) -> float:
+        """How far from the sizes preferred."""
+        return abs(math.log2(elements(problem, case.size_map)) - reach.telling)
+
+    seen, lacking = _by_path(tried), _by_path(offered)
+    turns: list[tuple[int, bool, float, Case]] = []
+    for path, cases in lacking.items():
+        have = seen.get(path, [])
+        ordered = sorted(cases, key=off)
+        wanted = _completing(have, ordered, reach.a_path if path in declared else 1)
+        turns += [(n, path not in declared, off(case), case) for n, case in enumerate(wanted, len(have))]
+    return tuple(case for *_, case in sorted(turns, key=lambda turn: turn[:3])[: reach.most])
+
+
+def _by_path(taken: Sequence[Taken]) -> dict[Path, list[Case]]:
+    found: dict[Path, list[Case]] = {}
+    for one in taken:
+        found.setdefault(one.path, []).append(one.case)
+    return found
+
+
+def unexercised(problem: Problem, taken: Sequence[Taken], ran: Sequence[Case]) -> tuple[str, ...]:
+    """Labels of declared cases whose path through the plan nothing that was run takes."""
+    paths = {one.path for one in taken if one.case in ran}
+    return tuple(one.case.label for one in taken if one.case in problem.cases and one.path not in paths)
+
+
+# ------------------------------------------------------------------------------------ sizes
+
+
+def numbers_of(program: Program, most: int) -> tuple[int, ...]:
+    """Numbers of the plan and of the CUDA text that sizes may be compared with, up to twice the largest."""
+    found = set()
+    for node in ast.walk(program.function):
+        if isinstance(node, ast.Constant | ast.BinOp):
+            value = _folded(node)
+            found |= {value} if isinstance(value, int) and not isinstance(value, bool) else set()
+    found |= set(compared(program.source))
+    return tuple(sorted(n for n in found if 1 < n <= 2 * most))
+
+
+def compared(source: str) -> tuple[int, ...]:
+    """Numbers right of a comparison in the CUDA text, comments left out: those no small proof comes by."""
+    found = {int(n) for n in _COMPARED.findall(_COMMENT.sub(" ", source)) if len(n) < 12}
+    return tuple(sorted(n for n in found if n > LARGEST_SMALL))
+
+
+def beside(sizes: Mapping[str, int], numbers: Sequence[int]) -> Path:
+    """On which side of every number each size lies, in the form of a plan's path."""
+    return tuple(
+        (-1 - place, number, value >= number)
+        for place, value in enumerate(sizes.values())
+        for number in numbers
+    )
+
+
+def _folded(node: ast.AST) -> object:
+    """Value of an expression of numbers alone, such as ``4 * 1024``; None for any other."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.BinOp):
+        left, right = _folded(node.left), _folded(node.right)
+        if isinstance(left, int) and isinstance(right, int):
+            try:
+                return binary(node.op, left, right)
+            except Refused:
+                return None
+    return None
+
+
+def _around(problem: Problem, numbers: Sequence[int], steps: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Every combination worth interpreting the plan for, the likeliest boundaries first."""
+    for values in (_declared_values, _number_values, _power_values):
+        for symbol in reversed(problem.symbols):
+            for case in problem.cases:
+                declared = case.size_map
+                for value in values(declared[symbol], numbers):
+                    step = steps[symbol]
+                    size = value if step == 1 else max(value // step, 1) * step
+                    for others in ({s: _few(steps[s]) for s in declared}, declared):
+                        if size >= 1:
+                            yield {s: size if s == symbol else min(others[s], declared[s]) for s in declared}
+
+
+def _few(step: int) -> int:
+    return FEW if step == 1 else step
+
+
+def _declared_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
+    return (declared - 1, declared, declared - 2)
+
+
+def _number_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(n + by for n in numbers for by in (1, 0, -1, 2, -3)))
+
+
+def _power_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
+    return tuple(2**power + 1 for power in range(declared.bit_length() - 1, LEAST_POWER, -1))
+
+
+def _step(problem: Problem, symbol: str) -> int:
+    """What all sizes that the reference is known to take are multiples of."""
+    return math.gcd(*(case.size_map[symbol] for case in (*problem.proofs, *problem.cases)))
+
+
+def _completing(have: Sequence[Case], ordered: Sequence[Case], wanted: int) -> list[Case]:
+    """The fewest of the sizes, so that so many are tried and one of them is odd."""
+    taken: list[Case] = []
+    if not any(_odd(case) for case in have):
+        taken += [case for case in ordered if _odd(case)][:1]
+    for case in ordered:
+        if len(have) + len(taken) >= wanted:
+            break
+        taken += [case] if case not in taken else []
+    return taken
+
+
+def _odd(case: Case) -> bool:
+    return case.sizes[-1][1] % 2 == 1

@@ -15,7 +15,6 @@ from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.rewrites import REWRITES
-from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.traits import traits_of
@@ -56,31 +55,20 @@ def naive_vector(problem: Problem) -> Vector:
 
 
 def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypothesis, ...]:
-    """Where a search starts: the naive chain, the plain fused kernel, then the best structures.
-
-    The first two are there to be compared with, and are left out where that would cost seconds of a card.
-    """
+    """Where a search starts: the naive chain, the plain fused kernel, then the best structures."""
     naive, plain = naive_vector(problem), settled(problem, ())
-    structures = _structures(problem)
-    best = unlike(problem, [*structures, *_shared_by_clusters(problem, structures, target)], target, count)
-    fastest = times_of(problem, best[0], target) if best else {}
-    first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
-    order = dict.fromkeys([*first, *best] or [plain])
+    order = dict.fromkeys([naive, plain])
+    ranked = sorted(_structures(problem), key=lambda v: -predicted_factor(problem, naive, v, target))
+    order.update(dict.fromkeys(ranked))
     cards = []
     for vector in list(order)[:count]:
         factor = predicted_factor(problem, naive, vector, target)
         cards.append(_seed_card(problem, vector, naive, factor))
     mixed = from_prediction(problem, list(order), target)
     if mixed is not None:
-        cards = [*cards[: len(first)], mixed, *cards[len(first) :]][:count]
+        start = len(dict.fromkeys([naive, plain]))
+        cards = [*cards[:start], mixed, *cards[start:]][:count]
     return tuple(cards)
-
-
-def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Target) -> list[Vector]:
-    """The best few structures with clusters for rows that are too long for one block."""
-    ranked = unlike(problem, structures, target, 3)
-    shared = [settled(problem, _with(vector, "cluster", "4")) for vector in ranked]
-    return [vector for vector in shared if dict(vector).get("cluster") == "4"]
 
 
 def _structures(problem: Problem) -> list[Vector]:

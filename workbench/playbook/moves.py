@@ -15,6 +15,7 @@ from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.rewrites import REWRITES
+from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.traits import traits_of
@@ -34,6 +35,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
 _WEIGHT = (
     "fusion",
     *REWRITES,
+    "turned_tile",
     "row_cache",
     "grid_split",
     "split_join",
@@ -55,30 +57,42 @@ def naive_vector(problem: Problem) -> Vector:
 
 
 def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypothesis, ...]:
-    """Where a search starts: the naive chain, the plain fused kernel, then the best structures."""
+    """Where a search starts: the naive chain, the plain fused kernel, then the best structures.
+
+    The first two are there to be compared with, and are left out where that would cost seconds of a card.
+    """
     naive, plain = naive_vector(problem), settled(problem, ())
-    order = dict.fromkeys([naive, plain])
-    ranked = sorted(_structures(problem), key=lambda v: -predicted_factor(problem, naive, v, target))
-    order.update(dict.fromkeys(ranked))
+    structures = _structures(problem)
+    best = unlike(problem, [*structures, *_shared_by_clusters(problem, structures, target)], target, count)
+    fastest = times_of(problem, best[0], target) if best else {}
+    first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
+    order = dict.fromkeys([*first, *best] or [plain])
     cards = []
     for vector in list(order)[:count]:
         factor = predicted_factor(problem, naive, vector, target)
         cards.append(_seed_card(problem, vector, naive, factor))
     mixed = from_prediction(problem, list(order), target)
     if mixed is not None:
-        start = len(dict.fromkeys([naive, plain]))
-        cards = [*cards[:start], mixed, *cards[start:]][:count]
+        cards = [*cards[: len(first)], mixed, *cards[len(first) :]][:count]
     return tuple(cards)
+
+
+def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Target) -> list[Vector]:
+    """The best few structures with clusters for rows that are too long for one block."""
+    ranked = unlike(problem, structures, target, 3)
+    shared = [settled(problem, _with(vector, "cluster", "4")) for vector in ranked]
+    return [vector for vector in shared if dict(vector).get("cluster") == "4"]
 
 
 def _structures(problem: Problem) -> list[Vector]:
     """Vectors that differ in structure, with a usual width."""
+    bundles = any(row.bundles for row in traits_of(problem).rows)
     choices = itertools.product(
         ("block", "warp", "thread", "fit"),
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),
-        ("256", "1024", "fit"),
+        ("256", "512") if bundles else ("256", "1024", "fit"),
     )
     found: dict[Vector, None] = {}
     for team, cache, split, single, threads in choices:
@@ -91,6 +105,27 @@ def _structures(problem: Problem) -> list[Vector]:
             ("single_pass", single),
             ("threads_per_row", team),
             ("vector_width", "4"),
+        )
+        found[settled(problem, vector)] = None
+    return [*_pointwise(problem), *found]
+
+
+def _pointwise(problem: Problem) -> list[Vector]:
+    """Where no row is reduced, what an element costs is in its index and its divisions: tried together."""
+    traits = traits_of(problem)
+    if traits.rows or traits.scans:
+        return []
+    found: dict[Vector, None] = {}
+    for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
+        turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
+        found[settled(problem, turned)] = None
+    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "512"))
+    for reciprocal, width, threads in choices:
+        vector = (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("reciprocal", reciprocal),
+            ("vector_width", width),
         )
         found[settled(problem, vector)] = None
     return list(found)
@@ -110,23 +145,6 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
             technique="fusion",
             predicted_factor=1.0,
             risk=risk,
-    return [*_pointwise(problem), *found]
-
-
-def _pointwise(problem: Problem) -> list[Vector]:
-    """Where no row is reduced, what an element costs is in its index and its divisions: tried together."""
-    if traits_of(problem).rows or traits_of(problem).scans:
-        return []
-    found: dict[Vector, None] = {}
-    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "512"))
-    for reciprocal, width, threads in choices:
-        vector = (
-            ("block_size", threads),
-            ("index_width", "32"),
-            ("reciprocal", reciprocal),
-            ("vector_width", width),
-        )
-        found[settled(problem, vector)] = None
             vector=vector,
         )
     chosen = [(name, value) for name, value in vector if value != TECHNIQUES[name].plain]

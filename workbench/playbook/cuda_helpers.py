@@ -439,6 +439,26 @@ __device__ T look_back(T total, T start, int tile, volatile int* flag, volatile 
     return earlier;
 }
 """,
+    "across_groups": """
+// Groups of LANES threads hold values of the same results, COUNT neighbours a thread. Thread i of the block
+// gets what all groups together have for result i.
+template <typename Op, int LANES, int COUNT, typename T>
+__device__ T across_groups(const T (&values)[COUNT]) {
+    constexpr int RESULTS = LANES * COUNT;
+    __shared__ T partial[THREADS / LANES][RESULTS];
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) {
+        partial[threadIdx.x / LANES][threadIdx.x % LANES * COUNT + k] = values[k];
+    }
+    __syncthreads();
+    T value = partial[0][threadIdx.x % RESULTS];
+    for (int group = 1; group < THREADS / LANES; ++group) {
+        value = Op::join(value, partial[group][threadIdx.x % RESULTS]);
+    }
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
     "arrives_last": """
 // True in all threads of the block that arrives last: what the others have left can then be read. Nobody
 // waits for anybody. The fences stand between a block's result and its arrival, and between the last arrival
@@ -497,6 +517,7 @@ __device__ T cluster_reduce(T value) {
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
+    "load_repeated": ("load",),
     "store": ("pack",),
     "load_once": ("pack", "word"),
     "store_once": ("pack", "word"),
@@ -517,7 +538,6 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "shift_up": ("best",),
     "block_scan_places": ("block_scan", "shift_up"),
     "look_back": ("warp_reduce",),
-    "load_repeated": ("load",),
     "block_reduce": ("warp_reduce",),
 }
 

@@ -23,11 +23,12 @@ from workbench.playbook.lookback_kernel import LOOK_BACK_NS, PARTS, may_tile, ti
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.schedule import Schedule, Team, pieces_of, schedule_of, split_team
+from workbench.playbook.schedule import Schedule, Team, bundle_of, pieces_of, schedule_of, split_team
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, scheduled_shape
+from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.views import View, split
 
 _APART = 4.0
@@ -51,9 +52,10 @@ _CLUSTERED = 0.8
 _SM_BYTES_PER_S = 109e9
 _A_BARRIER_NS = 40.0
 _PARTIALS_NS = 400.0
-"""A later launch of a split reads the partial results before it begins."""
-_ARRIVAL_US = 1.2
-"""The last block of a split learns that it is, and reads what the others left: trips to L2 (a guess)."""
+"""What reads the partial results of a split waits for so many of them at a time."""
+_GATHERED = 4
+_ARRIVAL_US = 0.8
+"""The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
 _LANES = 32
 
 
@@ -130,6 +132,8 @@ class _Row:
     waits: set[int]
     seen: set[int]
     known: set[int]
+    together: int = 1
+    """Rows that a block bundles."""
 
 
 class _Model:
@@ -235,12 +239,18 @@ class _Model:
         loads = _loads(roots)
         width = self._width(kernel.stores[0].columns)
         items = schedule.items
+        turn = turn_of(kernel) if schedule.tile else None
+        turned = set(tiled_loads(turn, schedule.tile)) if turn is not None else set[Load]()
+        if turn is not None:
+            width, items = 1, schedule.tile**2 // schedule.threads
         warps = math.ceil(count / width / items / _LANES)
         cost = instructions_of(roots, schedule.fast_math)
         cost += _A_REQUEST * (len(loads) + len(kernel.stores)) / width
-        divided = sum(len(load.view.axes) > 1 for load in loads)
+        divided = 0 if turn is not None else sum(len(load.view.axes) > 1 for load in loads)
         cost += divided * (_DIVIDED_NARROW if schedule.narrow else _DIVIDED) / width
-        fresh, near = self._from_memory(loads)
+        fresh, near = self._from_memory([load for load in loads if load not in turned])
+        for load in turned:
+            fresh += self._read(load)
         walk = Walk(
             fresh_bytes=fresh / warps,
             stored_bytes=stored / warps,
@@ -287,13 +297,17 @@ class _Model:
         keeps = schedule.cache != "reread"
         waits = {wait.load.serial for wait in waiting_loads(space, passes)} if keeps else set[int]()
         lanes = lanes_of(schedule)
+        together = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
+        if together > 1:
+            lanes = schedule.threads
+            rows = math.ceil(rows / together)
         units = rows * pieces if lanes > 1 else math.ceil(rows * pieces / _LANES)
         walks, again = [], 0.0
         seen: set[int] = set()
         known: set[int] = set()
         for step in passes:
             one = self._walk(
-                space, step, schedule, _Row(units, pieces, waits, seen, known if keeps else set())
+                space, step, schedule, _Row(units, pieces, waits, seen, known if keeps else set(), together)
             )
             again = max(again, one.again_bytes)
             walks.append(one)
@@ -309,13 +323,18 @@ class _Model:
         left = self.target.shared_bytes_per_sm - teams * shared
         size = again if keeps or pieces > 1 else max((walk.fresh_bytes for walk in walks[:1]), default=0.0)
         if pieces > 1:
-            return self._split(Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0))
+            own = lanes // together * self._width(space.rows) if together > 1 else lanes
+            gathered = _PARTIALS_NS * math.ceil(pieces / own / _GATHERED)
+            work = Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0)
+            return self._split(work, [bool(step.accumulators) for step in passes], gathered)
         return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
 
     def _walk(self, space: RowSpace, step: Pass, schedule: Schedule, row: _Row) -> Walk:
         """One pass of one team."""
-        columns = self.at(space.columns) / row.pieces
+        columns = self.at(space.columns) / row.pieces * row.together
         lanes, width = lanes_of(schedule), self._width(space.columns)
+        if row.together > 1:
+            lanes, width = schedule.threads, self._width(space.rows)
         fresh = again = 0.0
         requests = len(step.stores)
         news = []
@@ -360,22 +379,22 @@ class _Model:
             join_ns=max((self._join_ns(one.kind, lanes) for one in step.accumulators), default=0.0),
         )
 
-    def _split(self, work: Work) -> Estimate:
+    def _split(self, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:
         """Every pass is a launch of its own; what one read the next finds in L2 if it is small."""
         total = _NOTHING
         walks = list(work.walks)
-        last = self.schedule.join_last and all(one.join_ns for one in walks)
-        if walks[-1].join_ns and not last:
+        last = self.schedule.join_last and all(makes)
+        if makes[-1] and not last:
             walks.append(Walk())
         joined = 0.0
         for one in walks:
             small = work.teams * one.again_bytes <= 0.8 * self.target.l2_bytes
             found = {"near_bytes" if small else "fresh_bytes": one.again_bytes, "again_bytes": 0.0}
             gathered = replace(one, join_ns=one.join_ns + joined, **found)
-            joined = one.join_ns + _PARTIALS_NS
+            joined = one.join_ns + gathered_ns
             total = _sum(total, self._launched(replace(work, walks=(gathered,))))
         if last:
-            total = replace(total, us=total.us + _ARRIVAL_US)
+            total = replace(total, us=total.us + _ARRIVAL_US + joined * 1e-3)
         return total
 
     def _launched(self, work: Work) -> Estimate:

@@ -41,6 +41,8 @@ class RowShape:
     """Loads that later passes need again."""
     neighbours: bool
     """Columns lie next to each other in memory."""
+    bundles: bool = False
+    """Rows do instead, in the one pass over them."""
 
 
 def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:
@@ -65,7 +67,8 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     """The schedule of one row kernel, splitting included."""
     team = team_for(schedule, shape)
     cache = schedule.cache
-    whole = replace(schedule, team=team, fit=schedule.fit and team == "block")
+    bundle = schedule.bundle and shape.bundles and team == "thread"
+    whole = replace(schedule, team=team, fit=schedule.fit and team == "block", bundle=bundle)
     longest = longest_whole_row(whole, shape, cases, target)
     if whole.fit:
         rows = max((shape.rows.at(case) for case in cases), default=0)

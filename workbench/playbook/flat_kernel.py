@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
-from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, repeated_row
+from workbench.playbook.expr import Expr, Index, Load, walk
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
+from workbench.playbook.packs import address, packs_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import product
@@ -130,17 +132,12 @@ def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> S
 
 
 def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
-    packs: dict[int, str] = {}
-    lines: list[str] = []
-    stream = frame.site.schedule.stream
-    frame.helpers.add("load_once" if stream else "load")
-    frame.helpers.add("store_once" if _streams_stores(frame) else "store")
-    for load in _unit_loads(kernel):
-        pack = frame.names.new(f"{load.buffer}_pack")
-        lines.append(f"const auto {pack} = {_packed(frame, load)};")
-        packs[load.serial] = f"{pack}.at[k]"
+    frame.helpers.update(["load", "store_once" if _streams_stores(frame) else "store"])
+    packs = packs_of(frame, kernel, partial(_scope, frame))
+    lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
-    inner = _scope(frame, lambda view: at.text(view, wide=True), packs)
+    inner = _scope(frame, lambda view: at.text(view, wide=True), packs.elements)
+    inner.bound.update(packs.conditions)
     inner.prepare(store.value for store in kernel.stores)
     after: list[str] = []
     for store in kernel.stores:
@@ -152,8 +149,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         pack = frame.names.new(f"{store.buffer}_pack")
         lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
         inner.lines += statement(f"{pack}.at[k] = {value};")
-        address = _address(frame, store.buffer, store.view)
-        after.append(f"{'store_once' if _streams_stores(frame) else 'store'}({address}, {pack});")
+        function = "store_once" if _streams_stores(frame) else "store"
+        after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = inner.lines
     for variable in at.all:
@@ -162,33 +159,5 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
     return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 
 
-def _packed(frame: Frame, load: Load) -> str:
-    """A vector of neighbours; a row that repeats lets vectors straddle its end, everything else forbids it."""
-    if size := repeated_row(load.view):
-        frame.helpers.add("load_repeated")
-        frame.vectors.add(load.buffer)
-        return f"load_repeated<VEC, {frame.macros.text(size)}>({frame.pointer(load.buffer)}, i)"
-    function = "load_once" if frame.site.schedule.stream and load.view.is_linear else "load"
-    frame.helpers.add(function)
-    frame.use_vector(load.buffer, load.view)
-    return f"{function}<VEC>({_address(frame, load.buffer, load.view)})"
-
-
 def _streams_stores(frame: Frame) -> bool:
     return frame.site.schedule.stream or frame.site.schedule.stream_stores
-
-
-def _unit_loads(kernel: Kernel) -> list[Load]:
-    found = {
-        leaf.serial: leaf
-        for store in kernel.stores
-        for leaf in unguarded(store.value)
-        if isinstance(leaf, Load) and is_unit(leaf.view) and not leaf.lookups
-    }
-    return [found[serial] for serial in sorted(found)]
-
-
-def _address(frame: Frame, buffer: str, view: View) -> str:
-    index = index_text(view, "i", frame.macros, wide=True)
-    pointer = frame.pointer(buffer)
-    return pointer if index.code == "0" else f"{pointer} + {index.within(13)}"

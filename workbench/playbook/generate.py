@@ -19,7 +19,9 @@ from workbench.playbook.row_layers import row_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import settled
+from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
+from workbench.playbook.turning import turn_of
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -88,7 +90,7 @@ def _written(
     macros = Macros(program.sizes, plan.locals, plan.canonical)
     for size, stem in program.stems:
         macros.name(size, stem)
-    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases)
+    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases, len(problem.cases))
     return site, _steps(problem, site)
 
 
@@ -109,7 +111,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         made = step.stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
-            steps.append(flat_kernel(site, step, name))
+            turn = turn_of(step) if site.schedule.tile else None
+            steps.append(
+                flat_kernel(site, step, name) if turn is None else tile_kernel(site, step, name, turn)
+            )
             continue
         steps.append(row_step(site, step, name, names))
     return steps

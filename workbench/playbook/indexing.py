@@ -68,7 +68,7 @@ class VectorIndex:
 
     def of(self, view: View) -> str:
         """The index to look up a view with."""
-        run = _run(view)
+        run = run_of(view)
         if run.is_one or (run.number is not None and run.number % self._width):
             return f"({self.variable} + k)"
         if run.number is not None:
@@ -98,7 +98,7 @@ class VectorIndex:
         return [f"({self.variable} + k)", self.variable, *self._runs.values()]
 
 
-def _run(view: View) -> Size:
+def run_of(view: View) -> Size:
     """How many neighbouring indices find the same element: the trailing axes without a stride."""
     run = ONE
     for axis in reversed(view.axes):

@@ -92,6 +92,8 @@ class SplitText:
     threads: int
     most_teams: int = 0
     """Blocks along the rows that there are counters for; 0 where none are needed."""
+    bundle: str = ""
+    """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,8 @@ class Site:
     macros: Macros
     cases: Cases
     """Sizes the kernels have to work for."""
+    declared: int = 0
+    """How many of them, from the first on, are declared: those whose speed matters."""
     partials: dict[str, Buffer] = field(default_factory=dict)
     """Buffers of partial results, which only the schedule knows of."""
 

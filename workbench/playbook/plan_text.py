@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
@@ -222,8 +223,12 @@ class PlanText:
         """Few rows: as many pieces as fill the GPU; many rows: the plain kernel."""
         lines = [line for kernel in kernels_of(split) for line in self._prepared(program, kernel)]
         columns = self.size(split.columns)
+        if split.bundle:
+            split = self._bundled(split, lines)
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
+        if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
+            share = f"{fill} // {split.teams}"
         lines.append(f"pieces = max(1, min({share}, cdiv({columns}, {split.least})))")
         body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
         shape = "(pieces,)" if split.rows.is_one else f"(pieces, {self.size(split.rows)})"
@@ -239,6 +244,17 @@ class PlanText:
         if split.most_teams and not split.teams.isdecimal():
             conditions.append(f"{split.teams} <= {split.most_teams}")
         return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
+
+    def _bundled(self, split: SplitText, lines: list[str]) -> SplitText:
+        """The split with the name of what a block bundles."""
+        rule = split.kernels[0].width
+        width = "1" if rule is None else self._widths[self._width_text(rule)]
+        name = self._names.new("bundle")
+        lines.append(f"{name} = {split.bundle.replace('{width}', width)}")
+        kernels = tuple(
+            replace(kernel, grid=kernel.grid.replace("{bundle}", name)) for kernel in split.kernels
+        )
+        return replace(split, kernels=kernels, teams=split.teams.replace("{bundle}", name))
 
     def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]
@@ -261,6 +277,19 @@ class PlanText:
                 lines.append(line)
 
     def _width_text(self, rule: WidthRule) -> str:
+        """The widest vectors that sizes and pointers allow, down to half of what is wished for."""
+        choices = []
+        known = [size.number for size in rule.divisors if size.number is not None]
+        for width in dict.fromkeys((rule.width, max(rule.width // 2, 2))):
+            if any(number % width for number in known):
+                continue
+            condition = self._width_condition(rule, width)
+            choices.append(f"{width} if {condition}" if condition else str(width))
+            if not condition:
+                return " else ".join(choices)
+        return " else ".join([*choices, "1"])
+
+    def _width_condition(self, rule: WidthRule, width: int) -> str:
         sizes = [size for size in rule.divisors if size.number is None]
         checks = [f"{_atom(self.size(size))} % {width} == 0" for size in sizes]
         for count in sorted({count for _, count in rule.buffers}):
@@ -277,19 +306,6 @@ class PlanText:
             names.append(self._names.new(result))
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
-        """The widest vectors that sizes and pointers allow, down to half of what is wished for."""
-        choices = []
-        known = [size.number for size in rule.divisors if size.number is not None]
-        for width in dict.fromkeys((rule.width, max(rule.width // 2, 2))):
-            if any(number % width for number in known):
-                continue
-            condition = self._width_condition(rule, width)
-            choices.append(f"{width} if {condition}" if condition else str(width))
-            if not condition:
-                return " else ".join(choices)
-        return " else ".join([*choices, "1"])
-
-    def _width_condition(self, rule: WidthRule, width: int) -> str:
         lines = _call("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
             for name in names:

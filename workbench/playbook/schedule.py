@@ -38,6 +38,8 @@ class Schedule:
     single_pass: bool = False
     split: bool = False
     """Several blocks a row, joined by a further launch."""
+    bundle: bool = False
+    """Columns of a matrix: a block has a bundle of neighbours, where rows are split."""
     join_last: bool = False
     """The block of a row that is done last joins them instead, where nothing is left to do but that."""
     stream: bool = False
@@ -61,6 +63,8 @@ class Schedule:
     """Threads that the compiler must leave room for on a multiprocessor; 0 for no promise."""
     narrow: bool = False
     """Indices of kernels without rows have 32 bits."""
+    tile: int = 0
+    """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
     stream_stores: bool = False
     """Results are written as streaming, whatever the loads are."""
 
@@ -82,9 +86,30 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
         return 1
     team = split_team(schedule)
     threads = Schedule.threads if schedule.fit else schedule.threads
+    together = bundle_of(rows, schedule.width) if schedule.bundle and team == "thread" else threads
     fill = target.sm_count * (target.threads_per_sm // (2 * threads))
-    blocks = rows if team == "block" else -(-rows // threads)
-    return max(1, min(-(-fill // max(blocks, 1)), -(-columns // LEAST_PIECE[team])))
+    blocks = rows if team == "block" else -(-rows // together)
+    share = fill // max(blocks, 1) if schedule.bundle else -(-fill // max(blocks, 1))
+    return max(1, min(share, -(-columns // LEAST_PIECE[team])))
+
+
+MOST_IN_BUNDLE = 2048
+"""Partial results that a block's groups join through shared memory: threads times the vector width."""
+_LANES_OF_BUNDLE = (8, 32)
+"""Threads side by side, least and most: a line of memory of 128 bytes has 32 elements."""
+
+
+def bundle_of(rows: int, width: int) -> int:
+    """Results that a block computes together where each is a column of a matrix."""
+    width = width if rows % width == 0 else 1
+    least, most = (lanes * width for lanes in _LANES_OF_BUNDLE)
+    return min(most, max(least, 1 << max(rows - 1, 0).bit_length()))
+
+
+def bundle_text(rows: str) -> str:
+    """The same in the plan language; ``{width}`` stands for the vector width."""
+    least, most = (f"{lanes} * {{width}}" for lanes in _LANES_OF_BUNDLE)
+    return f"min({most}, max({least}, next_pow2({rows})))"
 
 
 def split_from(schedule: Schedule) -> int:
@@ -149,6 +174,7 @@ def schedule_of(vector: Vector) -> Schedule:
         cache=cache,
         single_pass=on("single_pass", "off"),
         split=on("grid_split", "off"),
+        bundle=values.get("columns_by") == "bundle",
         join_last=values.get("split_join") == "last",
         stream=on("stream_hints", "off"),
         fast_math=on("fast_math", "off"),
@@ -162,5 +188,6 @@ def schedule_of(vector: Vector) -> Schedule:
         reciprocal=on("reciprocal", "off"),
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
         narrow=values.get("index_width") == "32",
+        tile=int(values.get("turned_tile", "0").replace("off", "0")),
         stream_stores=values.get("stores") == "streamed",
     )

@@ -1,158 +1,19 @@
 """Few long rows: several blocks share a row, and each further pass is a launch of its own.
 
-Owns the kernels of a split: every pass leaves a partial result a piece, the next kernel joins them. Where
-joining is all that is left to do, the block that is done last does it, and no further kernel is launched
-(CUDA programming guide, "Memory Fence Functions").
+Owns which launches a split has: every pass leaves a partial result a piece, the next one joins them, or the
+last block of the same one does.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.column_loop import Waits
-from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText, block
+from workbench.playbook.bundle_kernel import bundle_kernel
+from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
-from workbench.playbook.program import Buffer, Kernel
-from workbench.playbook.row_kernel import RowKernel
-from workbench.playbook.row_passes import Pass
-from workbench.playbook.schedule import LEAST_PIECE, Schedule, split_from, split_team
-
-
-class _Partials:
-    """Names of the buffers that partial results wait in; made once, read by the later kernels."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._names = Names([*site.program.buffers, *site.partials])
-        self._made: dict[tuple[tuple[int, ...], str], str] = {}
-
-    @property
-    def all(self) -> tuple[tuple[str, str], ...]:
-        """Name and type of each."""
-        return tuple((name, self._site.partials[name].dtype) for name in self._made.values())
-
-    def of(self, text: AccumulatorText) -> tuple[str, ...]:
-        """Buffers of an accumulator's members."""
-        return tuple(self._member(text, suffix, i) for i, (suffix, _) in enumerate(text.members))
-
-    def _member(self, text: AccumulatorText, suffix: str, position: int) -> str:
-        key = (text.accumulator.keys, suffix)
-        if key not in self._made:
-            name = self._names.new(f"{text.name}_{suffix}_parts" if suffix else f"{text.name}_parts")
-            self._made[key] = name
-            self._site.partials[name] = Buffer(name, text.members[position][1], (), "partial")
-        return self._made[key]
-
-
-MOST_TEAMS = 4096
-"""Counters of arrivals that a kernel has."""
-
-
-class SplitKernel(RowKernel):
-    """One launch of a split: pass ``number``, with the results of the passes before it joined first."""
-
-    begin = "begin"
-    end = "end"
-
-    def __init__(self, site: Site, kernel: Kernel, name: str, number: int, partials: _Partials) -> None:
-        super().__init__(site, kernel, name, vector=site.schedule.width > 1)
-        self.number = number
-        self.partials = partials
-        self.step = self.passes[number] if number < len(self.passes) else Pass()
-        self.joins = number + 1 == joined_by_last(site, self.passes)
-        self.waits = Waits("reread", self.frame.vector)
-        self.frame.scalars = ("pieces", "chunk") if number or self.joins else ("chunk",)
-        if not self.step.roots:
-            self.frame.vector = False
-            self.frame.scalars = ("pieces",)
-
-    @property
-    def leads(self) -> str:
-        """One thread a row; of the pieces, the first."""
-        conditions = [self.team.leads] if self.team.leads else []
-        if self.step.stores and not self.joins:
-            conditions.append("blockIdx.y == 0")
-        return " && ".join(conditions)
-
-    def text(self) -> KernelText:
-        """Write it."""
-        body: list[str] = []
-        for number in range(self.number):
-            for accumulator in self.passes[number].accumulators:
-                body += self._gathered(self._accumulator(accumulator))
-        if self.step.roots:
-            body += self._pass(self.number, self.step)
-        if self.step.accumulators:
-            body += self._left()
-        if self.joins:
-            body += self._joined_by_last()
-        elif not self.step.accumulators:
-            body += self._row_stores()
-        lines = [*self._piece(), *self._pointer_lines, *body]
-        grid = self._grid()
-        text = self.frame.finish(
-            self.name, self._rows(lines), f"({grid}, pieces)" if self.step.roots else grid
-        )
-        return replace(text, code=f"{self._counters()}\n{text.code}") if self.joins else text
-
-    def _piece(self) -> list[str]:
-        if not self.step.roots:
-            return []
-        columns = self.frame.macros.text(self.space.columns)
-        return [
-            "// A piece of a row for every block along y.",
-            "const int begin = blockIdx.y * chunk;",
-            f"const int end = begin + chunk < {columns} ? begin + chunk : {columns};",
-        ]
-
-    def _counters(self) -> str:
-        count = 1 if self.space.rows.is_one else MOST_TEAMS
-        return (
-            "// Pieces of a row that are done; zero between launches, of which one may run at a time.\n"
-            f"__device__ unsigned int {self.name}_arrived[{count}];\n"
-        )
-
-    def _joined_by_last(self) -> list[str]:
-        """What a further launch would do, done by the block that is done last."""
-        self.frame.helpers.add("arrives_last")
-        at = "" if self.space.rows.is_one else " + blockIdx.x"
-        lines = ["", "// The last block of a row joins what all of them have left."]
-        lines += block(f"if (!arrives_last({self.name}_arrived{at}, pieces))", ["return;"])
-        for accumulator in self.step.accumulators:
-            lines += self._gathered(self._accumulator(accumulator))
-        return [*lines, *self._row_stores()]
-
-    def _gathered(self, text: AccumulatorText) -> list[str]:
-        """Join the partial results that the pieces of this row left."""
-        buffers = self.partials.of(text)
-        members = [f"{self.frame.pointer(name)}[{self._at('part')}]" for name in buffers]
-        start, step = ("threadIdx.x", "part += THREADS") if self.team.kind == "block" else ("0", "++part")
-        loop = block(f"for (int part = {start}; part < pieces; {step})", [text.enter_partial(members)])
-        lines = [f"{text.ctype} {text.name} = {text.start};", *loop, *self._join(text)]
-        return [*self._flush(), *lines]
-
-    def _at(self, part: str) -> str:
-        """Where a piece's partial result of this row lies."""
-        if self.space.rows.is_one:
-            return part
-        return f"{part} * {self.frame.macros.text(self.space.rows)} + row"
-
-    def _left(self) -> list[str]:
-        """Leave this piece's partial results."""
-        lines = []
-        for text in self._made:
-            for name, (member, _) in zip(self.partials.of(text), text.members, strict=True):
-                value = f"{text.name}.{member}" if member else text.name
-                lines.append(f"{self.frame.pointer(name)}[{self._at('blockIdx.y')}] = {value};")
-                self.frame.written = (*self.frame.written, name)
-        return block(f"if ({self.team.leads})", lines) if self.team.leads else lines
-
-
-def joined_by_last(site: Site, passes: list[Pass]) -> int:
-    """Launches of a split whose last one joins its own pieces; 0 where each join is a launch."""
-    makes = [bool(step.accumulators) for step in passes]
-    return len(makes) if site.schedule.join_last and all(makes) else 0
+from workbench.playbook.program import Kernel
+from workbench.playbook.schedule import LEAST_PIECE, Schedule, bundle_text, split_from, split_team
+from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
 
 
 def split_kernel(
@@ -168,10 +29,13 @@ def split_kernel(
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
-    partials = _Partials(shared)
+    partials = Partials(shared)
     texts = _launches(shared, kernel, name, names, partials)
     counted = MOST_TEAMS if any("arrives_last" in text.helpers for text in texts) else 0
     teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
+    bundle = ""
+    if schedule.bundle:
+        teams, bundle = f"cdiv({site.size(rows)}, {{bundle}})", bundle_text(site.size(rows))
     return SplitText(
         texts,
         partials.all,
@@ -183,11 +47,12 @@ def split_kernel(
         split_from(schedule),
         threads,
         counted,
+        bundle,
     )
 
 
 def _launches(
-    site: Site, kernel: Kernel, name: str, names: Names, partials: _Partials
+    site: Site, kernel: Kernel, name: str, names: Names, partials: Partials
 ) -> tuple[KernelText, ...]:
     probe = SplitKernel(site, kernel, name, 0, partials)
     count = sum(bool(step.accumulators) for step in probe.passes)
@@ -195,6 +60,9 @@ def _launches(
     for number in range(joined_by_last(site, probe.passes) or count + 1):
         stem = f"{name}_finish" if number == count else f"{name}_partial"
         stem = f"{name}_pieces" if number + 1 == joined_by_last(site, probe.passes) else stem
+        if site.schedule.bundle and number < count:
+            texts.append(bundle_kernel(site, kernel, names.new(stem), number, partials))
+            continue
         text = SplitKernel(site, kernel, names.new(stem), number, partials).text()
         if text.width is not None and not text.width.is_possible:
             narrow = replace(site, schedule=replace(site.schedule, width=1))

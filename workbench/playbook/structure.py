@@ -20,7 +20,15 @@ from workbench.playbook.fitting import (
 )
 from workbench.playbook.lookback_kernel import may_tile, tiles_of
 from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.schedule import SHORT_ROW, Cache, Schedule, fit_threads, pieces_of, schedule_of
+from workbench.playbook.schedule import (
+    MOST_IN_BUNDLE,
+    SHORT_ROW,
+    Cache,
+    Schedule,
+    fit_threads,
+    pieces_of,
+    schedule_of,
+)
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import RowTraits, Traits
 
@@ -33,9 +41,14 @@ def _fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
 
 
+def _lines(traits: Traits, settings: Settings) -> int:
+    """Kernels that walk along a line of indices, not in tiles."""
+    return traits.flat_kernels - (traits.turned if settings.get("turned_tile", "off") != "off" else 0)
+
+
 def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
-    if not (traits.flat_kernels or along):
+    if not (_lines(traits, settings) or along or any(row.bundles for row in traits.rows)):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -111,8 +124,20 @@ def _split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("launch", "last") if any(row.ends_joining for row in traits.rows) else ()
 
 
+def _columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.rows):
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    able = 32 * schedule.width <= schedule.threads <= MOST_IN_BUNDLE // schedule.width
+    return ("thread", "bundle") if able else ("thread",)
+
+
 def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     return lambda traits, settings: values if traits.kernels else ()
+
+
+def _persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if _lines(traits, settings) or traits.kernels > traits.flat_kernels else ()
 
 
 def _look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -142,8 +167,12 @@ def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "on") if traits.slow_math else ()
 
 
+def _turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
+
+
 def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    loops = traits.flat_kernels or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    loops = _lines(traits, settings) or (traits.rows and settings.get("row_cache", "reread") != "registers")
     return ("1", "2", "4") if loops else ()
 
 
@@ -192,6 +221,24 @@ STRUCTURE = (
             "the arithmetic between takes no time. Fused, values stay in registers from the first load to "
             "the last store: a chain of n pointwise operations moves 2 tensors instead of 2n, and a softmax "
             "needs one launch instead of five. Nothing on a GPU saves more for memory-bound work."
+        ),
+    ),
+    Technique(
+        name="turned_tile",
+        title="tiles turned round in shared memory",
+        values=("off", "32", "64"),
+        offers=_turned,
+        structural=True,
+        bottleneck="memory",
+        look_for="sectors a request of the input that lies across; bank conflicts of the tile",
+        teaches=(
+            "Where a result is written along its rows and an input is stored along its columns, neighbouring "
+            "threads read elements that lie a whole row apart: 32 sectors of 32 bytes for 128 bytes that are "
+            "wanted. A block therefore takes a square of both. It reads the square along the input's own "
+            "neighbours into shared memory, waits, and reads it from there along the result's. Shared memory "
+            "has 32 banks, one word each a clock: a column of a tile 32 wide would lie in a single bank, so "
+            "every row is one word longer, and columns spread over all banks (Ruetsch and Micikevicius, "
+            "Optimizing Matrix Transpose in CUDA, NVIDIA, 2009)."
         ),
     ),
     Technique(
@@ -275,6 +322,24 @@ STRUCTURE = (
             "them; nobody has waited. The counter is a variable of the kernel's own that returns to zero by "
             "itself, so that nothing need be cleared before the launch; two launches of it at the same time "
             "would share it. A launch that is broken off takes its module with it, and the counter too."
+        ),
+    ),
+    Technique(
+        name="columns_by",
+        title="a bundle of columns a block",
+        values=("thread", "bundle"),
+        offers=_columns_by,
+        structural=True,
+        bottleneck="memory",
+        look_for="bytes a request moves, loads in flight, blocks launched against multiprocessors",
+        teaches=(
+            "The sum of each column of a matrix is read row by row, so that neighbouring threads read "
+            "neighbouring elements. With a thread a column, 64 columns occupy two warps, and every thread "
+            "has one chain of narrow loads. Here a block takes a bundle of neighbouring columns and a piece "
+            "of the rows: eight to 32 threads lie side by side, each reads a vector of neighbours, and as "
+            "many groups of them as the block holds take turns at the rows. The groups are joined through "
+            "shared memory, the pieces by the block that is done last. What one column sums up is then "
+            "spread over hundreds of threads, whatever the shape of the matrix."
         ),
     ),
     Technique(
@@ -377,7 +442,7 @@ STRUCTURE = (
         name="persistent_grid",
         title="a grid that fits the GPU once",
         values=("off", "on"),
-        offers=_any_kernel("off", "on"),
+        offers=_persistent,
         structural=False,
         bottleneck="latency",
         look_for="blocks launched; the last, partly filled wave",

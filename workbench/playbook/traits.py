@@ -10,14 +10,16 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem
 from workbench.playbook.divisions import divides
-from workbench.playbook.expr import Apply, Load, walk
+from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
 from workbench.playbook.fitting import RowShape
+from workbench.playbook.indexing import is_unit
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
+from workbench.playbook.turning import LEAST_TILED, turn_of
 from workbench.playbook.views import View, split
 
 MOST_NARROW = 2_000_000_000
@@ -37,6 +39,8 @@ class RowTraits:
     """Passes when reductions that can be made at once are."""
     joint_kept: int = 0
     """Loads that later passes need again even then."""
+    bundles: bool = False
+    """Neighbouring results are made of neighbours, in a single pass."""
     ends_joining: bool = False
     """Once the last reductions are joined, nothing a column is left to do."""
 
@@ -50,6 +54,8 @@ class Traits:
     """Kernels when every operation has its own."""
     library_calls: tuple[str, ...]
     flat_kernels: int
+    turned: int
+    """Of these, kernels with inputs that lie across their result, where both axes are worth a tile."""
     rows: tuple[RowTraits, ...]
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
@@ -117,6 +123,9 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
         library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
         flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
+        turned=sum(
+            _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
+        ),
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
@@ -127,6 +136,11 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )
+
+
+def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:
+    turn = turn_of(kernel)
+    return turn is not None and all(min(turn.down.at(c), turn.along.at(c)) >= LEAST_TILED for c in cases)
 
 
 def traits_of(problem: Problem) -> Traits:
@@ -141,13 +155,15 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     joint = passes_of(space, kernel, single_pass=True)
     kept = row_shape(space, joint).kept
     joins = bool(passes) and all(step.accumulators for step in passes)
-    return RowTraits(row_shape(space, passes), len(passes), len(joint), kept, joins)
+    bundles = _bundles(space, passes) or _bundles(space, joint)
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), kept, bundles, joins)
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     """What a schedule is fitted to."""
     kept = len(waiting_loads(space, passes))
-    return RowShape(space.rows, space.columns, kept, _neighbours(space, passes))
+    bundles = _bundles(space, passes)
+    return RowShape(space.rows, space.columns, kept, _neighbours(space, passes), bundles)
 
 
 def scheduled_shape(space: RowSpace, kernel: Kernel, schedule: Schedule) -> RowShape:
@@ -169,6 +185,25 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
     everything = product((space.rows, space.columns))
     whole = [(row, column) for row, column in parts if _elements(row, column) == everything]
     return any(_near(row, column) for row, column in whole or parts if column.axes)
+
+
+def _bundles(space: RowSpace, passes: list[Pass]) -> bool:
+    """True where the one pass reads, for each row, what lies beside its neighbours' or is shared by all."""
+    if space.rows.is_one or len(passes) != 1 or passes[0].stores or _neighbours(space, passes):
+        return False
+    varied = False
+    for root in passes[0].roots:
+        plain = {expr.serial for expr in unguarded(root)}
+        for leaf in leaves(root):
+            assert isinstance(leaf, Load | Index)
+            lookups = isinstance(leaf, Load) and bool(leaf.lookups)
+            rows, _ = split(leaf.view, space.rows, space.columns)
+            if rows.is_constant and not lookups:
+                continue
+            if isinstance(leaf, Index) or lookups or leaf.serial not in plain or not is_unit(rows):
+                return False
+            varied = True
+    return varied
 
 
 def _near(row: View, column: View) -> bool:

@@ -1,0 +1,81 @@
+"""Columns of a matrix by bundles: right at awkward sizes and in any order, offered where neighbours lie so."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import plan_of, reference
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import H100, Vector
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import settled
+
+BUNDLE: Vector = (
+    ("block_size", "128"), ("columns_by", "bundle"), ("grid_split", "on"), ("single_pass", "on"),
+    ("split_join", "last"), ("vector_width", "4"),
+)  # fmt: skip
+TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True))
+
+
+def scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return (t["x"] * t["w"]).amax(0)
+
+
+def middle(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"].view(4, -1, 60).sum(1)
+
+
+CALLS: dict[str, tuple[Call, tuple[int, int], torch.dtype]] = {
+    "mean": (lambda t: t["x"].mean(0), (400, 64), torch.float32),
+    "odd": (lambda t: t["x"].mean(0), (333, 37), torch.float32),
+    "wide": (lambda t: t["x"].sum(0) + 1, (150, 300), torch.float32),
+    "half": (lambda t: t["x"].sum(0), (400, 72), torch.float16),
+    "variance": (lambda t: t["x"].var(0), (400, 140), torch.float32),
+    "places": (lambda t: t["x"].argmax(0), (400, 36), torch.float32),
+    "shared_factor": (scaled, (300, 40), torch.float32),
+    "middle": (middle, (800, 60), torch.float32),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_right_at_awkward_sizes(name: str) -> None:
+    call, shape, dtype = CALLS[name]
+    torch.manual_seed(1)
+    tensors = {"x": torch.randn(shape).to(dtype)}
+    if name == "shared_factor":
+        tensors["w"] = torch.randn(shape[1])
+    source = generate(problem_of(call, tensors, varying=False), BUNDLE).kernel.source
+    assert "across_groups" in source
+    plan = plan_of(source, tensors)
+    (launch,) = plan.launches
+    assert launch.grid[1] > 1, "split into pieces"
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        (want,) = reference(call, tensors)
+        loose = 2e-3 if dtype == torch.float16 else 1e-4
+        assert torch.allclose(done.outputs[0].double(), want.double(), rtol=loose, atol=loose)
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "offered"),
+    [
+        (lambda t: t["x"].mean(0), (2**16, 64), True),
+        (lambda t: t["x"].mean(1), (64, 2**16), False),
+        (lambda t: t["x"].softmax(0), (2**16, 64), False),
+        (lambda t: t["x"].mean(), (2**16, 64), False),
+    ],
+)
+def test_offered_for_columns_in_one_pass(call: Call, shape: tuple[int, ...], offered: bool) -> None:
+    problem = problem_of(call, {"x": torch.empty(shape)}, varying=False)
+    assert (dict(settled(problem, BUNDLE)).get("columns_by") == "bundle") == offered
+
+
+def test_predicted_to_pay_for_few_columns() -> None:
+    problem = problem_of(lambda t: t["x"].mean(0), {"x": torch.empty(2**20, 64)}, varying=False)
+    thread = tuple((name, "thread" if name == "columns_by" else value) for name, value in BUNDLE)
+    assert predicted_factor(problem, thread, BUNDLE, H100) > 1.3

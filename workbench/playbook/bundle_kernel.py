@@ -1,0 +1,171 @@
+"""Columns of a matrix: a block sums up a bundle of neighbours, of which each thread reads a vector.
+
+Owns the layout of a reduction whose elements lie far apart while those of neighbouring results lie side by
+side. What a "row" is to the playbook, the elements of one result, is here a column of the matrix in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.column_loop import ColumnLoop
+from workbench.playbook.expr import Load, unguarded
+from workbench.playbook.indexing import index_text
+from workbench.playbook.kernel_text import KernelText, Site, block
+from workbench.playbook.program import Kernel
+from workbench.playbook.row_kernel import RowKernel
+from workbench.playbook.row_passes import Pass
+from workbench.playbook.split_launch import Partials, SplitKernel
+from workbench.playbook.team import TeamText
+
+_UNROLLED = 4
+"""Vectors of a thread that are in flight together, where nothing else is asked for."""
+_GATHERED = 8
+"""The same of the partial results, which lie in L2."""
+_EACH = "for (int k = 0; k < VEC; ++k)"
+
+
+@dataclass(frozen=True)
+class BundleTeam(TeamText):
+    """A thread for each result, once the bundle's groups are joined."""
+
+    rows: str = ""
+
+    @property
+    def leads(self) -> str:
+        """The threads that have a result."""
+        return f"threadIdx.x < BUNDLE && row < {self.rows}"
+
+
+class BundleKernel(SplitKernel):
+    """The launch of a split that reads: a block a bundle and piece."""
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> None:
+        super().__init__(site, kernel, name, number, partials)
+        self.frame.vector = site.schedule.width > 1
+        rows = self.frame.macros.text(self.space.rows)
+        self.team = BundleTeam("thread", site.schedule.threads, rows)
+        if self.frame.vector:
+            self.frame.divisors.add(self.space.rows)
+        self.frame.helpers.update(["across_groups", "load"])
+
+    def bundle_pointer(self, load: Load) -> str:
+        """Where the bundle's part of a buffer begins for this thread."""
+        rows, _ = self.split(load.view)
+        pointer = self.frame.pointer(load.buffer)
+        name = self.frame.names.new(f"{pointer}_first")
+        ctype = self.frame.element_type(load.buffer)
+        at = index_text(rows, "first", self.frame.macros)
+        self._pointer_lines.append(f"const {ctype}* {name} = {pointer} + {at.code};")
+        return name
+
+    def _rows(self, body: list[str]) -> list[str]:
+        rows = self.frame.macros.text(self.space.rows)
+        return [
+            *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
+            "// A bundle of neighbouring results a block: a group's threads read VEC neighbours each, and the",
+            "// groups take turns at what the results are made of.",
+            f"constexpr int LANES = {rows} > 16 * VEC ? 32 : {rows} > 8 * VEC ? 16 : 8;",
+            "constexpr int BUNDLE = LANES * VEC, GROUPS = THREADS / LANES;",
+            "const int group = threadIdx.x / LANES;",
+            "const int first = blockIdx.x * BUNDLE + threadIdx.x % LANES * VEC;",
+            "const int row = blockIdx.x * BUNDLE + threadIdx.x;",
+            *body,
+        ]
+
+    def _grid(self) -> str:
+        return f"cdiv({self.site.size(self.space.rows)}, {{bundle}})"
+
+    def _pass(self, number: int, step: Pass) -> list[str]:
+        texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
+        sums = [replace(text, name=self.frame.names.new(f"{text.name}_each")) for text in texts]
+        entered = [replace(text, name=f"{text.name}[k]") for text in sums]
+        loop = _BundleLoop(self, number, {}).text(step, entered)
+        return [*self._begun(sums), *self._inside(loop), *self._joined(texts, sums)]
+
+    def _gathered(self, text: AccumulatorText) -> list[str]:
+        """Join what the pieces left in the layout in which they were read."""
+        each = replace(text, name=self.frame.names.new(f"{text.name}_each"))
+        buffers = self.partials.of(text)
+        rows = self.frame.macros.text(self.space.rows)
+        names = self.frame.names.inner()
+        packs = [names.new(f"{suffix or text.name}_pack") for suffix, _ in text.members]
+        loads = [
+            f"const auto {pack} = load<VEC>({self.frame.pointer(buffer)} + size_t(part) * {rows} + first);"
+            for pack, buffer in zip(packs, buffers, strict=True)
+        ]
+        entered = replace(text, name=f"{each.name}[k]").enter_partial([f"{pack}.at[k]" for pack in packs])
+        loop = [
+            f"#pragma unroll {_GATHERED}",
+            *block(
+                "for (int part = group; part < pieces; part += GROUPS)",
+                [*loads, "#pragma unroll", *block(_EACH, [entered])],
+            ),
+        ]
+        return [*self._flush(), *self._begun([each]), *self._inside(loop), *self._joined([text], [each])]
+
+    def _begun(self, sums: list[AccumulatorText]) -> list[str]:
+        lines = [f"{text.ctype} {text.name}[VEC];" for text in sums]
+        starts = [f"{text.name}[k] = {text.start};" for text in sums]
+        return [*lines, "#pragma unroll", *block(_EACH, starts)]
+
+    def _inside(self, loop: list[str]) -> list[str]:
+        return block(f"if (first < {self.frame.macros.text(self.space.rows)})", loop)
+
+    def _joined(self, texts: list[AccumulatorText], sums: list[AccumulatorText]) -> list[str]:
+        lines = []
+        for text, each in zip(texts, sums, strict=True):
+            columns = self.frame.macros.text(self.space.columns)
+            for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
+                self._results[key] = result
+            self.frame.helpers.update(text.helpers[:1])
+            lines.append(f"{text.ctype} {text.name} = across_groups<{text.op}, LANES>({each.name});")
+        return lines
+
+
+class _BundleLoop(ColumnLoop):
+    """The walk of a group over its turns."""
+
+    kernel: BundleKernel
+
+    def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, object]) -> None:
+        super().__init__(kernel, number, {})
+        self.vector = False
+
+    def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
+        """The loop; ``accumulators`` have an element for each of the vector."""
+        leaves = {leaf.serial: leaf for root in step.roots for leaf in unguarded(root)}
+        for _, leaf in sorted(leaves.items()):
+            if isinstance(leaf, Load) and not self.kernel.split(leaf.view)[0].is_constant:
+                self._load_pack(leaf)
+        self._scope.prepare(step.roots)
+        for text in accumulators:
+            self._scope.lines.append(text.enter(self._scope.text(text.accumulator.operand), "col"))
+        body = [*self._before, "#pragma unroll", *block(_EACH, self._scope.lines)]
+        unrolled = _UNROLLED * self.kernel.site.schedule.items
+        head = "for (int col = begin + group; col < end; col += GROUPS)"
+        return [f"#pragma unroll {unrolled}", *block(head, body)]
+
+    def _load_pack(self, load: Load) -> None:
+        rows, columns = self.kernel.split(load.view)
+        pack = self.names.new(f"{load.buffer}_pack")
+        at = index_text(columns, "col", self.frame.macros)
+        address = self.kernel.bundle_pointer(load)
+        address = address if at.code == "0" else f"{address} + {at.within(13)}"
+        function = "load_once" if self.kernel.site.schedule.stream and self.frame.vector else "load"
+        self.frame.helpers.add(function)
+        self._before.append(f"const auto {pack} = {function}<VEC>({address});")
+        self._packs[load.serial] = f"{pack}.at[k]"
+        if self.frame.vector:
+            self.frame.use_vector(load.buffer, rows)
+            self.frame.use_rows(load.buffer, columns)
+
+
+def bundle_kernel(site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> KernelText:
+    """Write it, with vectors where sizes allow them."""
+    text = BundleKernel(site, kernel, name, number, partials).text()
+    if text.width is None or text.width.is_possible:
+        return text
+    narrow = replace(site, schedule=replace(site.schedule, width=1))
+    return BundleKernel(narrow, kernel, name, number, partials).text()

@@ -1,0 +1,195 @@
+"""Which elements of a kernel without rows are loaded as vectors, and the statements that load them.
+
+Owns the choice: neighbours in memory, a row that repeats, a row that is looked up, a piece of a
+concatenation. Whatever is left is loaded element by element. Never spells an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from workbench.playbook.cuda_text import Text
+from workbench.playbook.expr import Apply, Const, Expr, Index, Load, leaves, unguarded
+from workbench.playbook.indexing import divisors_of, index_text, is_unit, repeated_row, run_of
+from workbench.playbook.kernel_text import Frame, block, lookup_text
+from workbench.playbook.program import Kernel
+from workbench.playbook.scope import Scope
+from workbench.playbook.sizes import Size
+from workbench.playbook.views import View
+
+Path = tuple[tuple[Expr, bool], ...]
+"""Conditions, and which way each must go."""
+ScopeOf = Callable[[Callable[[View], Text], dict[int, str]], Scope]
+
+
+@dataclass
+class Packs:
+    """Vectors by the serial of their load, names of conditions that hold for a whole vector, statements."""
+
+    elements: dict[int, str] = field(default_factory=dict)
+    conditions: dict[int, Text] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+
+def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
+    """Load what may be loaded as vectors of the kernel's elements ``i`` to ``i + VEC - 1``."""
+    packs = Packs()
+    head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
+    open_loads = _loads(unguarded(store.value) for store in kernel.stores)
+    for load in open_loads:
+        if is_unit(load.view) and not load.lookups:
+            _declare(frame, packs, load, _packed(frame, load))
+    for load in open_loads:
+        sizes = _looked_up(load) if is_unit(load.view) and load.lookups else None
+        if sizes is not None and _allowed(frame, sizes):
+            index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
+            frame.divisors.update(sizes)
+            frame.vectors.add(load.buffer)
+            frame.helpers.add("load")
+            packs.lines += head.lines
+            head.lines = []
+            _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
+    _pieces(frame, kernel, packs, head)
+    return packs
+
+
+def _loads(roots: Iterable[Iterable[Expr]]) -> list[Load]:
+    found = {leaf.serial: leaf for root in roots for leaf in root if isinstance(leaf, Load)}
+    return [found[serial] for serial in sorted(found)]
+
+
+def _declare(frame: Frame, packs: Packs, load: Load, value: str) -> None:
+    name = frame.names.new(f"{load.buffer}_pack")
+    packs.lines.append(f"const auto {name} = {value};")
+    packs.elements[load.serial] = f"{name}.at[k]"
+
+
+def _packed(frame: Frame, load: Load) -> str:
+    """A vector of neighbours; it may straddle the end of a row that repeats, and no other end."""
+    if size := repeated_row(load.view):
+        frame.helpers.add("load_repeated")
+        frame.vectors.add(load.buffer)
+        return f"load_repeated<VEC, {frame.macros.text(size)}>({frame.pointer(load.buffer)}, i)"
+    function = "load_once" if frame.site.schedule.stream and load.view.is_linear else "load"
+    frame.helpers.add(function)
+    frame.use_vector(load.buffer, load.view)
+    return f"{function}<VEC>({address(frame, load.buffer, load.view)})"
+
+
+def address(frame: Frame, buffer: str, view: View) -> str:
+    """Where the vector at ``i`` begins."""
+    index = index_text(view, "i", frame.macros, wide=True)
+    pointer = frame.pointer(buffer)
+    return pointer if index.code == "0" else f"{pointer} + {index.within(13)}"
+
+
+def _allowed(frame: Frame, sizes: list[Size]) -> bool:
+    """True when every declared case lets the width divide the sizes: else all loads would lose by it."""
+    site = frame.site
+    declared = site.cases[: site.declared]
+    width = site.schedule.width
+    return bool(declared) and all(size.at(case) % width == 0 for size in sizes for case in declared)
+
+
+# ------------------------------------------------------------------------------------ rows that are looked up
+
+
+def _looked_up(load: Load) -> list[Size] | None:
+    """What the width must divide so that a vector has one index; None where no width makes it so."""
+    found = [*divisors_of(load.view), *(stride for _, stride in load.lookups)]
+    for index, _ in load.lookups:
+        steady = _steady(index)
+        if steady is None:
+            return None
+        found += steady
+    return found
+
+
+def _steady(expr: Expr) -> list[Size] | None:
+    """What the width must divide so that an expression is the same for a whole vector."""
+    match expr:
+        case Const():
+            return []
+        case Load(lookups=(_, *_)):
+            return None
+        case Load(view=view) | Index(view=view):
+            run = run_of(view)
+            return [] if view.is_constant else None if run.is_one else [run]
+    found: list[Size] = []
+    for operand in expr.operands:
+        steady = _steady(operand)
+        if steady is None:
+            return None
+        found += steady
+    return found
+
+
+# ------------------------------------------------------------------------------------ pieces
+
+
+def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
+    """Neighbours that are read only where a condition holds, which is the same for a whole vector."""
+    paths: dict[int, set[Path]] = {}
+    found: dict[int, Load] = {}
+    for store in kernel.stores:
+        _follow(store.value, (), paths, found)
+    for serial in sorted(found):
+        load, path = found[serial], next(iter(paths[serial]))
+        if serial in packs.elements or len(paths[serial]) > 1 or not is_unit(load.view) or load.lookups:
+            continue
+        sizes: list[Size] | None = list(divisors_of(load.view))
+        for condition, _ in path:
+            known = _decided(frame, condition)
+            sizes = None if known is None or sizes is None else [*sizes, *known]
+        if sizes is None or not _allowed(frame, sizes):
+            continue
+        frame.divisors.update(size for size in sizes if not size.is_zero)
+        frame.vectors.add(load.buffer)
+        frame.helpers.add("load")
+        tests = [_test(frame, packs, head, condition, way) for condition, way in path]
+        name = frame.names.new(f"{load.buffer}_pack")
+        packs.lines.append(f"Pack<{frame.element_type(load.buffer)}, VEC> {name};")
+        vector = f"{name} = load<VEC>({address(frame, load.buffer, load.view)});"
+        packs.lines += block(f"if ({' && '.join(tests)})", [vector])
+        packs.elements[serial] = f"{name}.at[k]"
+
+
+def _follow(expr: Expr, path: Path, paths: dict[int, set[Path]], found: dict[int, Load]) -> None:
+    """Note every load below an expression with the conditions under which it is read."""
+    if isinstance(expr, Load):
+        found[expr.serial] = expr
+        paths.setdefault(expr.serial, set()).add(path)
+    if isinstance(expr, Apply) and expr.op == "select":
+        condition, yes, no = expr.args
+        _follow(condition, path, paths, found)
+        _follow(yes, (*path, (condition, True)), paths, found)
+        _follow(no, (*path, (condition, False)), paths, found)
+        return
+    for operand in expr.operands:
+        _follow(operand, path, paths, found)
+
+
+def _decided(frame: Frame, condition: Expr) -> list[Size] | None:
+    """What the width must divide so that a condition holds for a whole vector or for none of it."""
+    match condition:
+        case Apply(op="lt" | "ge", args=(Index(view=view), Const(value=int() | str() as bound))) if is_unit(
+            view
+        ):
+            end = frame.site.program.sizes.read(bound)
+            return [*divisors_of(view), end]
+    return _steady(condition) if any(True for _ in leaves(condition)) else None
+
+
+def _test(frame: Frame, packs: Packs, head: Scope, condition: Expr, way: bool) -> str:
+    """A condition as a name, written when it is first needed."""
+    if condition.serial not in packs.conditions:
+        name = frame.names.new("in_piece")
+        value = head.text(condition)
+        packs.lines += head.lines
+        head.lines = []
+        comment = "// A vector lies in one piece: its elements are loaded together."
+        packs.lines += [comment, f"const bool {name} = {value.code};"]
+        packs.conditions[condition.serial] = Text(name)
+    name = packs.conditions[condition.serial].code
+    return name if way else f"!{name}"

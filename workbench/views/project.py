@@ -172,9 +172,8 @@ def _tensor(spec: TensorSpec) -> str:
 def _subtitle(opened: SessionOpened) -> str:
     """Who works, where, and whether times are measured."""
     clock = "times are measured" if opened.device == "cuda" else "times are a roofline model"
-    return (
-        f"{opened.brain} on the {opened.device} for {opened.target.name}; {clock}; {opened.problem.contract}"
-    )
+    where = opened.target.name if opened.device == "cuda" else f"the {opened.device} for {opened.target.name}"
+    return f"{opened.brain} on {where}; {clock}; {opened.problem.contract}"
 
 
 def state_json(tree: Tree) -> Json:

@@ -24,8 +24,11 @@ TREE_HEADING = "wb-tree"
 """Where page.py puts the panel; it hides what is marked ``data-replaced``."""
 
 
-def to_html(tree: Tree) -> str:
-    """A whole page: tree, table, best kernel, a section a branch, how to repeat it. No script, no network."""
+def to_html(tree: Tree, most: int | None = None) -> str:
+    """A whole page: tree, table, best kernel, a section a branch, how to repeat it. No script, no network.
+
+    Of more than ``most`` branches only the best have a section; all are in the tree and in the table.
+    """
     view = project(tree)
     details = [detail(tree, node_id) for node_id in (row["id"] for row in view["rows"])]
     by_id = {entry["row"]["id"]: entry for entry in details}
@@ -41,8 +44,7 @@ def to_html(tree: Tree) -> str:
         tag("h2", "Every branch in numbers"),
         _table(details),
         _best_kernel(best) if best else None,
-        tag("h2", "Every branch in full"),
-        [_section(entry) for entry in details],
+        _in_full(details, most),
         _repeat(tree),
         cls="wb wb-report",
     )
@@ -219,6 +221,20 @@ def listing(entry: Json) -> Markup:
             tag("div", f"{d['severity']}: {d['message']}", cls="diagnostic") for d in marks.get(number, [])
         ]
     return tag("div", lines, cls="code listing")
+
+
+def _in_full(details: list[Json], most: int | None) -> list[object]:
+    """A section a branch, in the tree's order; of too many the best, and where the others are."""
+    if most is None or len(details) <= most:
+        return [tag("h2", "Every branch in full"), [_section(entry) for entry in details]]
+    ranked = sorted(details, key=lambda entry: entry["row"]["score"] or 0.0, reverse=True)
+    chosen = {entry["row"]["id"] for entry in ranked[:most]}
+    rest = (
+        f"The {most} best. All {len(details)} are in the tree above, where scripts may run, and in the page "
+        "that to_html(scripts=False) writes."
+    )
+    shown = [_section(entry) for entry in details if entry["row"]["id"] in chosen]
+    return [tag("h2", f"The {most} best branches in full"), tag("p", rest, cls="fine"), shown]
 
 
 def _section(entry: Json) -> Markup:

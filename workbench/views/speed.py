@@ -28,6 +28,8 @@ VERDICTS = {
     "SLOWER": ("bad", "▼ ours slower"),
     "AMBIGUOUS": ("warn", "? ambiguous"),
 }
+ABOVE = 1.03
+"""Share of the roofline from which being above it is explained."""
 CLOCK = "clock "
 """How a clock that could not be used is named among what is missing."""
 
@@ -42,10 +44,21 @@ def speed_json(evaluation: Evaluation) -> Json | None:
         "source": evaluation.times[0].source,
         "baselines": names,
         "rows": rows,
+        "note": _above_the_roof(evaluation),
         "means": [_mean(rows, place) for place in range(len(names))],
         "mean": factor_text(evaluation.score) if evaluation.score else "–",
         "drawing": factors(rows),
     }
+
+
+def _above_the_roof(evaluation: Evaluation) -> str:
+    """What a share of more than all of the roofline means; empty where there is none."""
+    if all(time.roofline_share < ABOVE for time in evaluation.times):
+        return ""
+    return (
+        "More than 100% of the roofline: it counts every byte as moved to or from memory, and here some of "
+        "them stay in the L2 cache."
+    )
 
 
 def _baselines(evaluation: Evaluation) -> list[str]:

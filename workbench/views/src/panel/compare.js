@@ -20,9 +20,9 @@ export function comparison(found, panel) {
       h("span", { class: "soft" }, `Differences of source are against ${branches[0].id}.`)),
     h("div", { class: "wide" }, h("table", { class: "grid compare" }, h("thead", {}, head),
       section("Time, and speedup over the fastest baseline", found.times, meter), section("Techniques", found.techniques), section("What it takes", found.facts))),
-    found.profile.some(Boolean) && [h("h4", {}, "Profile"), h("div", { class: "columns" }, found.profile.map((profile, i) => h("div", {}, h("b", {}, branches[i].id),
+    found.profile.some(Boolean) && [h("h3", {}, "Profile"), h("div", { class: "columns" }, found.profile.map((profile, i) => h("div", {}, h("b", {}, branches[i].id),
       profile ? h("ul", {}, profile.sentences.map((text) => h("li", {}, text))) : h("p", { class: "soft" }, "No profile."))))],
-    h("h4", {}, "Source"),
+    h("h3", {}, "Source"),
     h("div", { class: "columns" }, found.sources.map((lines, i) => h("div", {}, h("b", {}, `${branches[0].id} → ${branches[i + 1].id}`),
       lines ? differences(lines, `From ${branches[0].id} to ${branches[i + 1].id}`) : h("p", { class: "soft" }, "There are no two kernels to compare.")))),
   ];

@@ -30,11 +30,11 @@ function plan(panel) {
   panel.planWords = h("summary", {}, "Plan");
   const label = (control, name, words) => h("label", {}, control, h("b", {}, name), h("span", { class: "soft" }, ` ${words}`));
   return h("details", { class: "plan-next" }, panel.planWords, h("div", { class: "plan-box" },
-    h("h4", {}, "The next round"), Object.entries(OPERATORS).map(([name, words]) => label(panel.operators[name], name, words)),
+    h("h3", {}, "The next round"), Object.entries(OPERATORS).map(([name, words]) => label(panel.operators[name], name, words)),
     h("p", { class: "soft" }, "None chosen: the search decides."),
     h("label", {}, panel.width, h("b", {}, " branches"), h("span", { class: "soft" }, " (empty: as planned)")),
     label(panel.reviews, "read the cards first", "strike or rewrite them before a kernel is written"),
-    h("h4", {}, "What was done here"), panel.deeds));
+    h("h3", {}, "What was done here"), panel.deeds));
 }
 
 const set = (control, name, value) => { if (control[name] !== value && document.activeElement !== control) control[name] = value; };

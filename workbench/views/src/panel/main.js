@@ -223,7 +223,7 @@ class Panel {
   buildCard() {
     const button = (label, title, act) => h("button", { type: "button", title, onclick: act }, label);
     this.mark = h("span", { class: "mark" });
-    this.name = h("div", { class: "title" });
+    this.name = h("h3", { class: "title" });
     this.words = h("div", {});
     this.approveButton = button("Approve", "Make it a parent of the next round (a)", () => this.approve(this.row()));
     this.pruneButton = button("Prune", "No more children from it or from below it (p)", () => this.prune(this.row()));

@@ -14,10 +14,11 @@ function overview(speed) {
   if (!speed.baselines.length) return null;
   const rows = speed.rows.map((row) => ({ cells: [
     [row.case, row.suspicion && h("div", { class: "verdict tone-warn" }, "? in doubt")], [row.time, h("div", { class: "soft fine" }, row.interval)], row.roofline,
-    ...row.cells.map((cell) => cell && h("span", { title: cell.words }, h("span", { class: `verdict tone-${cell.tone}` }, cell.text), h("div", { class: "soft fine" }, cell.interval)))] }));
+    ...row.cells.map((cell) => cell && h("span", { title: `${cell.words}${cell.interval && `, ${cell.interval}`}` }, h("span", { class: `verdict tone-${cell.tone}` }, cell.text), h("div", { class: "soft fine" }, cell.interval)))] }));
   rows.push({ tone: "total", cells: ["geometric mean", "", "", ...speed.means] });
   return [h("h4", {}, `${speed.mean} against the fastest baseline of each shape (${speed.source})`),
-    h("div", { class: "wide" }, table(["shape", "time", "of roofline", ...speed.baselines], rows, rows[0].cells.map((_, i) => i).slice(1))),
+    h("div", { class: `wide ${speed.baselines.length > 3 ? "many" : ""}` }, table(["shape", "time", "of roofline", ...speed.baselines], rows, rows[0].cells.map((_, i) => i).slice(1))),
+    speed.note && soft(speed.note),
     speed.drawing && h("figure", {}, drawn(speed.drawing),
       h("figcaption", { class: "soft" }, `A baseline's time over ours, on a logarithmic axis${speed.source === "measured" ? ": the median over paired blocks, with its 95% interval" : ""}.`))];
 }

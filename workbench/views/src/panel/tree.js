@@ -101,7 +101,9 @@ function fillItem(panel, item, row, shape, best) {
   item.setAttribute("aria-checked", String(marked));
   if (row.children) item.setAttribute("aria-expanded", String(!closed));
   else item.removeAttribute("aria-expanded");
-  item.setAttribute("aria-label", inWords(row));
+  // Large rows are named by what is on them, so that a name holds what is seen; small ones show next to nothing.
+  if (size === "none") item.setAttribute("aria-label", inWords(row));
+  else item.removeAttribute("aria-label");
   const share = row.score && best ? Math.min(1, row.score / best) : 0;
   const meter = share ? h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` })) : null;
   if (size === "none") return item.replaceChildren(h("div", { class: "what" }), meter ? h("div", { class: "score" }, meter) : "");
@@ -109,7 +111,7 @@ function fillItem(panel, item, row, shape, best) {
   const flags = [row.best && flag("★ best", "best"), row.approved && flag("✓ approved", "yes"), row.pruned && flag("pruned"), closed && row.children ? flag(`+${row.children} folded`) : null];
   item.replaceChildren(
     h("div", { class: "what" },
-      h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title, size === "one" && [" ", flags]),
+      h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title, size === "one" && [h("span", { class: "unseen" }, `, ${row.words}`), " ", flags]),
       size === "two" && h("div", { class: "sub" }, h("span", { class: "verdict" }, row.words), ` · ${row.operator}`, flags)),
     row.label ? h("div", { class: "score" }, h("div", {}, row.label), size === "two" && meter) : "",
     h("span", { class: "tick", "data-mark": row.id, title: "Mark it, to compare, approve or prune several (m)", "aria-hidden": "true" }, marked ? "☑" : "☐"));

@@ -325,10 +325,7 @@ async def judge_all(given: argparse.Namespace, files: dict[str, Path]) -> None:
                 receipt.write()
                 print(f"{name:<10}error  {error}", flush=True)
 
-    order = (
-        interleaved(list(problems), {n: declared_bytes(p) for n, p in problems.items()}) if problems else []
-    )
-    await asyncio.gather(*(one(name) for name in order))
+    await asyncio.gather(*(one(name) for name in in_order(problems)))
     await device.close()
 
 

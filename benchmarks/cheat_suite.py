@@ -48,9 +48,11 @@ ways to be believed without deserving it, each as a kernel that is judged on eve
 of kernels that look odd and are right. Numbers are those of the referee's list of known cheats. The kernels
 are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of each say what it does.
 
-What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
-visits. Checks have eight kinds of input and small shapes chosen to hurt; a condition on the clock, or on two
-sizes being large at once, is not found on the emulator.
+Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
+through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
+size. What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
+visits all the same. A condition on the clock is not found; a way of the plan that only two large sizes take
+together is not run on the emulator, and the verdict says so.
 
 Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
 evaluation and the receipt say which they were, and `WORKBENCH_SEED=N` repeats them. On a GPU the expected
@@ -72,7 +74,7 @@ compilers, which read the kernel's text, may be told to include any file the use
 On a GPU there is no host code of the kernel's, only device code. What a GPU does not show (races, stray
 accesses inside the process's own memory, reads of what nobody wrote) the emulator looks for beside it, at
 small sizes, where there is g++; a verdict without that look carries a note with the reason. `workbench judge
---hazards sanitizer` has compute-sanitizer look as well, on the card itself: four tools on one small case,
+--hazards sanitizer` has compute-sanitizer look as well, on the card itself: four tools at four small sizes,
 half a minute. `__device__` variables are read before and after: a kernel that leaves them changed is
 *suspect* on both devices. A kernel that only hopes to look faster (`no gain`) is timed against itself
 without the trick.

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "referee")]
 from cheat_files import CheatFile, all_files  # noqa: E402
 
 from workbench.model import H100  # noqa: E402
-from workbench.profile.sanitizer import NotLooked, sanitized  # noqa: E402
+from workbench.profile.sanitizer import NotLooked, Run, find_sanitizer, run_tool, sanitized  # noqa: E402
 
 NAMES = (
     "writes_one_past", "reads_one_past", "no_alignment_check", "missing_barrier", "divergent_barrier",
-    "missing_lanes", "uninitialised_workspace", "inherits_output", "welford", "tiled_transpose", "last_block",
-    "workspace",
+    "missing_warp_sync", "uninitialised_workspace", "inherits_output", "past_shared_array",
+    "uninitialised_shared", "race_between_blocks", "racing_sums", "welford", "tiled_transpose", "last_block",
+    "workspace", "aligned_vectors", "partial_mask",
 )  # fmt: skip
+BEYOND = {
+    "uninitialised_shared": "initcheck follows global memory only",
+    "race_between_blocks": "racecheck follows shared memory only",
+    "racing_sums": "racecheck follows shared memory only",
+}
+"""What the tools do not claim to see; the emulator does. A kernel that never ends is not among the names:
+it ends no tool either, and is turned away before anybody would ask for one."""
 AT_ONCE = 6
 
 
@@ -34,15 +44,32 @@ def looked_at(file: CheatFile) -> dict[str, Any]:
     """One kernel under all tools."""
     started = time.perf_counter()
     try:
-        hazard = sanitized(file.problem, file.kernel, H100)
+        hazard = sanitized(file.problem, file.kernel, H100, run=kept(file.path.stem))
         got, message = (f"hazard {hazard.hazard}", hazard.message) if hazard else ("nothing", "")
     except NotLooked as why:
         got, message = "not looked", str(why)
     honest = file.label.startswith("honest/")
-    right = got == "nothing" if honest else got in file.expect
+    beyond = BEYOND.get(file.path.stem, "")
+    right = got == "nothing" if honest else got in file.expect or (bool(beyond) and got == "nothing")
     seconds = round(time.perf_counter() - started, 1)
     print(f"{'ok ' if right else 'BAD'} {file.label:32}{got:24}{seconds:5.1f} s  {message[:200]}", flush=True)
-    return {"file": file.label, "expected": list(file.expect), "got": got, "message": message, "s": seconds}
+    told = {"file": file.label, "expected": list(file.expect), "beyond": beyond, "right": right}
+    return {**told, "got": got, "message": message, "s": seconds}
+
+
+def kept(name: str) -> Run:
+    """Start a tool, and keep what it prints where receipts go to another folder than the repository's."""
+
+    def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        done = run_tool([find_sanitizer(), *command[1:]])
+        if place := os.environ.get("WORKBENCH_RECEIPTS"):
+            folder = Path(place) / "sanitizer"
+            folder.mkdir(parents=True, exist_ok=True)
+            tool = command[command.index("--tool") + 1]
+            (folder / f"{name}-{tool}.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    return run
 
 
 def main() -> None:

@@ -77,6 +77,21 @@ def test_what_is_not_the_kernels(output: str) -> None:
     assert hazard_of(f"{BUFFERS}\n{output}", "2x64", SOURCE) is None
 
 
+def test_each_report_belongs_to_the_call_it_followed() -> None:
+    output = f"{sanitizer.CASE} 2x64\n{CLEAN}\n{sanitizer.CASE} 3x7 unaligned\n{BUFFERS}\n{PAST}"
+    found = hazard_of(output, "2x64", SOURCE)
+    assert found is not None and found.case == "3x7 unaligned" and "the memory of output" in found.message
+
+
+def test_a_few_sizes_are_looked_at_an_odd_and_an_unaligned_one_among_them() -> None:
+    request = sanitizer.request_of(PROBLEM, Kernel(source=RIGHT), H100, 0)
+    labels = [call.case.label for call in request.calls]
+    elements = [sum(meta.numel for _, meta in call.plan.arguments) for call in request.calls]
+    assert len(labels) == len(set(labels)) >= 3 and elements[0] == max(elements)
+    assert [call.unaligned for call in request.calls].count(True) == 1
+    assert any(call.case.sizes[-1][1] % 2 and call.case.sizes[-1][1] > 1 for call in request.calls)
+
+
 def test_buffers_are_read_back() -> None:
     assert [(one.name, one.address) for one in buffers_of(BUFFERS)] == [("x", 0x7F0000), ("output", 0x7F0800)]
 

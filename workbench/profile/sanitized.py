@@ -1,4 +1,4 @@
-"""The program that compute-sanitizer watches: one call of a plan on small inputs, and where its tensors lay.
+"""The program that compute-sanitizer watches: calls of a plan on small inputs, and where their tensors lay.
 
 Usage: ``python -m workbench.profile.sanitized REQUEST.json``
 """
@@ -9,28 +9,50 @@ import sys
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from workbench.gpu.kernels import Image, Kernels
 from workbench.gpu.runner import PlanRunner
 from workbench.numerics.inputs import draw
-from workbench.profile.sanitizer import SanitizeRequest, told_of
+from workbench.profile.sanitizer import CASE, SanitizedCall, SanitizeRequest, told_of
 
 
 def main(path: str) -> None:
-    """Run the request that lies at ``path``."""
+    """Run the request that lies at ``path``, one call after the other."""
     request = SanitizeRequest.model_validate_json(Path(path).read_text(encoding="utf-8"))
     torch.cuda.set_device(request.device)
-    plan = request.plan
-    runner = PlanRunner(plan, Kernels(Image(one.consts, one.cubin, one.names) for one in request.images))
-    drawn = draw(request.problem, request.case, "normal", request.seed)
-    tensors = {name: tensor.cuda() for name, tensor in drawn.items()}
+    torch.cuda.init()  # type: ignore[no-untyped-call]
+    # Every tensor in an allocation of its own, which ends where the tensor ends.
+    torch.cuda.memory.caching_allocator_enable(False)
+    kernels = Kernels(Image(one.consts, one.cubin, one.names) for one in request.images)
+    for call in request.calls:
+        called(request, call, kernels)
+
+
+def called(request: SanitizeRequest, call: SanitizedCall, kernels: Kernels) -> None:
+    """One call; whatever goes wrong in it is told before the next begins."""
+    print(CASE, call.case.label, flush=True)
+    plan = call.plan
+    drawn = draw(request.problem, call.case, "normal", request.seed)
+    inputs = {spec.name for spec in request.problem.tensors if spec.role == "input"}
+    tensors = {name: on_gpu(tensor, call.unaligned and name in inputs) for name, tensor in drawn.items()}
     for name, meta in plan.arguments:
         print(told_of(name, tensors[name].data_ptr(), meta), flush=True)
-    outputs = runner(tensors)
-    names = ["output"] if len(outputs) == 1 else [f"output {number}" for number in range(len(outputs))]
+    outputs = PlanRunner(plan, kernels)(tensors)
+    names = ["output"] if len(outputs) == 1 else [f"output_{number}" for number in range(len(outputs))]
     for name, key, output in zip(names, plan.outputs, outputs, strict=True):
-        print(told_of(name.replace(" ", "_"), output.data_ptr(), plan.meta_of(key)), flush=True)
+        print(told_of(name, output.data_ptr(), plan.meta_of(key)), flush=True)
     torch.cuda.synchronize()
+
+
+def on_gpu(tensor: Tensor, unaligned: bool) -> Tensor:
+    """A copy on the card; one element further than it would lie, where that is asked for."""
+    if not unaligned:
+        return tensor.cuda()
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    room = torch.empty(max(span, 0) + 1, dtype=tensor.dtype, device="cuda")
+    place = room.as_strided(tensor.shape, tensor.stride(), 1)
+    return place.copy_(tensor)
 
 
 if __name__ == "__main__":

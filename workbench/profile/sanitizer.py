@@ -1,7 +1,8 @@
 """Runs compute-sanitizer on one call of a plan, in processes of their own, and makes verdicts of its words.
 
-Owns the command lines and the reading of the reports: memcheck, racecheck, initcheck and synccheck at one
-small case. Slow (seconds a tool), so it is asked for by policy only. Imports no torch and holds no CUDA.
+Owns the command lines and the reading of the reports: memcheck, racecheck, initcheck and synccheck at a few
+small sizes, of which one is odd and one has unaligned inputs. Slow (seconds a tool), so it is asked for, or
+runs while nobody wants the card. Imports no torch and holds no CUDA.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from workbench.model import (
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee.gpu_protocol import CubinImage
-from workbench.referee.planning import plan_cases
+from workbench.referee.planning import ONE_SM, UNALIGNED, plan_cases, situations
 from workbench.workers.environment import scrubbed
 
 Tool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
@@ -43,7 +44,7 @@ TOOLS: tuple[Tool, ...] = ("memcheck", "synccheck", "racecheck", "initcheck")
 TIMEOUT_S = 60.0
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/compute-sanitizer", "/usr/local")
 MOST_ELEMENTS = 2**16
-FOUND, MARK = 86, "WORKBENCH BUFFER"
+FOUND, MARK, CASE = 86, "WORKBENCH BUFFER", "WORKBENCH CASE"
 KINDS: tuple[tuple[str, str], ...] = (
     ("Misaligned", "misaligned"),
     ("Invalid __shared__", "out_of_bounds"),
@@ -71,12 +72,23 @@ class NotLooked(Exception):
     """The sanitizer said nothing about the kernel; the message says why in a few words."""
 
 
-class SanitizeRequest(Value):
-    """One call of a plan, with machine code that knows its lines."""
+class SanitizedCall(Value):
+    """One call of a plan."""
 
-    problem: Problem
     case: Case
     plan: Plan
+
+    @property
+    def unaligned(self) -> bool:
+        """True where inputs lie at addresses that only their own element size divides."""
+        return self.case.label.endswith(UNALIGNED)
+
+
+class SanitizeRequest(Value):
+    """Calls of a plan, with machine code that knows its lines."""
+
+    problem: Problem
+    calls: tuple[SanitizedCall, ...]
     images: tuple[CubinImage, ...]
     device: int = 0
     seed: int = 0
@@ -94,7 +106,7 @@ class Buffer:
 def sanitized(
     problem: Problem, kernel: Kernel, target: Target, device: int = 0, run: Run | None = None
 ) -> Hazard | None:
-    """The first hazard any of the tools sees at the largest small case; None when all of them are content.
+    """The first hazard any of the tools sees at a few small sizes; None when all of them are content.
 
     Takes seconds a tool; the GPU should be idle. ``run`` starts a command line, for tests. Raises
     ``NotLooked`` with the reason.
@@ -105,8 +117,8 @@ def sanitized(
         path = Path(folder) / "request.json"
         path.write_text(request.model_dump_json(), encoding="utf-8")
         for tool in TOOLS:
-            done = (run or _run)(command_line(sanitizer, tool, path))
-            hazard = hazard_of(done.stdout + done.stderr, request.case.label, kernel.source)
+            done = (run or run_tool)(command_line(sanitizer, tool, path))
+            hazard = hazard_of(done.stdout + done.stderr, request.calls[0].case.label, kernel.source)
             if hazard is not None:
                 return hazard
             if done.returncode not in (0, FOUND):
@@ -115,26 +127,36 @@ def sanitized(
 
 
 def request_of(problem: Problem, kernel: Kernel, target: Target, device: int) -> SanitizeRequest:
-    """The largest proof the plan covers that is small. Raises ``NotLooked``."""
-    program = parse(kernel.source)
-    wanted = [(case, tuple(problem.metas(case).items())) for case in (*problem.proofs, *problem.cases)]
-    small = [one for one in wanted if sum(meta.numel for _, meta in one[1]) <= MOST_ELEMENTS]
-    covered = [one for one in plan_cases(program, small, target) if one.plan is not None]
-    if not covered:
+    """A few small sizes that the plan covers. Raises ``NotLooked``."""
+    wanted = [
+        (case, metas)
+        for case, metas in situations(problem)
+        if sum(meta.numel for _, meta in metas) <= MOST_ELEMENTS and not case.label.endswith(ONE_SM)
+    ]
+    planned = plan_cases(parse(kernel.source), wanted, target)
+    calls = few_of([SanitizedCall(case=one.case, plan=one.plan) for one in planned if one.plan is not None])
+    if not calls:
         raise NotLooked("no size is small enough")
-    best = max(covered, key=lambda one: sum(meta.numel for meta in problem.metas(one.case).values()))
-    assert best.plan is not None
+    wanted_names: dict[tuple[tuple[str, str], ...], dict[str, None]] = {}
+    for name, consts in (instance for call in calls for instance in call.plan.instances):
+        wanted_names.setdefault(consts, {})[name] = None
     images = []
-    for consts in dict.fromkeys(consts for _, consts in best.plan.instances):
-        names = [name for name, its in best.plan.instances if its == consts]
-        image = load_cubin(kernel.source, consts, names, target.arch, lineinfo=True)
+    for consts, names in wanted_names.items():
+        image = load_cubin(kernel.source, consts, list(names), target.arch, lineinfo=True)
         if isinstance(image, CompileFailed):
             raise NotLooked(image.diagnostics[0].message)
         pairs = tuple((name, image[1][name]) for name in names)
         images.append(CubinImage(consts=consts, cubin=image[0], names=pairs))
-    return SanitizeRequest(
-        problem=problem, case=best.case, plan=best.plan, images=tuple(images), device=device
-    )
+    return SanitizeRequest(problem=problem, calls=tuple(calls), images=tuple(images), device=device)
+
+
+def few_of(calls: Sequence[SanitizedCall]) -> list[SanitizedCall]:
+    """The largest size, the largest odd one, the smallest, and the one with unaligned inputs."""
+    ordered = sorted(calls, key=lambda call: -sum(meta.numel for _, meta in call.plan.arguments))
+    plain = [call for call in ordered if not call.unaligned]
+    odd = [call for call in plain if call.case.sizes and call.case.sizes[-1][1] % 2]
+    unaligned = [call for call in ordered if call.unaligned]
+    return list(dict.fromkeys((*plain[:1], *odd[:1], *plain[-1:], *unaligned)))
 
 
 def command_line(sanitizer: str, tool: Tool, path: Path) -> list[str]:
@@ -166,7 +188,26 @@ def find_sanitizer() -> str:
 
 
 def hazard_of(output: str, case: str, source: str) -> Hazard | None:
-    """The first report of a kernel of this text, as a verdict; None when there is none."""
+    """The first report of a kernel of this text, as a verdict; None when there is none.
+
+    ``case`` is where it ran when the watched program does not say.
+    """
+    for label, part in parts_of(output, case):
+        if (found := _hazard_in(part, label, source)) is not None:
+            return found
+    return None
+
+
+def parts_of(output: str, first: str) -> Iterator[tuple[str, str]]:
+    """What was printed, call by call, with the case's label."""
+    before, *rest = output.split(CASE)
+    yield first, before
+    for part in rest:
+        label, _, said = part.partition("\n")
+        yield label.strip(), said
+
+
+def _hazard_in(output: str, case: str, source: str) -> Hazard | None:
     buffers = buffers_of(output)
     for report in reports_of(output):
         head = report[0]
@@ -249,7 +290,8 @@ def why_none(output: str, code: int) -> str:
     return f"the watched program ended with code {code}: {last[0][:200] if last else 'it said nothing'}"
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run one tool to its end. Raises ``NotLooked`` when it takes too long, ``DeviceError`` without it."""
     root = Path(__file__).resolve().parents[2]
     places = os.pathsep.join([str(root), *(place for place in sys.path if place)])
     # Every tensor in an allocation of its own: from torch's own cache a stray access hits a neighbour.

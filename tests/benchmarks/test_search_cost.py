@@ -1,0 +1,65 @@
+"""When a search found its best kernel: the first that is as good as the best, by the time it was judged."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from test_table import load
+
+from workbench.model import H100, Digest, Evaluation, Kernel, Passed
+
+
+class Judge:
+    """Takes every kernel for right, a second after the one before."""
+
+    name = "judge"
+    target = H100
+
+    async def evaluate(self, problem: object, kernel: Kernel, on_stage: object) -> Evaluation:
+        return Evaluation(kernel=kernel.digest, device="emulator", target="H100", outcome=Passed())
+
+
+def test_the_clock_is_read_when_a_kernel_is_judged_and_all_else_is_the_device() -> None:
+    times = iter([10.0, 12.5])
+    timed = load("search_cost").Timed(Judge(), lambda: next(times))
+    kernel = Kernel(source="x")
+    asyncio.run(timed.evaluate(None, kernel, None))
+    assert timed.judged == {kernel.digest: 2.5}
+    assert timed.name == "judge" and timed.target == H100
+
+
+def test_the_first_as_good_as_the_best_counts() -> None:
+    module = load("search_cost")
+    kernels = [(1, 3.0, 0.0), (1, 5.0, 1.996), (2, 9.0, 2.0), (3, 20.0, 1.0)]
+    cost = module.Cost(
+        "op", 30.0, tuple(module.Kept(r, s, score, "title") for r, s, score in kernels), "done"
+    )
+    number, kept = cost.found
+    assert (number, kept.round, kept.seconds) == (2, 1, 5.0)
+    assert _row(module, cost).startswith("| op | 2.00x | 1 | 2 | 4 | 5 | 30 |")
+
+
+def test_a_search_without_a_correct_kernel_says_so() -> None:
+    module = load("search_cost")
+    cost = module.Cost("op", 30.0, (module.Kept(1, 3.0, 0.0, "title"),), "done")
+    assert cost.found is None and "none correct" in _row(module, cost)
+
+
+def test_kernels_come_in_the_order_they_were_judged() -> None:
+    module = load("search_cost")
+
+    class Node:
+        def __init__(self, digest: str, score: float) -> None:
+            hypothesis = type("H", (), {"title": digest})()
+            self.evaluation = type("E", (), {"kernel": Digest(digest)})()
+            self.branch = type("B", (), {"round": 1, "hypothesis": hypothesis})()
+            self.score = score
+
+    tree = type("T", (), {"nodes": {"b1": Node("slow", 1.0), "b2": Node("fast", 2.0)}, "stopped": None})()
+    cost = module.cost_of("op", tree, {Digest("slow"): 9.0, Digest("fast"): 4.0}, 12.0)
+    assert [one.title for one in cost.kernels] == ["fast", "slow"] and cost.found[0] == 1
+
+
+def _row(module: Any, cost: Any) -> str:
+    return str(module.table([cost])[-1])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from pathlib import Path
 from typing import Any
 
-from test_table import load
-
 from workbench.model import H100, Digest, Evaluation, Kernel, Passed
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+import search_cost as module
 
 
 class Judge:
@@ -22,7 +26,7 @@ class Judge:
 
 def test_the_clock_is_read_when_a_kernel_is_judged_and_all_else_is_the_device() -> None:
     times = iter([10.0, 12.5])
-    timed = load("search_cost").Timed(Judge(), lambda: next(times))
+    timed = module.Timed(Judge(), lambda: next(times))
     kernel = Kernel(source="x")
     asyncio.run(timed.evaluate(None, kernel, None))
     assert timed.judged == {kernel.digest: 2.5}
@@ -30,24 +34,21 @@ def test_the_clock_is_read_when_a_kernel_is_judged_and_all_else_is_the_device() 
 
 
 def test_the_first_as_good_as_the_best_counts() -> None:
-    module = load("search_cost")
     kernels = [(1, 3.0, 0.0), (1, 5.0, 1.996), (2, 9.0, 2.0), (3, 20.0, 1.0)]
     cost = module.Cost(
         "op", 30.0, tuple(module.Kept(r, s, score, "title") for r, s, score in kernels), "done"
     )
     number, kept = cost.found
     assert (number, kept.round, kept.seconds) == (2, 1, 5.0)
-    assert _row(module, cost).startswith("| op | 2.00x | 1 | 2 | 4 | 5 | 30 |")
+    assert _row(cost).startswith("| op | 2.00x | 1 | 2 | 4 | 5 | 30 |")
 
 
 def test_a_search_without_a_correct_kernel_says_so() -> None:
-    module = load("search_cost")
     cost = module.Cost("op", 30.0, (module.Kept(1, 3.0, 0.0, "title"),), "done")
-    assert cost.found is None and "none correct" in _row(module, cost)
+    assert cost.found is None and "none correct" in _row(cost)
 
 
 def test_kernels_come_in_the_order_they_were_judged() -> None:
-    module = load("search_cost")
 
     class Node:
         def __init__(self, digest: str, score: float) -> None:
@@ -61,5 +62,5 @@ def test_kernels_come_in_the_order_they_were_judged() -> None:
     assert [one.title for one in cost.kernels] == ["fast", "slow"] and cost.found[0] == 1
 
 
-def _row(module: Any, cost: Any) -> str:
+def _row(cost: Any) -> str:
     return str(module.table([cost])[-1])

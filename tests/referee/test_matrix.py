@@ -54,6 +54,12 @@ def test_on_a_gpu_one_check_has_a_seed_of_this_kernel_alone() -> None:
     assert own[-1].trial is typical_trial(TRIALS)
 
 
+def test_judged_again_from_a_receipt_the_emulator_meets_that_seed_too() -> None:
+    usual = checks_of(TRIALS, JudgeOptions(seed=3), own_tensors=False)
+    own = checks_of(TRIALS, JudgeOptions(seed=3, own_seed=99), own_tensors=False)
+    assert own[:-1] == usual and (own[-1].seed, own[-1].mode) == (99, "plain")
+
+
 def test_the_typical_case_is_quick_has_several_rows_and_is_no_special_one() -> None:
     assert typical_trial(TRIALS).case == case(2, 1025)
     huge = trial(case(1024, 4096))

@@ -28,6 +28,7 @@ from workbench.model import (
 )
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
+from workbench.referee import replay
 from workbench.referee.clock.conditions import Blind
 from workbench.referee.clock.options import INTERACTIVE
 from workbench.referee.clock.samples import KERNEL, RawTimes, Track
@@ -35,6 +36,7 @@ from workbench.referee.clock.simulated import SimulatedSampler
 from workbench.referee.clock.statistics import median_interval, relative_spread
 from workbench.referee.clock.taking import Watch, take_case
 from workbench.referee.clock.verdicts import chained_rivals, rivals_of
+from workbench.referee.options import JudgeOptions
 from workbench.referee.receipts import (
     CaseReceipt,
     Machine,
@@ -150,6 +152,20 @@ def test_an_honest_receipt_holds(receipt: Receipt) -> None:
     assert told["numbers, on the emulator"].endswith("checks passed")
 
 
+def test_the_check_that_was_this_kernels_alone_is_repeated(
+    receipt: Receipt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def judged(problem: Problem, kernel: Kernel, target: Any, options: JudgeOptions, tell: Any) -> Evaluation:
+        asked.append((options.seed, options.own_seed))
+        return evaluation()
+
+    monkeypatch.setattr(replay, "judge", judged)
+    found = replay.rejudged(receipt.model_copy(update={"seed": 12, "own_seed": 77}))
+    assert asked == [(12, 77)] and found.detail.endswith("that on its own seed among them")
+
+
 def test_a_touched_text_no_longer_fits_its_hash(receipt: Receipt) -> None:
     other = receipt.model_copy(update={"kernel": Kernel(source=RIGHT.replace("block=128", "block=64"))})
     assert states(hashes(other)) == ["agrees", "differs"]
@@ -230,9 +246,13 @@ def test_without_a_gpu_the_rest_is_checked_and_it_is_said(
 
 
 def test_with_a_gpu_it_is_measured_again(receipt: Receipt, monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = []
+    closed, seeds = [], []
+    receipt = receipt.model_copy(update={"seed": 12, "own_seed": 77})
 
     class Gpu:
+        def repeat_seeds(self, seed: int, own_seed: int | None) -> None:
+            seeds.append((seed, own_seed))
+
         async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: Any) -> Evaluation:
             assert (problem, kernel) == (receipt.problem, receipt.kernel)
             await asyncio.sleep(0)
@@ -244,7 +264,7 @@ def test_with_a_gpu_it_is_measured_again(receipt: Receipt, monkeypatch: pytest.M
     monkeypatch.setattr(live, "open_device", lambda name: Gpu())
     monkeypatch.setattr(live, "rechecked", lambda receipt: ())
     assert [finding.state for finding in live.replay(receipt)] == ["agrees"]
-    assert closed == [True]
+    assert closed == [True] and seeds == [(12, 77)]
     assert [f.state for f in live.replay(receipt, "emulator")] == ["not checked"]
 
 

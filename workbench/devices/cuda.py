@@ -165,6 +165,11 @@ class CudaDevice:
             return evaluation
         return evaluation.model_copy(update={"outcome": hazard, "times": ()})
 
+    def repeat_seeds(self, seed: int, own_seed: int | None) -> None:
+        """From now on judge every kernel on these seeds, as a receipt asks for."""
+        judge = self._options.judge.model_copy(update={"seed": seed, "own_seed": own_seed})
+        self._options = replace(self._options, judge=judge)
+
     def look_with_sanitizer(self) -> None:
         """From now on run every kernel that passes under compute-sanitizer too."""
         self._options = replace(self._options, sanitizer=True)

@@ -47,6 +47,9 @@ def _gpu(device: str) -> tuple[Device | None, str]:
 
 
 async def _evaluated(machine: Device, receipt: Receipt) -> Evaluation:
+    repeat = getattr(machine, "repeat_seeds", None)
+    if repeat is not None:
+        repeat(receipt.seed, receipt.own_seed)
     try:
         return await machine.evaluate(receipt.problem, receipt.kernel, lambda stage: None)
     finally:

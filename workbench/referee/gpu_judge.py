@@ -357,6 +357,7 @@ class GpuJudgement(Judgement):
             self.gpu_options.clock,
             self.options.seed or 0,
         )
+        receipt = receipt.model_copy(update={"own_seed": self.options.own_seed})
         path = write_receipt(receipt, folder)
         named = f"{folder.name}/{path.name}"
         self.measured = [

@@ -52,7 +52,7 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
     planned += [PlannedCheck(typical, kind, 0, "plain") for kind in options.kinds if kind != "normal"]
     if own_tensors:
         planned.append(PlannedCheck(trials[0], YOURS, 0, "plain"))
-    return _seeded(planned, options)
+    return (*_seeded(planned, options), *_of_its_own(typical, options))
 
 
 def checks_on_gpu(
@@ -65,7 +65,8 @@ def checks_on_gpu(
     """
     small = [t for t in trials if t.case.origin == "proof"]
     declared = sorted((t for t in trials if t.case.origin == "declared"), key=elements)
-    planned = list(checks_of(small, options, own_tensors=False))
+    shared = options.model_copy(update={"own_seed": None})
+    planned = list(checks_of(small, shared, own_tensors=False))
     planned = [replace(p, mode="plain", races=False) for p in planned]
     for trial in declared:
         kinds = LARGE_KINDS if elements(trial) > MANY_ELEMENTS else DECLARED_KINDS
@@ -74,9 +75,12 @@ def checks_on_gpu(
     if own_tensors and declared:
         planned.append(PlannedCheck(first_declared(trials), YOURS, 0, "plain"))
     seeded = _seeded(planned, options)
-    if options.own_seed is None or not seeded:
-        return seeded
-    return (*seeded, PlannedCheck(typical_trial(small or declared), "normal", options.own_seed, "plain"))
+    return (*seeded, *_of_its_own(typical_trial(small or declared), options)) if seeded else ()
+
+
+def _of_its_own(trial: Trial, options: JudgeOptions) -> tuple[PlannedCheck, ...]:
+    """One check more on a seed that no other kernel meets, where there is one."""
+    return () if options.own_seed is None else (PlannedCheck(trial, "normal", options.own_seed, "plain"),)
 
 
 def first_declared(trials: Sequence[Trial]) -> Trial:

@@ -21,7 +21,8 @@ class JudgeOptions(Value):
     """Shifts every seed of the inputs; the same kernel, problem and seed give the same verdict. None draws
     one, so that no kernel can be written for the inputs it will meet; the evaluation says which it was."""
     own_seed: int | None = None
-    """On a GPU, whose oracles are kept from kernel to kernel: seed of one check more, of this kernel only."""
+    """Seed of one check more, of this kernel only: a GPU's oracles are kept from kernel to kernel. A receipt
+    holds it, and what is judged again from a receipt meets it again."""
     kinds: tuple[InputKind, ...] = KINDS
     """Kinds of input beside the person's own tensors."""
     races: bool = True

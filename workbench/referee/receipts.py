@@ -81,6 +81,8 @@ class Receipt(Value):
     options: ClockOptions
     seed: int = 0
     """Of the correctness checks."""
+    own_seed: int | None = None
+    """Of the one check that was this kernel's alone; None in receipts of before it was kept."""
     cases: tuple[CaseReceipt, ...]
     command: str
     """Repeats the measurement."""

@@ -149,11 +149,12 @@ def headline(measured: Measured) -> str:
 
 def rejudged(receipt: Receipt) -> Finding:
     """The kernel's numbers, judged again on the emulator. Raises ``DeviceError`` for a broken machine."""
-    options = JudgeOptions(seed=receipt.seed)
+    options = JudgeOptions(seed=receipt.seed, own_seed=receipt.own_seed)
     evaluation = judge(receipt.problem, receipt.kernel, receipt.target, options, lambda stage: None)
     what = "numbers, on the emulator"
     if isinstance(evaluation.outcome, Passed):
-        return Finding(what=what, state="agrees", detail=f"{len(evaluation.checks)} checks passed")
+        own = "" if receipt.own_seed is None else ", that on its own seed among them"
+        return Finding(what=what, state="agrees", detail=f"{len(evaluation.checks)} checks passed{own}")
     message = getattr(evaluation.outcome, "message", evaluation.outcome.kind)
     return Finding(what=what, state="differs", detail=f"{evaluation.outcome.kind}: {message}")
 

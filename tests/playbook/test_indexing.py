@@ -59,3 +59,18 @@ def test_vectors_straddle_the_end_of_a_row_that_repeats() -> None:
         tensors = {"x": torch.randn(8, columns), "b": torch.randn(columns)}
         assert plan_of(source, tensors).instances[0][0] == f"biased<{width}>"
         check(biased, source, tensors)
+
+
+def test_pieces_and_rows_that_are_looked_up_are_loaded_as_vectors() -> None:
+    def turned(t: dict[str, Tensor]) -> Tensor:
+        first, second = t["x"].chunk(2, -1)
+        return torch.cat((-second, first), -1) * 3 + t["w"][t["i"]]
+
+    def tensors(width: int) -> dict[str, Tensor]:
+        return {"x": torch.randn(6, width), "w": torch.randn(5, width), "i": torch.tensor([3, 0, 4, 4, 1, 2])}
+
+    source = generate(problem_of(turned, tensors(16), "turned"), (("vector_width", "4"),)).kernel.source
+    assert source.count("= load<VEC>(x + ") == 2 and source.count("= load<VEC>(w + ") == 1
+    for width, wide in ((16, 4), (12, 2), (10, 1)):
+        assert plan_of(source, tensors(width)).instances[0][0] == f"turned<{wide}>"
+        check(turned, source, tensors(width), "checked")

@@ -1,24 +1,87 @@
-"""Division by a number, or by any value that a row shares, as a product with its reciprocal: a named rewrite.
+"""Divisions as products: a reciprocal a row instead of a division an element, and roots to divide by.
 
-Owns the rewrite where a reciprocal might overflow; where it cannot, reciprocals.py does it unasked. A product
-rounds twice where the quotient rounds once; the referee's bound decides whether that may be.
+Owns both rewrites of ``a / d``. ``with_reciprocals`` is always made: ``d`` is a value a row that cannot be
+so small that its reciprocal overflows. ``with_products`` is the technique ``reciprocal``: numbers, any
+value that a row shares, and roots, ``a / sqrt(d)`` being ``a * rsqrt(d)``. A division is some ten
+instructions, a product is one and off by a bit or two in the last place; the referee's bounds leave room
+for hundreds, and decide.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Pool, leaves
+from workbench.playbook.expr import Apply, Const, Expr, Pool, Reduction, leaves
 from workbench.playbook.program import Kernel, Store
-from workbench.playbook.reciprocals import with_reciprocals
 from workbench.playbook.row_passes import RowSpace
 
+_LEAST = 1e-30
+"""Divisors from which on a reciprocal does not overflow; the largest float's is only slightly subnormal."""
 _MOST_STEPS = 8
 """Divisions below one another; each step takes the outermost."""
 
 
+def with_reciprocals(pool: Pool, kernel: Kernel) -> Kernel:
+    """The kernel with the divisions of its stores by values a row replaced where that is safe."""
+    space = RowSpace(pool, kernel)
+
+    def product(expr: Expr) -> Expr | None:
+        match expr:
+            case Apply(op="div", dtype="f32", args=(top, bottom)) if (
+                not isinstance(bottom, Const)
+                and space.row_form(bottom) is not None
+                and space.row_form(top) is None
+                and least(bottom) >= _LEAST
+            ):
+                inverse = pool.apply("div", "f32", (pool.const(1.0, "f32"), bottom))
+                return pool.apply("mul", "f32", (pool.mapped(top, product), inverse))
+        return None
+
+    stores = [
+        replace(store, value=pool.mapped(store.value, product)) if store.level == "full" else store
+        for store in kernel.stores
+    ]
+    return Kernel(stores)
+
+
+def least(expr: Expr) -> float:
+    """A number that the expression is never below, unless it is NaN."""
+    match expr:
+        case Const(value=bool() | str()):
+            return 0.0
+        case Const(value=value):
+            return float(value)
+        case Apply(op="larger", args=args):
+            return max(least(arg) for arg in args)
+        case Apply(op="add", args=args):
+            return sum(least(arg) for arg in args)
+        case Apply(op="sqrt", args=(arg,)):
+            return math.sqrt(least(arg)) if least(arg) >= 0.0 else 0.0
+        case Apply(op="exp" | "abs" | "sqrt"):
+            return 0.0
+        case Apply(op="mul", args=(one, other)) if one is other:
+            return 0.0
+        case Apply(op="div", args=(top, Const(value=int() | float() | str() as by))) if least(top) >= 0.0:
+            return 0.0 if isinstance(by, str) or by > 0 else -math.inf
+        case Reduction(op="sum", body=body) if least(body) >= 0.0:
+            return 1.0 if _has_its_own_largest(body) else 0.0
+    return -math.inf
+
+
+def _has_its_own_largest(body: Expr) -> bool:
+    """exp(e - max(e)) is 1 at the largest e."""
+    match body:
+        case Apply(op="exp", args=(Apply(op="sub", args=(operand, Reduction(op="max", body=whole))),)):
+            return operand is whole
+    return False
+
+
+# ------------------------------------------------------------------------------------ the technique
+
+
 def with_products(pool: Pool, kernel: Kernel) -> Kernel:
-    """The kernel with a product for every division by a number or, in a row kernel, by a value a row."""
+    """The kernel with a product for every division by a number, a root or, in a row kernel, a value a row."""
     return Kernel([_store(pool, kernel, store) for store in kernel.stores])
 
 
@@ -47,6 +110,8 @@ def _product(pool: Pool, space: RowSpace | None, expr: Expr) -> Expr | None:
         return None
     over, under = expr.args
     inverse = _inverse(pool, space, over, under)
+    if inverse is not None and isinstance(over, Const) and over.value == 1.0:
+        return inverse
     return None if inverse is None else pool.apply("mul", "f32", (over, inverse), expr.name)
 
 
@@ -58,6 +123,8 @@ def _inverse(pool: Pool, space: RowSpace | None, over: Expr, under: Expr) -> Exp
             return pool.const(1.0 / value, "f32") if usable else None
         case Const():
             return None
+        case Apply(op="sqrt", dtype="f32", args=args) if space is None or space.row_form(under) is None:
+            return pool.apply("rsqrt", "f32", args)
     if space is None or space.row_form(under) is None or not any(True for _ in leaves(under)):
         return None
     if space.row_form(over) is not None:

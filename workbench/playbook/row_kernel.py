@@ -12,12 +12,12 @@ from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop, Waits
 from workbench.playbook.cuda_text import Text
+from workbench.playbook.divisions import with_reciprocals
 from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.next_row import NextRow
 from workbench.playbook.program import Kernel
-from workbench.playbook.reciprocals import with_reciprocals
 from workbench.playbook.row_passes import (
     Accumulator,
     Pass,

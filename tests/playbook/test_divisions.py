@@ -32,3 +32,16 @@ def test_a_row_too_small_for_a_reciprocal_is_still_divided() -> None:
     x = torch.full((3, 8), 2.0**-130)
     source = generate(problem_of(lambda t: t["x"] / t["x"].sum(1, keepdim=True), {"x": x}), REGISTERS)
     check(lambda t: t["x"] / t["x"].sum(1, keepdim=True), source.kernel.source, {"x": x})
+
+
+def test_the_technique_divides_by_a_root_with_one_instruction() -> None:
+    def scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"] / torch.sqrt(t["v"] + 1e-5) + 1.0 / torch.sqrt(t["v"] + 2.0)
+
+    tensors = {"x": torch.randn(5, 12), "v": torch.rand(12)}
+    problem = problem_of(scaled, tensors)
+    plain = generate(problem, (("vector_width", "4"),)).kernel.source
+    source = generate(problem, (("reciprocal", "on"), ("vector_width", "4"))).kernel.source
+    assert "sqrtf" in plain and "rsqrtf" not in plain
+    assert source.count("rsqrtf(") == 2 and "1.0f *" not in source and " / " not in source.split("void op")[1]
+    check(scaled, source, tensors)

@@ -1,4 +1,4 @@
-"""Columns of a matrix by bundles: right at awkward sizes and in any order, offered where neighbours lie so."""
+"""Columns of a matrix by bundles: right at awkward sizes and in any order, offered where neighbours lie."""
 
 import pytest
 import torch

@@ -24,12 +24,14 @@ VECTORS: tuple[Vector, ...] = (
 
 
 def special() -> Tensor:
-    x = torch.randn(7, 9)
+    x = torch.randn(9, 9)
     x[1, 3] = torch.nan
     x[2, 0] = torch.inf
     x[3, 8] = -torch.inf
     x[4] = -torch.inf
     x[5, 2:4] = torch.tensor([torch.inf, -torch.inf])
+    x[6, 1:6] = torch.tensor([torch.inf, 1, torch.inf, torch.nan, torch.inf])
+    x[7, 1:6:2] = torch.inf
     return x
 
 

@@ -49,6 +49,19 @@ def test_right_whoever_comes_last(name: str) -> None:
             assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-4)
 
 
+def test_a_log_of_exponentials_is_read_once() -> None:
+    call: Call = lambda t: t["x"].logsumexp(1)  # noqa: E731
+    tensors = {"x": torch.randn(3, 8100)}
+    tensors["x"][1, ::1000] = torch.inf
+    tensors["x"][2] = -torch.inf
+    source = generate(problem_of(call, tensors), (*SPLIT, ("single_pass", "on"))).kernel.source
+    plan = plan_of(source, tensors)
+    assert "OnlineLogSum" in source and len(plan.launches) == 1
+    done = execute(plan, build(source, plan.instances, "checked"), tensors, TURNS[0])
+    assert not done.report.hazards
+    torch.testing.assert_close(done.outputs[0], call(tensors), rtol=1e-5, atol=1e-5)
+
+
 def test_a_split_that_writes_rows_keeps_its_launch() -> None:
     problem = problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(1, 2**20)}, varying=False)
     assert "split_join" not in dict(settled(problem, SPLIT))

@@ -22,7 +22,13 @@ _HIGHEST = {
     "bool": "true",
 }  # fmt: skip
 _NARROW = frozenset(["bool", "u8", "i8", "i16"])
-_STRUCTS = {"softmax": "running", "welford": "moments", "argmax": "best", "argmin": "best"}
+_STRUCTS = {
+    "softmax": "running",
+    "logsum": "running",
+    "welford": "moments",
+    "argmax": "best",
+    "argmin": "best",
+}
 
 
 def bounds(dtype: DType) -> tuple[str, str]:
@@ -49,7 +55,7 @@ class AccumulatorText:
     @property
     def ctype(self) -> str:
         match self.accumulator.kind:
-            case "softmax":
+            case "softmax" | "logsum":
                 return "Running"
             case "welford":
                 return "Moments"
@@ -87,7 +93,7 @@ class AccumulatorText:
                 return "false"
             case "all":
                 return "true"
-            case "softmax":
+            case "softmax" | "logsum":
                 return "{-FLT_MAX, 0.0f}"
             case _:
                 return "{0.0f, 0.0f, 0.0f}"
@@ -96,7 +102,7 @@ class AccumulatorText:
     def members(self) -> tuple[tuple[str, DType], ...]:
         """Numbers the partial result consists of: member of the struct (empty for a plain number), type."""
         match self.accumulator.kind:
-            case "softmax":
+            case "softmax" | "logsum":
                 return ("top", "f32"), ("sum", "f32")
             case "welford":
                 return ("count", "f32"), ("mean", "f32"), ("squares", "f32")
@@ -135,7 +141,7 @@ class AccumulatorText:
     def results(self, columns: str) -> tuple[Text, ...]:
         """What the reductions of the accumulator are, once joined."""
         match self.accumulator.kind:
-            case "softmax":
+            case "softmax" | "logsum":
                 return Text(f"{self.name}.top"), Text(f"{self.name}.sum")
             case "welford":
                 return Text(f"{self.name}.mean * {columns}", PRODUCT), Text(f"{self.name}.squares")

@@ -21,6 +21,7 @@ _INSTRUCTIONS = {
 _FAST = {"exp": 3.0, "div": 3.0, "log": 3.0, "sin": 3.0, "cos": 3.0, "pow": 6.0}
 _ACCUMULATED = {
     "softmax": (30.0, 160.0),
+    "logsum": (32.0, 160.0),
     "welford": (30.0, 190.0),
     "argmax": (12.0, 120.0),
     "argmin": (12.0, 120.0),
@@ -29,7 +30,7 @@ _ACCUMULATED = {
 where the maximum grows, one elsewhere, and lanes that disagree do both. Welford: a division that waits for
 the mean before it. An arg-reduction: comparisons that know NaN and the smaller column."""
 _SIMPLE = (1.0, 5.0)
-_JOINED_CYCLES = {"softmax": 200.0, "welford": 150.0, "argmax": 90.0, "argmin": 90.0}
+_JOINED_CYCLES = {"softmax": 200.0, "logsum": 200.0, "welford": 150.0, "argmax": 90.0, "argmin": 90.0}
 """One step of a butterfly: a shuffle for every member and what joins them."""
 _SIMPLE_JOIN = 32.0
 

@@ -64,8 +64,8 @@ class BundleKernel(SplitKernel):
         rows = self.frame.macros.text(self.space.rows)
         return [
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
-            "// A bundle of neighbouring results a block: a group's threads read VEC neighbours each, and the",
-            "// groups take turns at what the results are made of.",
+            "// A bundle of neighbouring results a block: a group's threads read VEC neighbours each, and",
+            "// the groups take turns at what the results are made of.",
             f"constexpr int LANES = {rows} > 16 * VEC ? 32 : {rows} > 8 * VEC ? 16 : 8;",
             "constexpr int BUNDLE = LANES * VEC, GROUPS = THREADS / LANES;",
             "const int group = threadIdx.x / LANES;",

@@ -284,6 +284,20 @@ struct OnlineSoftmax {
     }
 };
 """,
+    "logsum": """
+// The same where only the logarithm is wanted. The largest is never infinite: as in two passes, which take 0
+// in its place, an infinite value then leaves an infinite sum, and not NaN.
+struct OnlineLogSum {
+    __device__ static Running add(Running a, float value) {
+        const float capped = value > FLT_MAX ? FLT_MAX : value;
+        const float distance = capped - a.top;
+        const float scale = expf(-fabsf(distance));
+        const float rescaled = a.sum * scale + (1.0f + (value - capped));
+        return distance > 0.0f ? Running{capped, rescaled} : Running{a.top, a.sum + scale};
+    }
+    __device__ static Running join(Running a, Running b) { return OnlineSoftmax::join(a, b); }
+};
+""",
     "welford": """
 // One pass instead of two, without the cancellation of E[x^2] - E[x]^2.
 struct Welford {
@@ -526,6 +540,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "argmax": ("best",),
     "argmin": ("best",),
     "softmax": ("running", "larger"),
+    "logsum": ("softmax",),
     "welford": ("moments",),
     "exchange_best": ("exchange", "best"),
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
@@ -543,7 +558,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 
 OPS: Mapping[str, str] = {
     "sum": "Sum", "prod": "Product", "max": "Max", "min": "Min", "any": "Any", "all": "All",
-    "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax", "welford": "Welford",
+    "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax",
+    "logsum": "OnlineLogSum", "welford": "Welford",
 }  # fmt: skip
 """Name of the struct that joins two partial results, by reduction."""
 

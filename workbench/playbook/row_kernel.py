@@ -155,7 +155,9 @@ class RowKernel:
     def _accumulator(self, accumulator: Accumulator) -> AccumulatorText:
         arg = accumulator.kind.startswith("arg")
         reduction = self._reduction(accumulator.keys[0 if arg else -1])
-        stem = {"softmax": "running", "welford": "moments"}.get(accumulator.kind) or stem_of(reduction)
+        stem = {"softmax": "running", "logsum": "running", "welford": "moments"}.get(
+            accumulator.kind
+        ) or stem_of(reduction)
         dtype: DType = reduction.dtype
         if arg:
             dtype = accumulator.operand.dtype
@@ -285,7 +287,7 @@ class RowKernel:
 
 
 _EACH = "for (int k = 0; k < VEC; ++k)"
-_USED_ALONE = frozenset(["max", "min", "argmax", "argmin", "softmax", "welford"])
+_USED_ALONE = frozenset(["max", "min", "argmax", "argmin", "softmax", "logsum", "welford"])
 """Structs whose functions accumulate even when no threads are joined."""
 
 

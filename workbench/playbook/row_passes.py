@@ -6,6 +6,7 @@ known; the last pass stores what has a value a column.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, unguarded, walk
@@ -20,12 +21,12 @@ class Accumulator:
     """What a pass carries along a row: one reduction, or two that are made at once."""
 
     kind: str
-    """An operation of the reduction table, ``softmax`` or ``welford``."""
+    """An operation of the reduction table, ``softmax``, ``logsum`` or ``welford``."""
     operand: Expr
     """Full-level expression that enters, column by column."""
     keys: tuple[int, ...]
-    """Reductions it yields: (max, sum of exponentials) for softmax, (sum, sum of squares) for welford,
-    (place, extreme) for an arg-reduction whose extreme is wanted too."""
+    """Reductions it yields: (max, sum of exponentials) for softmax and logsum, (sum, sum of squares) for
+    welford, (place, extreme) for an arg-reduction whose extreme is wanted too."""
 
 
 @dataclass
@@ -177,7 +178,7 @@ def _pairs(space: RowSpace, reductions: dict[int, Reduction], stores: list[set[i
 
 
 def _softmax_pair(second: Reduction, reductions: dict[int, Reduction]) -> _Pair | None:
-    """sum(exp(e - max(e)))"""
+    """sum(exp(e - max(e))), or with 0 in place of a maximum that is infinite."""
     match second:
         case Reduction(
             op="sum",
@@ -185,6 +186,27 @@ def _softmax_pair(second: Reduction, reductions: dict[int, Reduction]) -> _Pair 
             body=Apply(op="exp", args=(Apply(op="sub", args=(operand, Reduction(op="max", key=key))),)),
         ) if reductions[key].body is operand:
             return _Pair("softmax", reductions[key], second)
+        case Reduction(
+            op="sum", dtype="f32", body=Apply(op="exp", args=(Apply(op="sub", args=(operand, shift)),))
+        ) if (first := _finite_of(shift)) is not None and first.body is operand:
+            return _Pair("logsum", reductions[first.key], second)
+    return None
+
+
+def _finite_of(shift: Expr) -> Reduction | None:
+    """The maximum, in whose place 0 is taken if it is infinite: as a log of a sum of exponentials does."""
+    match shift:
+        case Apply(
+            op="where",
+            args=(
+                Apply(
+                    op="eq", args=(Apply(op="abs", args=(Reduction(op="max") as tested,)), Const(value=limit))
+                ),
+                Const(value=instead),
+                Reduction(op="max") as first,
+            ),
+        ) if tested.key == first.key and limit == math.inf and instead == 0:
+            return first
     return None
 
 

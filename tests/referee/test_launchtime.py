@@ -113,3 +113,28 @@ def test_wide_blocks_that_reduce_little_lose_their_turns() -> None:
     ]
     assert times[0] < times[1] < times[2]
     assert times[2] > 1.2 * times[0]
+
+
+def test_what_is_spilled_goes_to_memory_and_back() -> None:
+    """A row in registers, 1024 threads at 64 registers each: 408 bytes a thread more than there is room for."""
+    row = 32768 * 4.0
+    moved = 2.0 * 4096 * row
+    common = {"width": 16.0, "stored": moved / 2, "barriers": 4.0, "instructions": 19.0 * moved / 8}
+    fits = us(Shape(4096, 1024, 64), Traffic(moved, moved, **common))
+    spills = us(Shape(4096, 1024, 64, 0, 408, 408), Traffic(moved, moved, **common))
+    few = us(Shape(4096, 1024, 64, 0, 16, 16), Traffic(moved, moved, **common))
+    assert fits < few < 1.15 * fits
+    assert 1.5 * fits < spills < 3.0 * fits
+
+
+def test_a_first_trip_through_l2_is_in_the_copy_bandwidth_already() -> None:
+    moved = 1024 * MB
+    time = us(Shape(blocks=65536, threads=256), Traffic(moved, moved, 16.0, stored=moved / 2))
+    assert time < 1.05 * moved / H100.dram_bytes_per_s * 1e6
+
+
+def test_torch_compile_finds_a_row_again_in_l2() -> None:
+    """Softmax 4096x32768: two blocks a multiprocessor, 409 us; what is written is not read again."""
+    read = 4096 * 32768 * 4.0
+    traffic = Traffic(2 * read, 3 * read, 16.0, 2.0, stored=read)
+    assert 370 < us(Shape(4096, 512, 64), traffic) < 450

@@ -37,6 +37,9 @@ L2_OVER_DRAM = 1.85
 L2_USABLE = 0.8
 """Part of L2 that holds what a block will read again; the rest is passing through."""
 L1_USABLE = 0.75
+L2_BESIDE = 0.6
+"""Of the time that L2 alone would take for what is read again, what it costs beside DRAM's: both share the
+way. Copy bandwidth, which DRAM's time is reckoned with, holds the first trip through L2 already."""
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
 NORM = 2.5
@@ -53,6 +56,15 @@ class Shape:
     threads: int
     registers: int = 32
     shared_bytes: int = 0
+    spill_stored: int = 0
+    """Bytes of a thread that no register was left for, as ptxas reports them: written to local memory."""
+    spill_loaded: int = 0
+    """Bytes of a thread read back from there. Neighbouring threads' lie side by side: no byte moves twice."""
+
+    @property
+    def spilled(self) -> float:
+        """Bytes of all threads, there and back."""
+        return float(self.blocks * self.threads * (self.spill_stored + self.spill_loaded))
 
 
 @dataclass(frozen=True)
@@ -100,7 +112,7 @@ def launch_time(target: Target, shape: Shape, traffic: Traffic) -> LaunchTime:
     dram_ns = UNLOADED * target.dram_latency_ns
     again_ns = L1_NS if is_kept else L2_NS if dram < l2 else dram_ns
     parts: dict[Bound, float] = {
-        "memory": _joined(dram / target.dram_bytes_per_s, l2 / (L2_OVER_DRAM * target.dram_bytes_per_s)),
+        "memory": (dram + L2_BESIDE / L2_OVER_DRAM * max(l2 - dram, 0.0)) / target.dram_bytes_per_s,
         "latency": max(
             turns * _life_s(shape, traffic, own, (dram_ns, again_ns)),
             max(l2 - traffic.stored, 0.0) / max(shape.blocks, 1) * most / SM_BYTES_PER_S,
@@ -124,19 +136,31 @@ def _joined(*seconds: float) -> float:
 def _levels(target: Target, shape: Shape, traffic: Traffic, live: int) -> tuple[float, float, bool]:
     """Bytes that reach DRAM, bytes that cross from L2, and whether re-reads are found in L1."""
     again = max(traffic.requested - traffic.unique, 0.0)
-    per_block = traffic.unique / max(shape.blocks, 1)
+    per_block = max(traffic.unique - traffic.stored, 0.0) / max(shape.blocks, 1)
     l1_bytes = L1_USABLE * max(target.shared_bytes_per_sm - live * shape.shared_bytes, 0)
     is_kept = live * per_block <= l1_bytes  # a row that does not fit is evicted before it comes again
     beyond = 0.0 if is_kept else again
-    footprint = min(shape.blocks, target.sm_count * live) * per_block
+    spilled, spilt_a_block = _beyond_l1(shape, live, l1_bytes)
+    footprint = min(shape.blocks, target.sm_count * live) * (per_block + spilt_a_block)
     in_l2 = min(1.0, L2_USABLE * target.l2_bytes / max(footprint, 1.0))
+    beyond += spilled
     return traffic.unique + beyond * (1 - in_l2), traffic.unique + beyond, is_kept
+
+
+def _beyond_l1(shape: Shape, live: int, l1_bytes: float) -> tuple[float, float]:
+    """Of what is spilled, all bytes that cross to L2 and those of one block that lie there."""
+    a_block = float(shape.threads * shape.spill_stored)
+    if not a_block:
+        return 0.0, 0.0
+    lost = max(0.0, 1.0 - l1_bytes / (live * a_block))
+    return lost * shape.spilled, lost * a_block
 
 
 def _own(shape: Shape, traffic: Traffic) -> float:
     """Instructions of one thread for its elements, those for memory included."""
     requests = traffic.requested / max(traffic.width, 1.0)
-    return (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / max(shape.blocks * shape.threads, 1)
+    mine = (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / max(shape.blocks * shape.threads, 1)
+    return mine + (shape.spill_stored + shape.spill_loaded) / 4
 
 
 def _life_s(shape: Shape, traffic: Traffic, own: float, trips_ns: tuple[float, float]) -> float:
@@ -151,7 +175,8 @@ def _life_s(shape: Shape, traffic: Traffic, own: float, trips_ns: tuple[float, f
     again = (traffic.requested - traffic.unique) / loaded
     warps = -(-shape.threads // WARP)
     cycles = CYCLES_AN_INSTRUCTION * own + CYCLES_A_WARP_OPERATION * traffic.warp_operations / warps
-    ns = BLOCK_NS + first * trips_ns[0] + again * first * trips_ns[1] + BARRIER_NS * traffic.barriers
+    back = shape.spill_loaded / BYTES_IN_FLIGHT * trips_ns[1]
+    ns = BLOCK_NS + first * trips_ns[0] + again * first * trips_ns[1] + back + BARRIER_NS * traffic.barriers
     return ns * 1e-9 + cycles / CLOCK_HZ
 
 

@@ -145,6 +145,8 @@ def _launch_part(
         threads=math.prod(launch.block),
         registers=registers,
         shared_bytes=static + launch.shared_bytes,
+        spill_stored=resources.spill_store_bytes if resources else 0,
+        spill_loaded=resources.spill_load_bytes if resources else 0,
     )
     time = launch_time(target, shape, traffic)
     told = _told(launch, shape, traffic, time, counted)
@@ -154,6 +156,8 @@ def _launch_part(
 def _told(launch: Launch, shape: Shape, traffic: Traffic, time: LaunchTime, counted: bool) -> str:
     again = traffic.requested / max(traffic.unique, 1.0)
     reads = f", asks for each {again:.2g} times" if again > 1.05 else ""
+    if shape.spilled:
+        reads += f", {shape.spill_stored + shape.spill_loaded} bytes a thread spilled"
     source = "" if counted else " (accesses assumed ideal: this kernel ran at no counted size)"
     return (
         f"{launch.kernel}: {shape.blocks} blocks of {shape.threads}, {time.resident} an SM, "

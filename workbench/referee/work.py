@@ -64,6 +64,10 @@ def instructions(name: str) -> float:
     return 0.0 if name in FREE or name in EXTERNAL else _SLOW.get(name, 1.0)
 
 
+LOOKUPS = frozenset(["embedding", "gather", "index", "index_select", "take"])
+"""Operations that read from their first operand only what they return."""
+
+
 @dataclass(frozen=True)
 class Sized:
     """A graph node with its sizes at one case."""
@@ -84,10 +88,15 @@ class Sized:
     @property
     def instructions(self) -> float:
         """Instructions of all threads for this node, loads and stores not counted."""
-        shapes = (self.output, *(shape for _, shape, _ in self.inputs))
         if self.name == "pow" and len(self.node.args) > 1 and self.node.args[1] in (2, 3):
-            return 2.0 * max(math.prod(shape) for shape in shapes)
-        return instructions(self.name) * max(math.prod(shape) for shape in shapes)
+            return 2.0 * self.elements
+        return instructions(self.name) * self.elements
+
+    @property
+    def elements(self) -> int:
+        """Of the largest tensor at hand; a table counts only as far as something is looked up in it."""
+        read = () if self.name in LOOKUPS else tuple(shape for _, shape, _ in self.inputs)
+        return max(math.prod(shape) for shape in (self.output, *read))
 
 
 def sized(problem: Problem, case: Case) -> tuple[Sized, ...]:

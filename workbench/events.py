@@ -43,6 +43,8 @@ class SessionOpened(Value):
     brain: str
     estimate: str = ""
     """What language models were expected to cost, in words; empty for a brain that costs nothing."""
+    usual: tuple[tuple[Stage, float], ...] = ()
+    """Seconds that each stage took in earlier sessions here; empty where there were none."""
 
 
 class RoundStarted(Value):

@@ -8,10 +8,15 @@ import story
 from workbench.devices.usage import Usage
 from workbench.events import BranchProposed, RoundStarted, StageEntered
 from workbench.model import Branch, BranchId
-from workbench.tree import Tree
+from workbench.tree import Tree, fold
 from workbench.views.phrases import short_duration_text
 from workbench.views.progress import progress_json, usual_s
 from workbench.views.usage import usage_json
+
+BRANCH = Branch(
+    id=BranchId("b1"), parents=(), round=1, operator="seed",
+    hypothesis=story.card("One block a row", "items", (), 1.0), author="playbook",
+)  # fmt: skip
 
 
 def with_one_at(stage: str) -> Tree:
@@ -33,6 +38,21 @@ def test_a_stage_takes_what_it_usually_took() -> None:
 def test_nothing_is_promised_before_anything_was_judged() -> None:
     found = progress_json(story.tree(0))
     assert found["eta_s"] is None and found["usual"] == ""
+
+
+def test_before_enough_was_judged_earlier_sessions_say_how_long() -> None:
+    first = story.events(0)[0].model_copy(update={"usual": (("compiling", 2.0), ("running", 30.0))})
+    tree = fold([first, *story.events(0)[1:]])
+    running = tree.apply(RoundStarted(round=1)).apply(BranchProposed(branch=BRANCH))
+    found = progress_json(running.apply(StageEntered(branch=BRANCH.id, stage="running")))
+    assert found["usual"] == "in earlier sessions 30 s running"
+    assert found["eta_s"] and "left" in found["words"]
+
+
+def test_then_this_session_does() -> None:
+    first = story.events(0)[0].model_copy(update={"usual": (("compiling", 2.0), ("running", 30.0))})
+    tree = fold([first, *story.events()[1:]])
+    assert progress_json(tree) == progress_json(story.tree())
 
 
 def test_a_branch_further_on_leaves_less() -> None:

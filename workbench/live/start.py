@@ -14,6 +14,7 @@ from workbench.devices.base import Device
 from workbench.devices.select import keep_receipts
 from workbench.errors import SessionError, UsageError, nearest
 from workbench.events import SessionOpened
+from workbench.live.history import with_history
 from workbench.live.live_session import LiveSession
 from workbench.live.parts import Beginning, Tell
 from workbench.live.recordings import PREFIX, check_same, is_replay, read_recording, replay_parts
@@ -71,7 +72,8 @@ def optimize(
     def create(problem: Problem) -> Session:
         keep_receipts(chosen, where)
         estimate = team.estimate(problem, chosen.target, wanted)
-        return Session.create(where, opening(problem, wanted, chosen, team.name, estimate))
+        first = opening(problem, wanted, chosen, team.name, estimate)
+        return Session.create(where, with_history(first, where))
 
     if isinstance(subject, Problem):
         return _live(create(subject), team, chosen)

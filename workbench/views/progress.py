@@ -1,6 +1,7 @@
 """How far the search is, and how long it will take at the pace so far: by stage, from what was judged. Pure.
 
-Knows no clock: how long a stage takes is told by the evaluations and exchanges of this session.
+Knows no clock: how long a stage takes is told by the evaluations and exchanges of this session, and before
+there are enough of those by what its first event says of earlier ones.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from workbench.views.phrases import duration_text, plural, short_duration_text
 
 Json = dict[str, Any]
 STAGES: tuple[Stage, ...] = ("writing", "compiling", "running")
+ENOUGH = 3
+"""Judged branches from which this session alone says what is usual."""
 COMPILING = ("plan", "compile")
 """Seconds of an evaluation that count as compiling; the rest is running."""
 
@@ -22,7 +25,7 @@ def progress_json(tree: Tree) -> Json:
     """Branches settled of those expected, the time left at the pace so far, and each busy stage."""
     settled = sum(node.settled for node in tree.nodes.values())
     expected = settled if tree.gate in ("asking", "stopped") else _expected(tree)
-    usual = usual_s(tree)
+    usual, source = expected_s(tree)
     eta = _eta_s(tree, expected, usual)
     words = f"{settled} of {plural(expected, 'branch')} judged"
     return {
@@ -30,9 +33,16 @@ def progress_json(tree: Tree) -> Json:
         "expected": expected,
         "percent": round(100 * settled / expected) if expected else 0,
         "eta_s": eta,
-        "usual": _usual_words(tree, usual),
+        "usual": _usual_words(tree, usual, source),
         "words": f"{words} · {duration_text(eta)} left" if eta else words,
     }
+
+
+def expected_s(tree: Tree) -> tuple[dict[Stage, float], str]:
+    """Seconds of each stage to count on, and whose: this session's, or ``earlier`` ones' at first."""
+    judged = sum(node.evaluation is not None for node in tree.nodes.values())
+    earlier = dict(tree.opened.usual) if tree.opened is not None else {}
+    return (earlier, "earlier") if earlier and judged < ENOUGH else (usual_s(tree), "")
 
 
 def usual_s(tree: Tree) -> dict[Stage, float]:
@@ -54,7 +64,7 @@ def _seconds(evaluation: Evaluation, compiling: bool) -> float:
     return sum(seconds for name, seconds in evaluation.seconds if (name in COMPILING) == compiling)
 
 
-def _usual_words(tree: Tree, usual: dict[Stage, float]) -> str:
+def _usual_words(tree: Tree, usual: dict[Stage, float], source: str) -> str:
     """``usually 0.5 s compiling, 12 s running``: of the stages that some branch is in."""
     busy = {node.stage for node in tree.nodes.values() if not node.settled}
     told = [
@@ -62,7 +72,8 @@ def _usual_words(tree: Tree, usual: dict[Stage, float]) -> str:
         for stage in STAGES
         if stage in busy and usual.get(stage)
     ]
-    return f"usually {', '.join(told)}" if told else ""
+    whose = "in earlier sessions" if source == "earlier" else "usually"
+    return f"{whose} {', '.join(told)}" if told else ""
 
 
 def _expected(tree: Tree) -> int:

@@ -74,3 +74,21 @@ def test_pieces_and_rows_that_are_looked_up_are_loaded_as_vectors() -> None:
     for width, wide in ((16, 4), (12, 2), (10, 1)):
         assert plan_of(source, tensors(width)).instances[0][0] == f"turned<{wide}>"
         check(turned, source, tensors(width), "checked")
+
+
+def test_a_row_that_is_looked_up_is_normalised_as_vectors() -> None:
+    def normed(t: dict[str, Tensor]) -> Tensor:
+        return F.layer_norm(F.embedding(t["i"], t["w"]) + t["p"], (t["w"].shape[1],))
+
+    def tensors(width: int) -> dict[str, Tensor]:
+        return {
+            "i": torch.tensor([[1, 2, 3], [0, 4, 1]]),
+            "w": torch.randn(5, width),
+            "p": torch.randn(3, width),
+        }
+
+    vector = (("row_cache", "registers"), ("vector_width", "4"))
+    source = generate(problem_of(normed, tensors(36), "normed"), vector).kernel.source
+    assert "load<VEC>(w + (col + i_value * W_COLS))" in source
+    for width in (36, 9):
+        check(normed, source, tensors(width), "checked")

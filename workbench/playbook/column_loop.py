@@ -15,6 +15,7 @@ from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
+from workbench.playbook.packs import allowed
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
 from workbench.playbook.schedule import MOST_FITTED, Cache
@@ -218,22 +219,32 @@ class ColumnLoop:
 
     def _load_packs(self, roots: list[Expr]) -> None:
         for load in self.kernel.space.column_loads(roots):
-            if load.lookups or load.serial in self._scope.bound or self._hidden(roots, load):
+            if load.serial in self._scope.bound or self._hidden(roots, load):
                 continue
             row_part, column_part = self.kernel.split(load.view)
-            if not is_unit(column_part):
+            if not is_unit(column_part) or not self._looked_up_by_row(load):
                 continue
             pack = self.names.new(f"{load.buffer}_pack")
             function = "load_once" if self._is_last_use(load) else "load"
             if arrived := self.kernel.next_row.pointer(load.serial):
                 function, address = "load", f"{arrived} + col"
             else:
-                address = self._address(load.buffer, row_part, column_part)
+                address = self._address(load.buffer, row_part, column_part, load)
             self.frame.helpers.add(function)
             self._before.append(f"const auto {pack} = {function}<VEC>({address});")
             self._packs[load.serial] = f"{pack}.at[k]"
             self.frame.use_vector(load.buffer, column_part)
             self.frame.use_rows(load.buffer, row_part)
+
+    def _looked_up_by_row(self, load: Load) -> bool:
+        """True when every computed offset is one a row, and leaves vectors aligned."""
+        strides = [stride for _, stride in load.lookups]
+        if not all(index.serial in self._scope.bound for index, _ in load.lookups):
+            return False
+        if not strides or not allowed(self.frame, strides):
+            return not strides
+        self.frame.divisors.update(strides)
+        return True
 
     def _hidden(self, roots: list[Expr], load: Load) -> bool:
         """True when what the load turned into has taken its place."""
@@ -303,9 +314,11 @@ class ColumnLoop:
             return index_text(view, "col", self.frame.macros)
         return self._index.text(view)
 
-    def _address(self, buffer: str, row_part: View, column_part: View) -> str:
+    def _address(self, buffer: str, row_part: View, column_part: View, load: Load | None = None) -> str:
         pointer = self.kernel.row_pointer(buffer, row_part)
         index = index_text(column_part, "col", self.frame.macros)
+        if load is not None and load.lookups:
+            index = lookup_text(load, index, self.frame, self._scope.text)
         return f"{pointer} + {index.within(13)}"
 
     # -------------------------------------------------------------------------------- stores

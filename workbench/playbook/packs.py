@@ -42,7 +42,7 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
             _declare(frame, packs, load, _packed(frame, load))
     for load in open_loads:
         sizes = _looked_up(load) if is_unit(load.view) and load.lookups else None
-        if sizes is not None and _allowed(frame, sizes):
+        if sizes is not None and allowed(frame, sizes):
             index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
             frame.divisors.update(sizes)
             frame.vectors.add(load.buffer)
@@ -84,7 +84,7 @@ def address(frame: Frame, buffer: str, view: View) -> str:
     return pointer if index.code == "0" else f"{pointer} + {index.within(13)}"
 
 
-def _allowed(frame: Frame, sizes: list[Size]) -> bool:
+def allowed(frame: Frame, sizes: list[Size]) -> bool:
     """True when every declared case lets the width divide the sizes: else all loads would lose by it."""
     site = frame.site
     declared = site.cases[: site.declared]
@@ -142,7 +142,7 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
         for condition, _ in path:
             known = _decided(frame, condition)
             sizes = None if known is None or sizes is None else [*sizes, *known]
-        if sizes is None or not _allowed(frame, sizes):
+        if sizes is None or not allowed(frame, sizes):
             continue
         frame.divisors.update(size for size in sizes if not size.is_zero)
         frame.vectors.add(load.buffer)

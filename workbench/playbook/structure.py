@@ -254,7 +254,7 @@ STRUCTURE = (
             "asks for 512. The bytes are the same, but a quarter of the instructions and address "
             "calculations is left, and more bytes are in flight for the same number of warps. Rows must "
             "start at multiples of 16 bytes and their length must be a multiple of the width: the plan "
-            "checks both and falls back to scalars where they do not hold."
+            "checks both and falls back to half the width, then to scalars, where they do not hold."
         ),
     ),
     Technique(

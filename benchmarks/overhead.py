@@ -1,8 +1,11 @@
 """What the search itself costs: 200 branches, a model that answers at once, a device that judges nothing.
 
-Two ways: with agents in this process, which is the orchestration alone (decide, journal, tree), and with the
-language-model roles against a real HTTP server in another process, which adds prompts, the client and the
-conversation's record. Prints a table; writes ``overhead.json`` to the folder ``$WORKBENCH_RECEIPTS`` names.
+Three ways: agents that answer from a list, which is the orchestration alone (decide, journal, tree); an
+instant model: all five roles through the client, whose answers come from this process without a socket, which
+adds prompts, the client and the conversation's record; and the same against an HTTP server in another
+process, which adds the network's part and the server's own time. Prints a table; writes ``overhead.json`` to
+the folder that ``$WORKBENCH_RECEIPTS`` names. A busy machine takes longer for the same work: the receipt
+tells its load, and how long a loop of five million additions took.
 Usage: ``python benchmarks/overhead.py [--branches 200] [--profile]``
 """
 
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
+import functools
 import json
 import os
 import platform
@@ -21,12 +25,14 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "agents")]
 
 from workbench.agents.base import Team  # noqa: E402
 from workbench.agents.casting import cast_team  # noqa: E402
+from workbench.agents.llm.endpoint import Endpoint  # noqa: E402
 from workbench.agents.llm.settings import Choice  # noqa: E402
 from workbench.agents.scripted import Script, scripted_team  # noqa: E402
 from workbench.devices.null import NullDevice  # noqa: E402
@@ -35,6 +41,7 @@ from workbench.policy import Policy  # noqa: E402
 from workbench.session import Session, opening  # noqa: E402
 
 REACH_S = 5.0
+NOWHERE = "http://localhost:9/v1"
 SERVER = "from model_server import ModelServer; from expert import expert; import time;"
 SERVER += "s = ModelServer(expert()); s.__enter__(); print(s.url, flush=True); time.sleep(600)"
 Json = dict[str, Any]
@@ -43,6 +50,14 @@ Json = dict[str, Any]
 def resident_bytes() -> int:
     """Memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def yardstick_s() -> float:
+    """Processor time of a loop that does nothing else: how fast this machine is just now."""
+    began, total = time.process_time(), 0
+    for number in range(5_000_000):
+        total += number
+    return round(time.process_time() - began, 3)
 
 
 def searched(team: Team, branches: int) -> Json:
@@ -80,6 +95,29 @@ def in_process(branches: int) -> Json:
     return searched(scripted_team(Script(kernels=kernels)), branches)
 
 
+def instant_model(branches: int) -> Json:
+    """The language-model roles; the client's transport answers at once, in this process."""
+    import httpx2  # the client's own
+    from expert import expert
+    from model_server import streamed
+    from openai import AsyncOpenAI
+
+    answer = expert()
+
+    async def respond(request: httpx2.Request) -> httpx2.Response:
+        body = json.loads(request.content)
+        content = streamed(answer(body), body)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=content)
+
+    def opened(_: Endpoint) -> AsyncOpenAI:
+        transport = httpx2.MockTransport(respond)
+        client = httpx2.AsyncClient(transport=transport)
+        return AsyncOpenAI(api_key="none", base_url=NOWHERE, max_retries=0, http_client=client)
+
+    with patch.object(Endpoint, "_open", functools.cache(opened)):
+        return searched(cast_team("llm:instant", Choice(base_url=NOWHERE)), branches)
+
+
 def over_http(branches: int) -> Json:
     """The language-model roles against a server in another process."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "agents")])
@@ -102,7 +140,12 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="say where the time goes")
     options = parser.parse_args()
     rows: Json = {}
-    for name, way in (("agents in this process", in_process), ("a server, all five roles", over_http)):
+    ways = (
+        ("agents that read a list", in_process),
+        ("five roles, an instant model", instant_model),
+        ("five roles, a server over HTTP", over_http),
+    )
+    for name, way in ways:
         profile = cProfile.Profile()
         rows[name] = profile.runcall(way, options.branches) if options.profile else way(options.branches)
         row = rows[name]
@@ -117,6 +160,7 @@ def main() -> None:
             "reach_s": REACH_S,
             "python": platform.python_version(),
             "load": os.getloadavg(),
+            "five_million_additions_s": yardstick_s(),
             "ways": rows,
         }
         Path(where, "overhead.json").write_text(json.dumps(receipt, indent=1) + "\n")

@@ -301,7 +301,17 @@ class Tree:
 
     def ranked(self) -> tuple[BranchId, ...]:
         """Every correct branch, best first."""
-        return tuple(n.id for n in sorted(self.nodes.values(), key=lambda n: -n.score) if n.passed)
+        return self._ranked
+
+    @cached_property
+    def _ranked(self) -> tuple[BranchId, ...]:
+        passed = [node for node in self.nodes.values() if node.passed]
+        return tuple(node.id for node in sorted(passed, key=lambda node: -node.score))
+
+    @cached_property
+    def unsettled(self) -> tuple[Node, ...]:
+        """Branches about which something is still to be found out, in the order of ids."""
+        return tuple(node for node in self.nodes.values() if not node.settled)
 
     def frontier(self) -> tuple[BranchId, ...]:
         """Correct branches that are not pruned, best first: what may still get children."""

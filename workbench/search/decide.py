@@ -66,20 +66,20 @@ def _reflections(tree: Tree) -> tuple[Command, ...]:
 
 def _edits(tree: Tree) -> tuple[Command, ...]:
     """A person's kernels are judged at once, even when the search is stopped."""
-    edits = (n for n in tree.nodes.values() if n.operator == "edit")
+    edits = (n for n in tree.unsettled if n.operator == "edit")
     return tuple(_judge(tree, n) for n in edits if _open(tree, n) and n.draft is not None)
 
 
 def _leftovers(tree: Tree) -> tuple[Command, ...]:
     """Branches of finished rounds that a person pruned before they were judged and then took back."""
     finished = tree.round - tree.round_open
-    nodes = (n for n in tree.nodes.values() if n.operator != "edit" and n.branch.round <= finished)
+    nodes = (n for n in tree.unsettled if n.operator != "edit" and n.branch.round <= finished)
     return _attempts(tree, nodes)
 
 
 def _paid_for(tree: Tree, reason: str) -> tuple[Command, ...]:
     """Kernels that are written are still judged, which costs no money; then the search stops."""
-    nodes = [node for node in tree.nodes.values() if node.operator != "edit" and _open(tree, node)]
+    nodes = [node for node in tree.unsettled if node.operator != "edit" and _open(tree, node)]
     if judge := tuple(_judge(tree, node) for node in nodes if node.draft is not None):
         return judge
     return () if any(node.stage == "writing" for node in nodes) else (Stop(reason),)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -76,6 +77,8 @@ class Calls:
         self._recorder: Recorder | None = None
         self._budget: Budget | None = None
         self._known: dict[Digest, str] = {}
+        self._asked: Counter[str] = Counter()
+        """Exchanges recorded so far, by place."""
         self._hopeless: dict[str, str] = {}
         """Models that no further call will reach, and why."""
 
@@ -84,6 +87,12 @@ class Calls:
         self._recorder, self._budget = recorder, Budget(recorder)
         exchanges = recorder.tree.exchanges.values()
         self._known = {e.request: e.answer for e in exchanges if not e.failed}
+        self._asked = Counter(e.id.rpartition("/")[0] for e in exchanges)
+
+    def _numbered(self, place: str) -> str:
+        """Id of the next exchange at a place of the tree."""
+        self._asked[place] += 1
+        return f"{place}/{self._asked[place]}"
 
     async def close(self) -> None:
         """End connections; idempotent."""
@@ -271,20 +280,20 @@ class _Exchange:
         calls = self._calls
         assert calls._recorder is not None and calls._budget is not None
         try:
-            calls._recorder.post(self._event(calls._recorder, failed))
+            calls._recorder.post(self._event(failed))
             if not failed:
                 calls._known[self.request] = self.text
         finally:
             await calls._budget.release(self._held)
             self._held = Used()
 
-    def _event(self, recorder: Recorder, failed: str) -> ModelAnswered:
+    def _event(self, failed: str) -> ModelAnswered:
         question, calls = self._question, self._calls
         answer = calls._redact(sound(self.text or self.partial))
         into, out = self._sent.tokens_in or 0, self._sent.tokens_out or 0
         price = price_of(self._model, calls.settings)
         return ModelAnswered(
-            id=_numbered(recorder, question.place),
+            id=calls._numbered(question.place),
             role=question.role,
             model=self._model,
             prompt=question.prompt.name,
@@ -304,11 +313,6 @@ class _Exchange:
             failed=line_of(failed) if failed else "",
             cached=self.cached,
         )
-
-
-def _numbered(recorder: Recorder, place: str) -> str:
-    count = sum(id.rpartition("/")[0] == place for id in recorder.tree.exchanges)
-    return f"{place}/{count + 1}"
 
 
 def _complete(call: Call, reply: Reply) -> str:

@@ -102,3 +102,23 @@ def test_overlapping_windows_compute_a_long_chain_only_once() -> None:
     source = generate(problem_of(call, tensors), ()).kernel.source
     check(call, source, tensors)
     assert source.count("__global__") == 2
+
+
+def test_a_pool_that_a_reduction_and_its_tail_read_is_written_once() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.softmax(F.max_pool2d(F.relu(t["x"] + 1), 2), 1)
+
+    tensors = {"x": torch.randn(2, 5, 6, 8)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    check(call, source, tensors)
+    assert source.count("__global__") == 2
+
+
+def test_a_pool_that_only_a_reduction_reads_is_not_written() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return F.max_pool2d(t["x"], 2).sum(1)
+
+    tensors = {"x": torch.randn(2, 5, 6, 8)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    check(call, source, tensors)
+    assert source.count("__global__") == 1

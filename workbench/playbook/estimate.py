@@ -462,15 +462,20 @@ class _Model:
 
     def _read_once(self, loads: Iterable[Load]) -> float:
         """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
-        by_buffer: dict[str, float] = {}
+        by_buffer: dict[str, tuple[float, float]] = {}
         for load in loads:
-            part = self._read(load) * self._apart(load.view)
-            by_buffer[load.buffer] = by_buffer.get(load.buffer, 0.0) + part
-        return sum(min(part, self.bytes_of(name) * _APART) for name, part in by_buffer.items())
+            apart = self._apart(load.view)
+            part, most = by_buffer.get(load.buffer, (0.0, 1.0))
+            far = _APART if apart >= _APART else 1.0
+            by_buffer[load.buffer] = (part + self._read(load) * apart, max(most, far))
+        return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())
 
     def _apart(self, view: View) -> float:
+        """Sectors over the least: neighbours two elements apart waste half of what they fetch."""
         last = view.axes[-1].stride if view.axes else ONE
-        return 1.0 if last.is_one or last.is_zero else _APART
+        if last.is_one or last.is_zero:
+            return 1.0
+        return _APART if last.number is None else min(float(abs(last.number)), _APART)
 
     def _row_apart(self, space: RowSpace, load: Load, team: Team) -> float:
         """Neighbouring threads should read neighbouring elements, whichever axis they run along."""

@@ -82,7 +82,11 @@ class Lowering:
         """The one node that reads a result, where nothing else does."""
         if self._users[name] != 1:
             return None
-        return next((node for node in self.nodes.values() if name in {r.ref for r in _refs(node.args)}), None)
+        return next(iter(self.users(name)), None)
+
+    def users(self, name: str) -> list[OpNode]:
+        """The nodes that read a result."""
+        return [node for node in self.nodes.values() if name in {r.ref for r in _refs(node.args)}]
 
     # -------------------------------------------------------------------------------- values
 

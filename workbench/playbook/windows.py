@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.expr import Apply, Const, Expr, Load, walk
-from workbench.playbook.operations import compute_type, is_float
+from workbench.playbook.operations import compute_type, is_float, is_pointwise
 from workbench.playbook.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs, sliced
 
@@ -26,6 +26,9 @@ _MOST_REPEATED = 4
 """Operations that may be computed once for every window an element lies in, rather than stored."""
 _MOST_WRITTEN = 256
 """Operations of one output's whole window, where no element lies in two."""
+
+
+_REDUCTIONS = frozenset(["sum", "amax", "amin", "max", "min", "prod", "argmax", "argmin", "any", "all"])
 
 
 def lower(lowering: Lowering, node: OpNode) -> bool:
@@ -154,7 +157,7 @@ def _max_pool(lowering: Lowering, node: OpNode) -> bool:
         better = pool.apply("or", "bool", (better, pool.apply("isnan", "bool", (seen,))))
         found = pool.apply("where", "i64", (better, _plane_index(lowering, value, windows, at), found))
         best = pool.apply("larger", dtype, (best, seen), node.name)
-    lowering.keep_expr(node, best, 0 if len(node.outs) > 1 else None)
+    _keep(lowering, node, best, 0 if len(node.outs) > 1 else None)
     if places_asked:
         lowering.keep_expr(node, found, 1)
     return True
@@ -180,8 +183,35 @@ def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
     else:
         whole = divisor if isinstance(divisor, int) else _count(windows)
         by = pool.const(float(whole), dtype)
-    lowering.keep_expr(node, pool.apply("div", dtype, (total, by), node.name))
+    _keep(lowering, node, pool.apply("div", dtype, (total, by), node.name), None)
     return True
+
+
+def _keep(lowering: Lowering, node: OpNode, expr: Expr, item: int | None) -> None:
+    """Remember a pool's result; one that a reduction and what follows it both read is written out.
+
+    Each of them would read the windows again, which are many times as large as what comes of them.
+    """
+    lowering.keep_expr(node, expr, item)
+    if lowering.fuse and _is_read_again(lowering, node):
+        ref = Ref(ref=node.name, item=item)
+        written = lowering.write(lowering.value(ref), f"{node.name}_result")
+        lowering.keep_view(node, lowering.loaded(written), item)
+
+
+def _is_read_again(lowering: Lowering, node: OpNode) -> bool:
+    """True where several nodes read a result, and a reduction is among them or behind them."""
+    users = lowering.users(node.name)
+    seen: set[str] = set()
+    waiting = list(users) if len(users) > 1 else []
+    while waiting:
+        user = waiting.pop()
+        if user.op.split(".")[1] in _REDUCTIONS:
+            return True
+        if user.name not in seen and is_pointwise(user):
+            waiting += lowering.users(user.name)
+        seen.add(user.name)
+    return False
 
 
 def _total(lowering: Lowering, terms: list[Expr]) -> Expr:

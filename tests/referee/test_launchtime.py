@@ -116,7 +116,7 @@ def test_wide_blocks_that_reduce_little_lose_their_turns() -> None:
 
 
 def test_what_is_spilled_goes_to_memory_and_back() -> None:
-    """A row in registers, 1024 threads at 64 registers each: 408 bytes a thread more than there is room for."""
+    """A row in registers, 1024 threads at 64 registers each: 408 bytes a thread find no room."""
     row = 32768 * 4.0
     moved = 2.0 * 4096 * row
     common = {"width": 16.0, "stored": moved / 2, "barriers": 4.0, "instructions": 19.0 * moved / 8}

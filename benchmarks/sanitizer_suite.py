@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "referee")]
 from cheat_files import CheatFile, all_files  # noqa: E402
 
 from workbench.model import H100  # noqa: E402
-from workbench.profile.sanitizer import NotLooked, Run, find_sanitizer, run_tool, sanitized  # noqa: E402
+from workbench.profile.sanitizer import NotLooked, Run, run_tool, sanitized  # noqa: E402
 
 NAMES = (
     "writes_one_past", "reads_one_past", "no_alignment_check", "missing_barrier", "divergent_barrier",
@@ -61,7 +61,7 @@ def kept(name: str) -> Run:
     """Start a tool, and keep what it prints where receipts go to another folder than the repository's."""
 
     def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        done = run_tool([find_sanitizer(), *command[1:]])
+        done = run_tool(command)
         if place := os.environ.get("WORKBENCH_RECEIPTS"):
             folder = Path(place) / "sanitizer"
             folder.mkdir(parents=True, exist_ok=True)

@@ -101,13 +101,17 @@ def optimize(
     export: Export = None,
     folder: Folder = None,
     archive: Annotated[bool, typer.Option(help="Use and keep what sessions learnt.")] = True,
+    sanitize: Annotated[
+        int, typer.Option(min=0, help="Best kernels compute-sanitizer looks at while a GPU is idle.")
+    ] = 0,
 ) -> None:
     """Search for fast kernels for the reference in PROBLEM."""
     from workbench.live import optimize as start
 
     team = _brain(brain, model, recorded)
     caps = {"tokens": max_tokens, "money_usd": max_money, "seconds": max_seconds}
-    policy = Policy.model_validate({"rounds": rounds, "branches": branches, "archive": archive, **caps})
+    width = {"rounds": rounds, "branches": branches, "sanitize": sanitize}
+    policy = Policy.model_validate({**width, "archive": archive, **caps})
     opened = _open(problem, name) if problem is not None else None
     with start(opened, policy, device, team, folder) as session:
         _finish(session, json_file, html, export)

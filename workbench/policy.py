@@ -52,6 +52,8 @@ class Policy(Value):
     """Branches in flight at once."""
     archive: bool = True
     """Begin with what earlier sessions found for problems of the same family, and keep what is found."""
+    sanitize: int = 0
+    """On a GPU: best kernels that compute-sanitizer looks at while nobody wants the card; 0 for none."""
     seed: int = 0
     """Seeds the choice of operators; the same tree and seed decide the same."""
 

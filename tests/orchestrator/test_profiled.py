@@ -100,3 +100,36 @@ def test_a_look_that_nobody_waits_for_does_not_hold_up_the_end(tmp_path: Path) -
     with Session.create(tmp_path, opened(rounds=3, seeds=2, branches=2)) as session:
         asyncio.run(asyncio.wait_for(run(session, team, Slow()), 20.0))
         assert session.tree.stopped is not None and session.tree.failures == ()
+
+
+class SanitizingDevice(LookingDevice):
+    """Has something to say of a kernel once nobody wants the device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sanitized: list[str] = []
+
+    async def sanitize(self, problem: Problem, kernel: Kernel) -> str:
+        self.sanitized.append(kernel.source)
+        return "compute-sanitizer found nothing"
+
+
+def test_the_best_kernels_are_sanitized_where_the_policy_asks_and_it_is_told_with_the_profile(
+    tmp_path: Path,
+) -> None:
+    unasked = SanitizingDevice()
+    search(tmp_path / "unasked", unasked)
+    assert unasked.sanitized == []
+    device = SanitizingDevice()
+    with Session.create(tmp_path / "asked", opened(rounds=3, seeds=3, sanitize=1)) as session:
+        asyncio.run(run(session, scripted_team(KERNELS), device))
+        tree = session.tree
+    assert device.sanitized and len(device.sanitized) == len(set(device.sanitized))
+    told = {
+        node.draft.kernel.source: node.evaluation.profile.sentences
+        for node in tree.nodes.values()
+        if node.draft and node.evaluation and node.evaluation.profile
+    }
+    assert all(told[source][-1] == "compute-sanitizer found nothing" for source in device.sanitized)
+    assert all(len(told[source]) == 2 for source in device.sanitized)
+    assert tree == read_tree(tmp_path / "asked")

@@ -55,3 +55,15 @@ class Early(Protocol):
         From now on ``on_time`` is called, on any thread, with times of kernels that are still being judged.
         """
         ...
+
+
+@runtime_checkable
+class Sanitizer(Protocol):
+    """A device that can have compute-sanitizer look at a kernel while nobody wants it."""
+
+    async def sanitize(self, problem: Problem, kernel: Kernel) -> str:
+        """What was found, or why nobody looked, in a sentence; may take as long as the device is busy.
+
+        Raises ``DeviceError`` once closed.
+        """
+        ...

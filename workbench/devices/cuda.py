@@ -16,6 +16,7 @@ from workbench.devices.background import IdleTimes
 from workbench.devices.base import OnStage, OnTime
 from workbench.devices.cards import keep_card, kept_card
 from workbench.devices.profiling import Profiling
+from workbench.devices.sanitizing import Leisure, found_at_leisure
 from workbench.devices.usage import Usage, look
 from workbench.devices.waiting import judged_in_thread
 from workbench.devices.warm import WarmPair
@@ -73,6 +74,8 @@ class CudaDevice:
         self._on_time: OnTime | None = None
         self.prepared: PrepareReport | None = None
         """What came of the latest preparation; None while it is under way, or where it failed."""
+        self._in_baselines = False
+        """True while a baseline is timed, which nothing else on the card may disturb."""
         self._compiled: set[Digest] = set()
         """Problems of which a kernel was held against every baseline a person waits for."""
         self._profiling = Profiling(index, self._pair.alone)
@@ -174,6 +177,11 @@ class CudaDevice:
         """From now on run every kernel that passes under compute-sanitizer too."""
         self._options = replace(self._options, sanitizer=True)
 
+    async def sanitize(self, problem: Problem, kernel: Kernel) -> str:
+        """See ``Sanitizer``: gives way to whoever wants the card."""
+        leisure = Leisure(lambda: self._in_baselines or any(self._idle.wanted), lambda: self._closed)
+        return await found_at_leisure(problem, kernel, (self.target, self._index), leisure)
+
     async def profile(self, problem: Problem, kernel: Kernel, evaluation: Evaluation) -> Profile | None:
         """Counters of a kernel judged before, or an estimate that says why there are none; seconds.
 
@@ -198,9 +206,13 @@ class CudaDevice:
 
     def _time_baselines(self, problem: Problem, case: Case) -> BaselineRecord:
         payload = request_of(problem, case).model_dump_json().encode()
-        result = self._pair.seat(last=True).ask(
-            payload, WALL_S, lambda answer: "lost" if is_lost(answer) else "none", quiet=True
-        )
+        self._in_baselines = True
+        try:
+            result = self._pair.seat(last=True).ask(
+                payload, WALL_S, lambda answer: "lost" if is_lost(answer) else "none", quiet=True
+            )
+        finally:
+            self._in_baselines = False
         return kept(problem, case, self.card, result)
 
     async def close(self) -> None:

@@ -21,7 +21,7 @@ from workbench.agents.base import (
     repair_role,
 )
 from workbench.agents.reflection import reflect
-from workbench.devices.base import Device, Early, Profiler
+from workbench.devices.base import Device, Early, Profiler, Sanitizer
 from workbench.errors import SessionError, WorkbenchError
 from workbench.events import (
     AgentAnswered,
@@ -78,6 +78,7 @@ class Duties:
         self._team = team
         self._judging: dict[Digest, BranchId] = {}
         self._looks: dict[BranchId, asyncio.Future[None]] = {}
+        self._sanitized: dict[BranchId, asyncio.Future[None]] = {}
         team.connect(session)
         if isinstance(device, Early):
             device.prepare(session.problem, self._timed)
@@ -147,6 +148,8 @@ class Duties:
         """
         for id in (*parents, *self.session.tree.frontier()[: self.session.policy.parents]):
             self._begin_look(id)
+        for id in self.session.tree.frontier()[: self.session.policy.sanitize]:
+            self._begin_sanitizing(id)
         if looks := [self._looks[id] for id in parents if id in self._looks]:
             await asyncio.wait(looks)  # whoever stops waiting does not end the look
 
@@ -168,11 +171,35 @@ class Duties:
         if found is not None and now is not None and found != now.profile and not self.over:
             self.session.post(KernelProfiled(branch=node.id, profile=found))
 
+    def _begin_sanitizing(self, id: BranchId) -> None:
+        """Have a correct kernel looked at while nobody wants the device, once; no round waits for it."""
+        node = self.session.tree.node(id)
+        passed = node.evaluation is not None and node.evaluation.passed
+        if isinstance(self.device, Sanitizer) and passed and id not in self._sanitized:
+            self._sanitized[id] = asyncio.ensure_future(self._sanitize(node))
+
+    async def _sanitize(self, node: Node) -> None:
+        """What is found stands behind what the profile says of the kernel."""
+        assert isinstance(self.device, Sanitizer) and node.draft is not None
+        try:
+            told = await self.device.sanitize(self.session.problem, node.draft.kernel)
+        except Exception as error:
+            if not self.over:
+                self.session.post(_failure("compute-sanitizer", error))
+            return
+        if node.id in self._looks:
+            await asyncio.wait([self._looks[node.id]])  # its profile would replace this one
+        now = self.session.tree.node(node.id).evaluation
+        if now is not None and now.profile is not None and not self.over:
+            profile = now.profile.model_copy(update={"sentences": (*now.profile.sentences, told)})
+            self.session.post(KernelProfiled(branch=node.id, profile=profile))
+
     async def let_go(self) -> None:
         """End what nobody waits for."""
-        for look in self._looks.values():
+        left = (*self._looks.values(), *self._sanitized.values())
+        for look in left:
             look.cancel()
-        await asyncio.gather(*self._looks.values(), return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
 
     def _branch(self, ask: Propose, number: int, card: Hypothesis) -> Branch:
         return Branch(

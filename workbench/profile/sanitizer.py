@@ -111,7 +111,7 @@ def sanitized(
     Takes seconds a tool; the GPU should be idle. ``run`` starts a command line, for tests. Raises
     ``NotLooked`` with the reason.
     """
-    sanitizer = find_sanitizer() if run is None else "compute-sanitizer"
+    sanitizer = find_sanitizer() if run is None else _found_or_named()
     request = request_of(problem, kernel, target, device)
     with tempfile.TemporaryDirectory(prefix="workbench-sanitizer-") as folder:
         path = Path(folder) / "request.json"
@@ -292,16 +292,28 @@ def why_none(output: str, code: int) -> str:
 
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run one tool to its end. Raises ``NotLooked`` when it takes too long, ``DeviceError`` without it."""
-    root = Path(__file__).resolve().parents[2]
-    places = os.pathsep.join([str(root), *(place for place in sys.path if place)])
-    # Every tensor in an allocation of its own: from torch's own cache a stray access hits a neighbour.
-    own = {"PYTHONPATH": places, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
-    environment = scrubbed(os.environ) | own
     try:
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, env=environment, check=False
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, env=surroundings(), check=False
         )
     except subprocess.TimeoutExpired:
         raise NotLooked(f"compute-sanitizer did not end within {TIMEOUT_S:g} s") from None
     except OSError as error:
         raise DeviceError(f"compute-sanitizer cannot be started: {error.strerror or error}") from error
+
+
+def surroundings() -> dict[str, str]:
+    """The environment of the watched program."""
+    root = Path(__file__).resolve().parents[2]
+    places = os.pathsep.join([str(root), *(place for place in sys.path if place)])
+    # Every tensor in an allocation of its own: from torch's own cache a stray access hits a neighbour.
+    own = {"PYTHONPATH": places, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    return dict(scrubbed(os.environ) | own)
+
+
+def _found_or_named() -> str:
+    """Its path, or its name for who starts command lines otherwise."""
+    try:
+        return find_sanitizer()
+    except NotLooked:
+        return "compute-sanitizer"

@@ -115,7 +115,7 @@ class CudaMagics(Magics, Configurable):
             capture = self._capture(options, cell)
             live = self._start(options, capture)
             live.opened(GRACE_S if in_notebook() and not options.wait else None)
-            if cell is not None and capture.kind in ("function", "module_instance"):
+            if cell is not None and capture and capture.kind in ("function", "module_instance"):
                 announce(live, self._names)
             self._show(live, wait=options.wait)
 
@@ -189,10 +189,13 @@ class CudaMagics(Magics, Configurable):
             raise UsageError("--rounds and --branches are at least 1")
         return options
 
-    def _capture(self, options: Namespace, cell: str | None) -> Capture:
+    def _capture(self, options: Namespace, cell: str | None) -> Capture | None:
+        """What is to be made fast; None for a recording alone, which has its own problem."""
         from workbench.problem.capture import from_objects, read_cell
 
         if cell is None:
+            if not options.target and options.recorded:
+                return None
             if not options.target:
                 raise UsageError(
                     "name a function of the notebook, as in %cuda_optimize softmax --inputs x,\n"
@@ -203,7 +206,7 @@ class CudaMagics(Magics, Configurable):
         # The magic's own line is line 1, so that errors have the person's line numbers.
         return read_cell("\n" + cell, options.name or options.target, self._names)
 
-    def _start(self, options: Namespace, capture: Capture) -> LiveSession:
+    def _start(self, options: Namespace, capture: Capture | None) -> LiveSession:
         from workbench.agents.llm.settings import Choice
         from workbench.live import optimize
         from workbench.live.start import choose_brain

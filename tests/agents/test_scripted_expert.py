@@ -9,7 +9,9 @@ from workbench.agents.replay import differences
 from workbench.live.recordings import read_recording
 from workbench.live.start import choose_brain, optimize
 
-CLASSROOM = Path(__file__).parents[2] / "notebooks" / "recordings" / "softmax.jsonl"
+RECORDINGS = Path(__file__).parents[2] / "notebooks" / "recordings"
+CLASSROOM = RECORDINGS / "softmax.jsonl"
+MEASURED = RECORDINGS / "linear_rowsum_h100.jsonl"
 
 
 @pytest.mark.slow
@@ -46,3 +48,26 @@ def test_the_classrooms_recording_grows_again_without_anything(tmp_path: Path) -
 
 def test_the_recording_is_of_the_experts_problem() -> None:
     assert read_recording(CLASSROOM).opened.problem.graph == problem_of("softmax").graph
+
+
+def test_the_session_measured_on_an_h100_grows_again_with_its_times(tmp_path: Path) -> None:
+    """The null device would judge what is not recorded: none of the times can be its own."""
+    recorded = read_recording(MEASURED)
+    assert NOTE in recorded.opened.problem.notes and recorded.opened.device == "cuda"
+    with optimize(None, None, "null", choose_brain("replay", recorded=str(MEASURED)), tmp_path) as live:
+        live.wait(60)
+        assert differences(recorded.tree, live.tree) == ()
+        best = live.tree.nodes[live.best.id].evaluation if live.best is not None else None
+        assert "A term of the reference is missing" in live.conversation("b1.2")
+    assert best is not None and "H100" in best.target and len(best.times) == 2
+    for time in best.times:
+        assert time.source == "measured" and time.measured is not None
+        assert {rival.name for rival in time.measured.rivals} == {"eager", "compile"}
+        assert time.measured.low_us <= time.time_us <= time.measured.high_us
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_a_recording_is_small_and_tells_no_ones_folders(path: Path) -> None:
+    text = path.read_text()
+    assert len(text) < 500_000
+    assert not [word for word in ("/home/", "/root/", "/tmp/", "/work/", "/Users/") if word in text]

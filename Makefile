@@ -73,7 +73,7 @@ $(VENV)/installed-older: $(VENV)/installed-dev
 
 # Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.
 in-the-browser: $(VENV)/installed-older
-	@if tests/browser/tools.sh; then $(IN_BROWSER) -n 3 --dist loadgroup; fi
+	@if tests/browser/tools.sh; then $(IN_BROWSER) -n 4 --dist loadgroup; fi
 
 browser: $(VENV)/installed-older
 	@tests/browser/tools.sh

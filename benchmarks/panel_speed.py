@@ -33,7 +33,7 @@ from workbench.views.panel import SCRIPT  # noqa: E402
 from workbench.views.project import project  # noqa: E402
 
 RUNS = 5
-LIMITS = {"update, work ms": 100.0, "notebook, MB": 2.0}
+LIMITS = {"update, work ms": 100.0, "notebook, MB": 2.0, "page of to_html, MB": 5.0}
 CELL = """
 from workbench.live import look
 session = look({folder!r})

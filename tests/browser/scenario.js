@@ -162,7 +162,7 @@ async function edit(page) {
 async function comparison(page) {
   for (const id of ["b1", "b2", "e2"]) await page.locator(`.wb-panel [data-mark="${id}"]`).click();
   await page.locator(row("b1")).press("c");
-  await until(page, "three branches stand side by side", () => document.querySelectorAll(".wb-panel table.compare thead th").length === 4);
+  await until(page, "three branches stand side by side", () => document.querySelectorAll(".wb-panel table.compare thead th").length === 3);
   check("what differs is marked", (await page.locator(".wb-panel table.compare tr.differs").count()) > 0);
   check("with the source's changes", (await page.locator(".wb-panel .compared .diff-added").count()) > 0);
   await shot(page, "11-compare");

@@ -5,7 +5,7 @@ import { differences } from "./source.js";
 
 export function comparison(found, panel) {
   const { branches } = found;
-  const head = h("tr", {}, h("th", { scope: "col" }, ""), branches.map((row) => h("th", { scope: "col" },
+  const head = h("tr", {}, h("td", {}), branches.map((row) => h("th", { scope: "col" },
     h("span", { class: `compare-head tone-${row.tone}` }, glyph(panel.shapes, row, 5), h("span", { class: "id" }, row.id), row.title),
     h("div", { class: "soft" }, h("span", { class: `verdict tone-${row.tone}` }, row.words), row.label && ` · ${row.label}`))));
   const only = panel.onlyDifferent;

@@ -87,10 +87,12 @@ def serve(payload: bytes, send: Callable[[bytes], None]) -> bytes:
         earlier = request.earlier.tracks if request.earlier else ()
         told = tuple((track.name, "timed earlier") for track in earlier) + request.missing
         measured = measured.model_copy(update={"missing": told})
-        raw = RawTimes(case=request.case.label, tracks=(Track(name="kernel", blocks=((10.0, 10.0),)),))
+        tracks = (Track(name="kernel", blocks=((10.0, 10.0),)), Track(name="eager", blocks=((20.0, 20.0),)))
+        raw = RawTimes(case=request.case.label, tracks=tracks)
         answer = TimeReport(time_us=10.0, measured=measured, raw=raw, flags=(("cudnn.allow_tf32", False),))
     elif isinstance(request, BaselineRequest):
-        tracks = tuple(Track(name=name, blocks=((20.0, 20.0),)) for name in request.baselines)
+        named = enumerate(request.baselines)
+        tracks = tuple(Track(name=name, blocks=((20.0 - 2 * place,) * 2,)) for place, name in named)
         answer = BaselineReport(raw=RawTimes(case=request.case.label, tracks=tracks), clock="events")
     else:
         answer = checked(request, send, Cpu())

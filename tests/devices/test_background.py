@@ -46,6 +46,25 @@ def test_every_case_of_a_problem_is_timed_once() -> None:
     idle.close()
 
 
+def test_a_problem_is_complete_once_after_its_last_case() -> None:
+    timer, over = Timer(fails=True), threading.Event()
+    complete: list[tuple[str, int]] = []
+
+    def note(problem: Problem) -> None:
+        complete.append((problem.name, len(timer.seen)))
+        if len(complete) == 2:
+            over.set()
+
+    idle = IdleTimes(timer, note, quiet_s=0.0)
+    with idle.occupied():
+        idle.ask(PROBLEM, lambda: iter(PROBLEM.cases))
+        idle.ask(SECOND, lambda: iter(()))
+        assert idle.wanted == (1, 2)
+    assert over.wait(PATIENCE_S)
+    assert complete == [("softmax", 2), ("other", 2)], "also where cases failed, or were known already"
+    idle.close()
+
+
 def test_nothing_is_timed_while_somebody_wants_the_gpu() -> None:
     timer = Timer()
     idle = IdleTimes(timer, quiet_s=0.0)

@@ -15,6 +15,8 @@ from workbench.errors import DeviceError
 from workbench.model import Case, Kernel
 from workbench.referee import gpu_baselines
 from workbench.referee.gpu_judge import GpuOptions
+from workbench.referee.later_baselines import followed, followed_in
+from workbench.referee.receipts import read_receipt
 from workbench.workers import Died, Returned
 
 CASE = Case(label="8x64", sizes=(("s0", 8), ("s1", 64)))
@@ -76,3 +78,37 @@ def test_a_damaged_record_is_timed_again(device: CudaDevice) -> None:
         if file.is_file():
             file.write_bytes(b"torn")
     assert len(device.time_slow_baselines(SMALL)) == 1
+
+
+def test_kernels_judged_before_are_held_against_them_too(device: CudaDevice, tmp_path: Path) -> None:
+    folder = tmp_path / "receipts"
+    device.keep_receipts(folder)
+    told(device)
+    assert list(followed_in(folder, SMALL, CARD)) == []
+    (record,) = device.time_slow_baselines(SMALL)
+    ((kernel, measured),) = followed_in(folder, SMALL, CARD)
+    found = measured["8x64"]
+    assert kernel == Kernel(source=RIGHT).digest
+    assert [rival.name for rival in found.rivals] == ["eager", "compile", *gpu_baselines.LATER]
+    assert [round(rival.ratio, 9) for rival in found.rivals[1:]] == [1.8, 1.6, 1.4, 1.2]
+    assert found.missing == ()
+    fuller = read_receipt(tmp_path / found.receipt)
+    assert fuller.cases[0].baselines == record.raw and fuller.command.endswith(fuller.file_name)
+    assert fuller.cases[0].measured.rivals == found.rivals
+    assert followed(fuller, CARD) is None
+    assert list(followed_in(folder, SMALL, CARD)) == [], "the newest receipt of a kernel counts"
+    (folder / "torn.json").write_text("{")
+    other = PROBLEM.model_copy(update={"cases": (CASE,), "name": "other"})
+    assert list(followed_in(folder, other, CARD)) == []
+
+
+def test_a_case_that_could_not_be_timed_stays_as_it_was(device: CudaDevice, tmp_path: Path) -> None:
+    device.keep_receipts(tmp_path)
+    second = Case(label="4x32", sizes=(("s0", 4), ("s1", 32)))
+    both = SMALL.model_copy(update={"cases": (CASE, second)})
+    asyncio.run(device.evaluate(both, Kernel(source=RIGHT), lambda stage: None))
+    device._time_baselines(both, second)
+    ((_, measured),) = followed_in(tmp_path, both, CARD)
+    assert {case: len(found.rivals) for case, found in measured.items()} == {"8x64": 1, "4x32": 5}
+    assert dict(measured["8x64"].missing)["graph of eager"] == gpu_baselines.NOT_YET
+    assert measured["4x32"].missing == ()

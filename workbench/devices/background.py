@@ -18,15 +18,21 @@ QUIET_S = 3.0
 
 TimeCase = Callable[[Problem, Case], object]
 """Times the baselines of a case; blocks. Raises ``DeviceError``."""
+Complete = Callable[[Problem], None]
+"""Told that no case of a problem is left, those that failed included. Raises ``DeviceError``."""
 
 
 class IdleTimes:
     """One thread that waits for quiet and then works through what was asked for."""
 
-    def __init__(self, time_case: TimeCase, quiet_s: float = QUIET_S) -> None:
-        self._time_case, self._quiet_s = time_case, quiet_s
+    def __init__(
+        self, time_case: TimeCase, complete: Complete = lambda problem: None, quiet_s: float | None = None
+    ) -> None:
+        self._time_case, self._complete = time_case, complete
+        self._quiet_s = QUIET_S if quiet_s is None else quiet_s
         self._changed = threading.Condition()
-        self._asked: list[tuple[Problem, Case]] = []
+        self._asked: list[tuple[Problem, Case | None]] = []
+        """In this order; after a problem's last case it stands there once without one."""
         self._seen: set[str] = set()
         self._busy = 0
         self._since = time.monotonic()
@@ -54,8 +60,8 @@ class IdleTimes:
             if problem.digest in self._seen or self._closed:
                 return
             self._seen.add(problem.digest)
-            self._asked += [(problem, case) for case in cases()]
-            if self._asked and self._thread is None:
+            self._asked += [*((problem, case) for case in cases()), (problem, None)]
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="slow baselines", daemon=True)
                 self._thread.start()
 
@@ -63,7 +69,7 @@ class IdleTimes:
     def wanted(self) -> tuple[int, int]:
         """How many want the GPU now, and how many cases wait for quiet."""
         with self._changed:
-            return self._busy, len(self._asked)
+            return self._busy, sum(case is not None for _, case in self._asked)
 
     def close(self) -> None:
         """Begin nothing more; idempotent."""
@@ -75,11 +81,15 @@ class IdleTimes:
         while (one := self._next()) is not None:
             problem, case = one
             try:
-                self._time_case(problem, case)
+                if case is None:
+                    self._complete(problem)
+                else:
+                    self._time_case(problem, case)
             except DeviceError as error:
-                self.failed.append(f"{problem.name} {case.label}: {error}")
+                what = case.label if case is not None else "held against its baselines"
+                self.failed.append(f"{problem.name} {what}: {error}")
 
-    def _next(self) -> tuple[Problem, Case] | None:
+    def _next(self) -> tuple[Problem, Case | None] | None:
         with self._changed:
             while self._asked and not self._closed:
                 rest = self._since + self._quiet_s - time.monotonic()

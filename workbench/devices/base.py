@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from workbench.model import CaseTime, Digest, Evaluation, Kernel, Problem, Profile, Stage, Target
+from workbench.model import CaseTime, Digest, Evaluation, Kernel, Measured, Problem, Profile, Stage, Target
 
 OnStage = Callable[[Stage], None]
 OnTime = Callable[[Digest, CaseTime], None]
 """Takes a kernel's digest and a first time of it."""
+
+OnFollowed = Callable[[Digest, dict[str, Measured]], None]
+"""Takes a kernel's digest and how each of its cases is measured by now."""
 
 
 class Device(Protocol):
@@ -54,6 +57,15 @@ class Early(Protocol):
 
         From now on ``on_time`` is called, on any thread, with times of kernels that are still being judged.
         """
+        ...
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """A device that times some baselines after the verdict, while nobody wants it."""
+
+    def follow(self, on_followed: OnFollowed) -> None:
+        """From now on call ``on_followed``, on any thread, with kernels held against more baselines."""
         ...
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from workbench.devices.background import IdleTimes
-from workbench.devices.base import OnStage, OnTime
+from workbench.devices.base import OnFollowed, OnStage, OnTime
 from workbench.devices.cards import keep_card, kept_card
 from workbench.devices.profiling import Profiling
 from workbench.devices.sanitizing import Leisure, found_at_leisure
@@ -29,6 +29,7 @@ from workbench.referee.gpu_judge import GpuOptions, judge_on_gpu
 from workbench.referee.gpu_preparation import WALL_S as PREPARE_S
 from workbench.referee.gpu_preparation import loss_of, preparation, report_of
 from workbench.referee.gpu_protocol import Card, PrepareReport, WarmRequest
+from workbench.referee.later_baselines import followed_in
 from workbench.workers import Conversation, ForkServer, Limits, torch_ready
 
 SERVE = "workbench.referee.gpu_trial:serve"
@@ -70,8 +71,9 @@ class CudaDevice:
             warm.model_dump_json().encode(),
             first.model_dump_json().encode(),
         )
-        self._idle = IdleTimes(self._time_baselines)
+        self._idle = IdleTimes(self._time_baselines, self._hold_again)
         self._on_time: OnTime | None = None
+        self._on_followed: OnFollowed | None = None
         self.prepared: PrepareReport | None = None
         """What came of the latest preparation; None while it is under way, or where it failed."""
         self._in_baselines = False
@@ -203,6 +205,18 @@ class CudaDevice:
         Every later kernel is then held against them too. Raises ``DeviceError``.
         """
         return tuple(self._time_baselines(problem, case) for case in still_to_time(problem, self.card))
+
+    def follow(self, on_followed: OnFollowed) -> None:
+        """See ``Follower``. What a kernel's new claims rest on is a receipt beside its first one."""
+        self._on_followed = on_followed
+
+    def _hold_again(self, problem: Problem) -> None:
+        """Hold kernels judged before against the slow baselines, from the samples of their receipts."""
+        folder, tell = self._options.receipts, self._on_followed
+        if folder is None or tell is None:
+            return
+        for kernel, measured in followed_in(folder, problem, self.card):
+            tell(kernel, measured)
 
     def _time_baselines(self, problem: Problem, case: Case) -> BaselineRecord:
         payload = request_of(problem, case).model_dump_json().encode()

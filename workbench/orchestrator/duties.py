@@ -21,11 +21,12 @@ from workbench.agents.base import (
     repair_role,
 )
 from workbench.agents.reflection import reflect
-from workbench.devices.base import Device, Early, Profiler, Sanitizer
+from workbench.devices.base import Device, Early, Follower, Profiler, Sanitizer
 from workbench.errors import SessionError, WorkbenchError
 from workbench.events import (
     AgentAnswered,
     AgentFailed,
+    BaselinesFollowed,
     BranchAbandoned,
     BranchProposed,
     CaseTimed,
@@ -39,7 +40,17 @@ from workbench.events import (
     SearchStopped,
     StageEntered,
 )
-from workbench.model import Branch, BranchId, CaseTime, Digest, Draft, Hypothesis, Stage
+from workbench.model import (
+    Branch,
+    BranchId,
+    CaseTime,
+    Digest,
+    Draft,
+    Evaluation,
+    Hypothesis,
+    Measured,
+    Stage,
+)
 from workbench.search import (
     Abandon,
     EndRound,
@@ -77,11 +88,15 @@ class Duties:
         """True once the run has ended; a device's late word is then dropped."""
         self._team = team
         self._judging: dict[Digest, BranchId] = {}
+        self._later: dict[Digest, dict[str, Measured]] = {}
+        """How kernels are measured since their baselines came."""
         self._looks: dict[BranchId, asyncio.Future[None]] = {}
         self._sanitized: dict[BranchId, asyncio.Future[None]] = {}
         team.connect(session)
         if isinstance(device, Early):
             device.prepare(session.problem, self._timed)
+        if isinstance(device, Follower):
+            device.follow(self._followed)
 
     @property
     def looks_back(self) -> bool:
@@ -298,6 +313,7 @@ class Duties:
         finally:
             self._judging.pop(draft.kernel.digest, None)
         self.session.post(*self._explained(judged))
+        self._hold_again(draft.kernel.digest)
         tree = self.session.tree
         if tree.best() == id and tree.round < tree.rounds_allowed:
             self._begin_look(id)  # likely a parent of the next round: the look is over when it is asked for
@@ -309,6 +325,22 @@ class Duties:
             # As for a stage: only a view would miss it.
             with contextlib.suppress(SessionError):
                 self.session.post(CaseTimed(branch=id, time=time))
+
+    def _followed(self, kernel: Digest, measured: dict[str, Measured]) -> None:
+        """Baselines came after a verdict; a device calls this on a thread of its own, while nobody waits."""
+        self._later[kernel] = measured  # first: the verdict may be on its way to the journal
+        self._hold_again(kernel)
+
+    def _hold_again(self, kernel: Digest) -> None:
+        """Record what a kernel that is judged is held against by now."""
+        measured = self._later.get(kernel)
+        if measured is None or self.over:
+            return
+        nodes = [n for n in self.session.tree.nodes.values() if n.draft and n.draft.kernel.digest == kernel]
+        found = [(n.id, n.evaluation, _times_with(n.evaluation, measured)) for n in nodes if n.evaluation]
+        events = [BaselinesFollowed(branch=id, times=times) for id, e, times in found if times != e.times]
+        with contextlib.suppress(SessionError):  # closed meanwhile: they are remembered for the next session
+            self.session.post(*events)
 
     async def _reflect(self, id: BranchId) -> None:
         """The numbers are the workbench's, the sentence is the agent's; without one, the numbers speak."""
@@ -391,3 +423,15 @@ def _related(tree: Tree, branch: Branch) -> tuple[BranchId, ...]:
     """Correct kernels of this session that are no parents, slow to fast; as the round found them."""
     found = [id for id in (tree.base or tree).ranked() if id not in branch.parents]
     return tuple(reversed(found[:_RELATED]))
+
+
+def _times_with(evaluation: Evaluation, measured: dict[str, Measured]) -> tuple[CaseTime, ...]:
+    """The evaluation's times, held against more baselines where ``measured`` has more of them."""
+    return tuple(_time_with(time, measured.get(time.case)) for time in evaluation.times)
+
+
+def _time_with(time: CaseTime, measured: Measured | None) -> CaseTime:
+    if measured is None or len(measured.rivals) <= len(time.baselines):
+        return time
+    baselines = tuple((rival.name, rival.time_us) for rival in measured.rivals)
+    return time.model_copy(update={"measured": measured, "baselines": baselines})

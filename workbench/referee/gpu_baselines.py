@@ -22,6 +22,7 @@ AT_ONCE = ("eager", "compile")
 """Baselines a person waits for: timed in turns with every kernel."""
 LATER = ("compile max-autotune", "graph of eager", "graph of compile")
 """Baselines that follow: timed in turns with the first ones, and held against a kernel through those."""
+NOT_YET = "not timed yet"
 OPTIONS = ClockOptions(warmup_s=0.1, min_s=0.2, max_s=1.0)
 WALL_S = 300.0
 """Seconds for all baselines of one case, tuning included."""
@@ -41,7 +42,7 @@ def known(problem: Problem, case: Case, card: Card) -> tuple[RawTimes | None, tu
     """Samples of the slow baselines, where there are some, and which of them are missing and why."""
     record = remembered(key_of(problem, case, card))
     if record is None:
-        return None, tuple((name, "not timed yet") for name in LATER)
+        return None, tuple((name, NOT_YET) for name in LATER)
     return record.raw, tuple((name, why) for name, why in record.missing if name in LATER)
 
 

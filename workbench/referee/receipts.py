@@ -105,7 +105,7 @@ def receipt_of(
 ) -> Receipt:
     """Put a receipt together; its claims are those of ``cases``."""
     receipt = Receipt(
-        made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        made=now(),
         problem=problem,
         problem_digest=problem.digest,
         kernel=kernel,
@@ -118,6 +118,11 @@ def receipt_of(
         command="",
     )
     return receipt.model_copy(update={"command": f"workbench replay-receipt {receipt.file_name}"})
+
+
+def now() -> str:
+    """UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def write_receipt(receipt: Receipt, folder: Path) -> Path:

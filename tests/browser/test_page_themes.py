@@ -1,4 +1,4 @@
-"""The page of to_html in Chromium: every tab in every theme, wide and narrow; axe-core finds nothing wrong."""
+"""The page of to_html in Chromium: every tab in every theme, wide and narrow, with nothing for axe-core."""
 
 from __future__ import annotations
 

@@ -252,6 +252,6 @@ def test_a_cell_is_replayed(shell: InteractiveShell) -> None:
 
 def test_a_recording_needs_no_cell(shell: InteractiveShell) -> None:
     """It has its own problem; the notebook has to define nothing."""
-    shell.run_cell_magic("cuda_optimize", "--folder here --wait", CELL)
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder here", CELL)
     shell.run_line_magic("cuda_optimize", "--brain replay --from here --wait")
     assert session(shell).replayed()[0].startswith("replay: the recorded tree")

@@ -346,6 +346,8 @@ class _Model:
             elif load.serial not in row.waits:
                 again += size
                 requests += 1
+            elif schedule.cache == "shared":
+                requests += 1
             row.seen.add(load.serial)
         near = sum(size for load, size in news if self._is_recent(load))
         fresh = sum(size for _, size in news) - near

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from model_of_time import HEAD, Measured, Row, lines, read, summary
+from model_of_time import EVENT_OVERHEAD_US, HEAD, Measured, Row, lines, read, summary
 
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.estimate import Estimate, estimate_schedule
@@ -31,7 +31,6 @@ from workbench.problem.intake import open_problem
 ROOT = Path(__file__).resolve().parents[1]
 EVENTS = ROOT / "benchmarks" / "receipts" / "2026-11-21-h100-playbook.json"
 CUPTI = ROOT / "benchmarks" / "receipts" / "2026-11-21-h100-judged.json"
-EVENT_OVERHEAD_US = 2.45
 
 
 def modelled(problem: Problem, vector: Vector, sizes: dict[str, int]) -> Estimate:

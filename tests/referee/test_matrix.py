@@ -71,6 +71,12 @@ def test_the_typical_case_is_quick_has_several_rows_and_is_no_special_one() -> N
     assert typical_trial((*TRIALS, one_row)).case == case(2, 1025)
 
 
+def test_large_weights_do_not_leave_a_single_row() -> None:
+    """Found with a published kernel whose ReLU lost NaN: all its kinds of input had met one row only."""
+    one, several = trial(case(1, 70000)), trial(case(7, 70000))
+    assert typical_trial((one, several)) is several
+
+
 def test_races_are_looked_for_in_small_launches_only() -> None:
     options = JudgeOptions(traced_threads=128 * 4)
     planned = checks_of(TRIALS, options, own_tensors=False)

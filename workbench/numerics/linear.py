@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Contract, DType
-from workbench.numerics.dtypes import U32
+from workbench.numerics.dtypes import U32, accumulate_unit
 from workbench.numerics.reductions import SAFETY, sum_rounding
 from workbench.numerics.tracked import Tracked, rounded, stays_integer
 
@@ -63,10 +63,14 @@ def _inherited(apply: Bilinear, a: Tracked, b: Tracked) -> Tensor:
     return result.nan_to_num(torch.inf, torch.inf)
 
 
-def plus(x: Tracked, y: Tracked, dtype: DType) -> Tracked:
-    """Sum of a product and a bias."""
+def plus(x: Tracked, y: Tracked, dtype: DType, count: int) -> Tracked:
+    """Sum of a contraction over ``count`` products and a bias, which a kernel may begin its sum with.
+
+    Every partial sum is then as large as the bias, and rounds like it.
+    """
     value = x.value + y.value
-    own = 2 * U32 * value.abs().nan_to_num(0.0, torch.inf)
+    walk = SAFETY * accumulate_unit(dtype) * math.sqrt(max(count, 1)) * y.value.to(torch.float64).abs()
+    own = (2 * U32 * value.abs() + walk).nan_to_num(0.0, torch.inf)
     if x.is_exact and y.is_exact and stays_integer(value, x.value.abs() + y.value.abs(), dtype):
         own = torch.zeros_like(value)
     shared = x.shared + y.error.expand(value.shape)
@@ -82,10 +86,14 @@ def convolution(
         result: Tensor = op(values, weights, None, *rest)
         return result
 
-    transposed = bool(rest[3])
-    per_window = math.prod(weight.value.shape[2:])
-    channels = weight.value.shape[0] // int(rest[5]) if transposed else weight.value.shape[1]
-    return contraction(apply, x, weight, channels * per_window, dtype, contract)
+    return contraction(apply, x, weight, products_of(weight, rest), dtype, contract)
+
+
+def products_of(weight: Tracked, rest: list[Any]) -> int:
+    """Products that one result of a convolution sums; ``rest`` as above."""
+    transposed, groups = bool(rest[3]), int(rest[5])
+    channels = weight.value.shape[0] // groups if transposed else weight.value.shape[1]
+    return channels * math.prod(weight.value.shape[2:])
 
 
 def resampling(op: Callable[[Tensor], Tensor], x: Tracked, count: int, dtype: DType) -> Tracked:

@@ -189,13 +189,13 @@ def _addmm(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype
         run.unknown.append(str(op))
         return _probed(op, args, kwargs, (dtype,))
     product = linear.contraction(torch.matmul, a, b, a.value.shape[-1], dtype, run.contract)
-    return linear.plus(product, bias, dtype)
+    return linear.plus(product, bias, dtype, a.value.shape[-1])
 
 
 def _linear(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     x, weight, bias = args[0], args[1], _get(args, kwargs, 2, "bias", None)
     product = linear.contraction(op, x, weight, x.value.shape[-1], dtype, run.contract)
-    return product if bias is None else linear.plus(product, bias, dtype)
+    return product if bias is None else linear.plus(product, bias, dtype, x.value.shape[-1])
 
 
 def _convolution(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
@@ -207,7 +207,7 @@ def _convolution(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any],
         "view", torch.ops.aten.view.default, [bias, [1, -1, *[1] * (x.value.dim() - 2)]], {}, bias.dtype
     )
     assert isinstance(channels, Tracked)
-    return linear.plus(product, channels, dtype)
+    return linear.plus(product, channels, dtype, linear.products_of(weight, rest))
 
 
 def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:

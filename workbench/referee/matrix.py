@@ -95,8 +95,10 @@ def _seeded(planned: Sequence[PlannedCheck], options: JudgeOptions) -> tuple[Pla
 def typical_trial(trials: Sequence[Trial]) -> Trial:
     """The largest case that is still quick; of several rows where there is one."""
     candidates = [t for t in trials if not t.once] or trials
-    quick = [t for t in candidates if elements(t) <= TYPICAL_ELEMENTS] or [min(candidates, key=elements)]
-    return max(quick, key=lambda t: (_rows(t) > 1, elements(t)))
+    quick = [t for t in candidates if elements(t) <= TYPICAL_ELEMENTS]
+    if not quick:  # large weights: the smallest case, but not one of a single row
+        return min(candidates, key=lambda t: (not _several(t), elements(t)))
+    return max(quick, key=lambda t: (_several(t), elements(t)))
 
 
 def elements(trial: Trial) -> int:
@@ -108,7 +110,9 @@ def _threads(trial: Trial) -> int:
     return sum(math.prod(step.grid) * math.prod(step.block) for step in trial.plan.launches)
 
 
-def _rows(trial: Trial) -> int:
-    """Rows of the first argument, as an input of special values sees them."""
-    shape = trial.plan.arguments[0][1].shape if trial.plan.arguments else ()
-    return math.prod(shape[:-1]) if shape else 1
+def _several(trial: Trial) -> bool:
+    """True where no size is 1: special values need a row that has none of them beside one that has.
+
+    The case says it, not the plan, whose author may name its tensors in any order.
+    """
+    return all(size > 1 for _, size in trial.case.sizes)

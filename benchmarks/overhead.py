@@ -39,6 +39,7 @@ from workbench.devices.null import NullDevice  # noqa: E402
 from workbench.orchestrator import run  # noqa: E402
 from workbench.policy import Policy  # noqa: E402
 from workbench.session import Session, opening  # noqa: E402
+from workbench.tree import Tree  # noqa: E402
 
 REACH_S = 5.0
 NOWHERE = "http://localhost:9/v1"
@@ -60,6 +61,12 @@ def yardstick_s() -> float:
     return round(time.process_time() - began, 3)
 
 
+def weighed(tree: Tree, sizes: list[tuple[int, int]]) -> None:
+    """Note the memory once for every size of the tree: asking for it is dear beside an event."""
+    if not sizes or sizes[-1][0] != len(tree.nodes):
+        sizes.append((len(tree.nodes), resident_bytes()))
+
+
 def searched(team: Team, branches: int) -> Json:
     """One search, with what it cost this process."""
     from scripted_expert import problem_of
@@ -70,7 +77,7 @@ def searched(team: Team, branches: int) -> Json:
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         first = opening(problem_of("softmax"), policy, device, team.name)
         with Session.create(Path(folder), first) as session:
-            session.subscribe(lambda tree: sizes.append((len(tree.nodes), resident_bytes())))
+            session.subscribe(lambda tree: weighed(tree, sizes))
             wall, cpu = time.perf_counter(), time.process_time()
             asyncio.run(run(session, team, device))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu

@@ -241,7 +241,7 @@ class _Exchange:
         self._sent = Reply(tokens_in=0, tokens_out=0)
         self._estimated = False
         self._held = Used()
-        self._reported = 0.0
+        self._reported = time.monotonic()
 
     def heard(self, characters: int, tail: str) -> None:
         """Report that the answer grows, a few times a second."""

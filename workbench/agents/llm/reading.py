@@ -22,6 +22,7 @@ SOURCE_LIMIT = 256 * 1024
 """Most characters of a kernel."""
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.M | re.S)
 _CODE = ("cuda", "cu", "cpp", "c++", "c", "")
+_UNSOUND = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.S)
 
 
@@ -156,7 +157,7 @@ def _bare(source: str) -> str:
 def sound(text: str) -> str:
     """Text that any file and any JSON can hold: no lone surrogates, no control characters."""
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
+    return _UNSOUND.sub("", text)
 
 
 def line_of(text: str, limit: int = 300) -> str:

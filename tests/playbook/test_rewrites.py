@@ -30,6 +30,18 @@ from workbench.referee.options import JudgeOptions
 
 HEAD = "import torch\nfrom torch.nn import functional as F\n"
 CELLS = {
+    "diagonal_product": (
+        "def f(a, b):\n    return torch.diag(a) @ b\n",
+        "inputs = [torch.randn(6), torch.randn(6, 9)]\n",
+    ),
+    "affine_in_weights": (
+        "def f(x, w, m, s, b):\n    return (x @ w - m) * s + b\n",
+        "inputs = [torch.randn(6, 9), torch.randn(9, 5), torch.randn(5), torch.randn(5), torch.randn(5)]\n",
+    ),
+    "scale_in_tail": (
+        "def f(x, w):\n    return F.relu((x * 0.125) @ w)\n",
+        "inputs = [torch.randn(6, 9), torch.randn(9, 5)]\n",
+    ),
     "linear_rowsum": (
         "def f(x, w, b):\n    return F.linear(x, w, b).mean(1) * 2\n",
         "inputs = [torch.randn(6, 9), torch.randn(5, 9), torch.randn(5)]\n",

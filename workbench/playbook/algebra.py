@@ -38,6 +38,38 @@ ALGEBRA = (
         "bound that any order would meet.",
     ),
     _rewrite(
+        "diagonal_product",
+        "a diagonal matrix scales, it does not multiply",
+        "compute",
+        "the matrix product leaves the list of steps; every element is read twice",
+        "diag(d) @ B multiplies row i of B with d[i] and adds N - 1 zeros to each element: 2*N*N*M "
+        "operations, and a matrix of N*N numbers that is written and read, for N*M multiplications. No "
+        "library looks whether its operand is diagonal, but the graph says how it was made. What is added is "
+        "zero only if B is finite: zero times infinity is NaN. So a first pass counts what is not finite in "
+        "each column, and the result is NaN where the product's would be; without it the referee refuses.",
+    ),
+    _rewrite(
+        "affine_in_weights",
+        "what follows a product is folded into its weights",
+        "memory",
+        "launches, and passes over the product's result",
+        "In evaluation mode a batch norm is a scale and a shift a column: ((x @ w) - m) * s + b. A scale of "
+        "the columns of x @ w is a scale of the columns of w, which is far smaller, and the shift becomes "
+        "the bias that the library's product adds in its epilogue. The pass over the result is gone. It is "
+        "done only where no kernel follows anyway; for a convolution it would gain nothing, because its "
+        "library adds a bias in a pass of its own.",
+    ),
+    _rewrite(
+        "scale_in_tail",
+        "an operand's scale is applied behind the product",
+        "memory",
+        "launches, and bytes moved before the product",
+        "(x * s) @ w is (x @ w) * s. Before the product, the scaled operand has to be written to memory, "
+        "because a library call can only read what lies there; behind it, where a kernel reads the result "
+        "anyway, it is one multiplication in a register. Attention does this with 1 / sqrt(d). Products of "
+        "unscaled numbers may overflow where scaled ones did not; the referee decides.",
+    ),
+    _rewrite(
         "bias_in_tail",
         "the bias of a convolution is added behind it",
         "memory",

@@ -19,6 +19,12 @@ Bottleneck = Literal["memory", "latency", "compute", "launch", "library"]
 TITLES: Mapping[tuple[str, str], str] = {
     ("linear_rowsum", "on"): "Sum the weights instead of the product",
     ("linear_rowsum", "off"): "Multiply first, sum afterwards",
+    ("diagonal_product", "on"): "Scale by the diagonal instead of multiplying",
+    ("diagonal_product", "off"): "Multiply with the diagonal matrix",
+    ("affine_in_weights", "on"): "Fold scale and shift into the weights",
+    ("affine_in_weights", "off"): "Scale and shift the product",
+    ("scale_in_tail", "on"): "Scale behind the product",
+    ("scale_in_tail", "off"): "Scale the operand before the product",
     ("bias_in_tail", "on"): "Add the bias in the kernel behind the convolution",
     ("bias_in_tail", "off"): "The library adds the bias",
     ("fusion", "all"): "One kernel for the whole chain",
@@ -87,6 +93,9 @@ TITLES: Mapping[tuple[str, str], str] = {
 
 RISKS: Mapping[str, str] = {
     "linear_rowsum": "Another order of summation rounds differently.",
+    "diagonal_product": "A pass more, which looks for infinities: zero times infinity is NaN in the product.",
+    "affine_in_weights": "Rounds the weights once more; another order of rounding.",
+    "scale_in_tail": "Products of unscaled numbers may overflow where scaled ones do not.",
     "bias_in_tail": "None for 32-bit results; 16-bit ones are rounded once instead of twice.",
     "fusion": "More registers a thread.",
     "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",

@@ -14,7 +14,7 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
-from workbench.playbook.rewrites import REWRITES
+from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
@@ -48,7 +48,11 @@ _WEIGHT = (
 )
 """Techniques in the order a card speaks of them."""
 _TEACHING_ONLY = frozenset(
-    [("block_reduction", "tree"), ("fusion", "none"), *((name, "off") for name in REWRITES)]
+    [
+        ("block_reduction", "tree"),
+        ("fusion", "none"),
+        *((name, "off") for name in REWRITES if name not in MAY_COST),
+    ]
 )
 """Values that are there to be compared with; never proposed as an improvement."""
 

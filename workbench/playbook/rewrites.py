@@ -10,15 +10,24 @@ from collections.abc import Callable, Mapping
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.graph_edit import GraphEdit, reachable, refs_of, shape_of
 from workbench.playbook.tail_rewrites import bias_in_tail
+from workbench.playbook.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
 
-RULES: Mapping[str, Rule] = {"bias_in_tail": bias_in_tail}
+RULES: Mapping[str, Rule] = {
+    "diagonal_product": diagonal_product,
+    "affine_in_weights": affine_in_weights,
+    "scale_in_tail": scale_in_tail,
+    "bias_in_tail": bias_in_tail,
+}
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 REWRITES = ("linear_rowsum", *RULES)
 """All of them."""
-ONLY_FUSED = frozenset(["bias_in_tail"])
+ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
+
+MAY_COST = frozenset(["affine_in_weights"])
+"""Those that save bytes and may cost a launch: small shapes may be better off without."""
 
 
 def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:

@@ -45,8 +45,27 @@ def test_right_whoever_comes_first(name: str) -> None:
         for options in TURNS:
             done = execute(plan, built, tensors, options)
             assert not done.report.hazards, done.report.hazards[0].message
+            assert not done.report.kept, "what the tiles told is forgotten"
             want = reference(call, tensors)[0]
             assert torch.allclose(done.outputs[0].double(), want.double(), rtol=4e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("parts", ["4", "8", "16"])
+def test_more_tiles_than_are_looked_at_at_once(parts: str) -> None:
+    tensors = {"x": torch.randn(1, 70 * 64 * 4 * int(parts) + 4) / 8}
+    vector: Vector = (*ON, ("block_size", "64"), ("scan_tile", parts))
+    call = CALLS["sum"][0]
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    plan = plan_of(source, tensors)
+    assert plan.launches[0].grid[0] == 71, "a window has 64 tiles"
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        assert not done.report.kept
+        torch.testing.assert_close(
+            done.outputs[0], tensors["x"].double().cumsum(1).float(), rtol=1e-4, atol=1e-3
+        )
 
 
 @pytest.mark.slow

@@ -405,6 +405,117 @@ __device__ T block_scan(T value, T start, T& carry) {
     return Op::join(before, lane > 0 ? left : start);
 }
 """,
+    "block_scan_parts": """
+// What comes before each thread's parts in the tile, part after part: every warp scans its share of all parts
+// by shuffles, one warp then scans what the warps have. Two barriers, however many parts. Returns the total.
+template <typename Op, int PARTS, typename T>
+__device__ T block_scan_parts(T (&parts)[PARTS], T start) {
+    constexpr int WARPS = THREADS / 32, COUNT = (PARTS * WARPS + 31) / 32;
+    __shared__ T totals[PARTS * WARPS], whole;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        T value = parts[part];
+#pragma unroll
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const T left = __shfl_up_sync(0xffffffff, value, offset);
+            value = lane >= offset ? Op::join(left, value) : value;
+        }
+        const T left = __shfl_up_sync(0xffffffff, value, 1);
+        parts[part] = lane > 0 ? left : start;
+        if (lane == 31) {
+            totals[part * WARPS + warp] = value;
+        }
+    }
+    __syncthreads();
+    if (warp == 0) {
+        T own[COUNT], value = start;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            own[i] = lane * COUNT + i < PARTS * WARPS ? totals[lane * COUNT + i] : start;
+            value = Op::join(value, own[i]);
+        }
+#pragma unroll
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const T left = __shfl_up_sync(0xffffffff, value, offset);
+            value = lane >= offset ? Op::join(left, value) : value;
+        }
+        const T left = __shfl_up_sync(0xffffffff, value, 1);
+        T before = lane > 0 ? left : start;
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            if (lane * COUNT + i < PARTS * WARPS) {
+                totals[lane * COUNT + i] = before;
+            }
+            before = Op::join(before, own[i]);
+        }
+        if (lane == 31) {
+            whole = value;
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        parts[part] = Op::join(totals[part * WARPS + warp], parts[part]);
+    }
+    return whole;
+}
+""",
+    "look_back_at_once": """
+// What a tile tells the others: a total, and whether it is the tile's own or that of everything up to it.
+// Both travel in one word, so that no fence need stand between them; zero says nothing.
+constexpr unsigned OWN = 1, WHOLE = 2;
+__device__ inline unsigned long long told(unsigned state, float total) {
+    return (unsigned long long)state << 32 | __float_as_uint(total);
+}
+
+// What the tiles of this row before this one amount to: decoupled look-back (Merrill and Garland, 2016).
+// A tile first announces its own total, for which it needs nobody. Its threads then look at as many tiles
+// before it at once, back to the nearest one that knows the total of everything up to it.
+template <typename Op>
+__device__ float look_back(float total, float start, int tile, volatile unsigned long long* known) {
+    if (threadIdx.x == 0) {
+        *known = told(tile == 0 ? WHOLE : OWN, total);
+    }
+    float before = start;
+    for (int nearest = 1; nearest <= tile; nearest += THREADS) {
+        const int back = nearest + threadIdx.x;
+        unsigned long long found = told(WHOLE, start);  // nothing lies before the first tile
+        if (back <= tile) {
+            do {
+                found = known[-back];
+            } while (found == 0);
+        }
+        const int end = block_reduce<Min>(found >> 32 == WHOLE ? int(threadIdx.x) : THREADS);
+        const float value = int(threadIdx.x) <= end ? __uint_as_float(unsigned(found)) : start;
+        before = Op::join(block_reduce<Op>(value), before);
+        if (end < THREADS) {
+            break;
+        }
+    }
+    if (threadIdx.x == 0 && tile > 0) {
+        *known = told(WHOLE, Op::join(before, total));
+    }
+    return before;
+}
+
+// The last block that has looked back clears what all have told: for the next launch.
+__device__ void forget(unsigned long long* known, unsigned int* done) {
+    if (threadIdx.x < 32) {
+        bool last = false;
+        if (threadIdx.x == 0) {
+            __threadfence();
+            last = atomicInc(done, gridDim.x - 1) == gridDim.x - 1;
+            __threadfence();
+        }
+        if (__shfl_sync(0xffffffff, int(last), 0)) {
+            for (int i = threadIdx.x; i < gridDim.x; i += 32) {
+                known[i] = 0;
+            }
+        }
+    }
+}
+""",
     "look_back": """
 // What the tiles of this row before this one amount to: decoupled look-back (Merrill and Garland, 2016).
 // A tile first announces its own total, for which it needs nobody. A warp then looks at the tiles before,
@@ -553,6 +664,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "shift_up": ("best",),
     "block_scan_places": ("block_scan", "shift_up"),
     "look_back": ("warp_reduce",),
+    "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
 }
 

@@ -19,7 +19,7 @@ from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Expr, Load, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
-from workbench.playbook.lookback_kernel import LOOK_BACK_NS, PARTS, may_tile, tiles_of
+from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
@@ -177,8 +177,9 @@ class _Model:
         if self.schedule.look_back and may_tile(scan):
             share = tiles_of(self.schedule, self.target, scan.rows, scan.columns, self.sizes)
         if share > 1:
-            units, tiles, deep = rows * share, PARTS, PARTS
-            joined = PARTS * self._join_ns("sum", lanes) + LOOK_BACK_NS
+            parts = self.schedule.parts
+            units, tiles, deep = rows * share, parts, parts
+            joined = 2 * self._join_ns("sum", lanes) + LOOK_BACK_NS
         walk = Walk(
             fresh_bytes=fresh / units,
             stored_bytes=stored / units,
@@ -190,8 +191,8 @@ class _Model:
         alone = self._launched(Work(units, lanes, self._resident(lanes, 0.0, 0.0), (walk,), 0.0, 0.0))
         if share == 1:
             return alone
-        memset = self.target.launch_us
-        return replace(alone, us=alone.us + memset, launches=alone.launches + 1)
+        memset = 0 if scan.value.dtype == "f32" else 1
+        return replace(alone, us=alone.us + memset * self.target.launch_us, launches=alone.launches + memset)
 
     # -------------------------------------------------------------------------------- library
 

@@ -114,7 +114,7 @@ class TiledText:
     tiled: KernelText
     plain: KernelText
     flags: str
-    """Scratch of a flag a tile and the tickets: zero at the start."""
+    """Scratch of a flag a tile and the tickets: zero at the start; empty where the kernel keeps its own."""
     sums: str
     """Scratch of two totals a tile."""
     dtype: str
@@ -123,6 +123,8 @@ class TiledText:
     columns: Size
     tile: int
     """Columns of a tile, times the vector width."""
+    most: int = 0
+    """Tiles that the kernel has words of its own for; 0 where it has none."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ their own; each tells the others its total as soon as it knows it. Nothing is re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from workbench.model import Target
 from workbench.playbook.kernel_text import KernelText, Site, TiledText, block
@@ -17,17 +18,21 @@ from workbench.playbook.scan_kernel import ScanKernel, in_rows, scan_kernel
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
 
-PARTS = 4
-"""Vectors of a thread in one tile, all in flight together."""
+MOST_OF_A_TILE = 32768
+"""Elements of a tile: half of the registers of a multiprocessor."""
+MOST_TILES = 65536
+"""Words that a kernel keeps for what its tiles tell one another."""
 LOOK_BACK_NS = 1500.0
-"""What a tile waits for the tiles before it: a flag and a total travel through L2. Not measured."""
+"""What a tile waits for the tiles before it: a total travels through L2. Not measured."""
+_RESIDENT = 1024
+"""Threads that a multiprocessor should have room for: the compiler keeps to 64 registers a thread."""
 
 
 def tiles_of(schedule: Schedule, target: Target, rows: Size, columns: Size, sizes: Mapping[str, int]) -> int:
     """Tiles a row has at some sizes, as the plan computes it; 1 where a block takes the row alone."""
     length = columns.at(sizes)
     width = schedule.width if length % schedule.width == 0 else 1
-    tiles = -(-length // (PARTS * schedule.threads * width))
+    tiles = -(-length // (schedule.parts * schedule.threads * width))
     few = rows.at(sizes) < target.sm_count * (target.threads_per_sm // schedule.threads)
     return tiles if few else 1
 
@@ -42,57 +47,67 @@ def scan_step(site: Site, scan: Scan, name: str, names: Names) -> KernelText | T
     plain = scan_kernel(site, scan, name)
     if not (site.schedule.look_back and may_tile(scan)):
         return plain
+    own = names.new(f"{name}_tiled")
+    vector = plain.width is not None
+    tile = site.schedule.parts * site.schedule.threads
+    if scan.value.dtype == "f32":
+        text = _OneWordScan(site, scan, vector, ("", "")).text(own)
+        return TiledText(text, plain, "", "", "f32", scan.rows, scan.columns, tile, MOST_TILES)
     scratch = Names([*site.program.buffers, *site.partials])
     flags, sums = scratch.new(f"{scan.buffer}_flags"), scratch.new(f"{scan.buffer}_tile_totals")
     site.partials[flags] = Buffer(flags, "i32", (), "partial")
     site.partials[sums] = Buffer(sums, scan.value.dtype, (), "partial")
-    own = names.new(f"{name}_tiled")
-    vector = plain.width is not None
     tiled = _TiledScan(site, scan, vector, (flags, sums)).text(own)
-    return TiledText(
-        tiled, plain, flags, sums, scan.value.dtype, scan.rows, scan.columns, PARTS * site.schedule.threads
-    )
+    return TiledText(tiled, plain, flags, sums, scan.value.dtype, scan.rows, scan.columns, tile)
 
 
 class _TiledScan(ScanKernel):
     totals = "totals[part]"
 
     def __init__(self, site: Site, scan: Scan, vector: bool, scratch: tuple[str, str]) -> None:
+        promised = _RESIDENT if site.schedule.parts * site.schedule.width <= 32 else 0
+        site = replace(site, schedule=replace(site.schedule, promised=max(promised, site.schedule.threads)))
         super().__init__(site, scan, vector)
         self.scratch = scratch
 
     def text(self, name: str) -> KernelText:
         """A tile a block: load all of it, scan it, ask what came before, store."""
-        self.need_block_scan()
-        self.frame.helpers.add("look_back")
-        flags, sums = (self.frame.pointer(name) for name in self.scratch)
-        self.frame.written = (*self.frame.written, *self.scratch)
+        self.frame.helpers.update(["block_scan_parts", *self.join.helpers])
         self.frame.scalars = ("tiles",)
         struct, start = self.join.struct, self.start
-        own, whole = f"{sums} + ticket", f"{sums} + gridDim.x + ticket"
+        ticket, before = self.numbered(name), self.looked_back(name)
         first = [f"{self.ctype} total = {start};", *self._guarded(self.own_totals()), "parts[part] = total;"]
         last = [f"const {self.ctype} before = {struct}::join(tiles_before, parts[part]);"]
         body = [
             "// Tiles are numbered as blocks start: a tile only ever waits for blocks that run.",
             "__shared__ int ticket;",
-            *block("if (threadIdx.x == 0)", [f"ticket = atomicAdd({flags} + gridDim.x, 1);"]),
+            *block("if (threadIdx.x == 0)", [f"ticket = {ticket};"]),
             "__syncthreads();",
             *self._place(),
-            f"constexpr int PARTS = {PARTS};",
+            f"constexpr int PARTS = {self.site.schedule.parts};",
             f"{self.ctype} totals[PARTS][{self.width}], parts[PARTS];",
             *self._parts(first),
-            f"{self.ctype} carry = {start};",
-            "#pragma unroll",
-            *block(
-                "for (int part = 0; part < PARTS; ++part)",
-                [f"parts[part] = block_scan<{struct}>(parts[part], {start}, carry);"],
-            ),
-            f"const {self.ctype} tiles_before = look_back<{struct}>(",
-            f"    carry, {start}, tile, {flags} + ticket, {own}, {whole}",
-            ");",
+            f"const {self.ctype} tile_total = block_scan_parts<{struct}>(parts, {start});",
+            *before,
             *self._parts([*last, *self._guarded(self.left())]),
         ]
         return self.frame.finish(name, body, f"{self.site.size(self.scan.rows)} * tiles")
+
+    def numbered(self, name: str) -> str:
+        """The number of a tile."""
+        self.frame.written = (*self.frame.written, *self.scratch)
+        return f"atomicAdd({self.frame.pointer(self.scratch[0])} + gridDim.x, 1)"
+
+    def looked_back(self, name: str) -> list[str]:
+        """What the tiles before this one amount to."""
+        self.frame.helpers.add("look_back")
+        flags, sums = (self.frame.pointer(buffer) for buffer in self.scratch)
+        return [
+            f"const {self.ctype} tiles_before = look_back<{self.join.struct}>(",
+            f"    tile_total, {self.start}, tile, {flags} + ticket, {sums} + ticket,",
+            f"    {sums} + gridDim.x + ticket",
+            ");",
+        ]
 
     def _place(self) -> list[str]:
         if self.scan.rows.is_one:
@@ -107,3 +122,33 @@ class _TiledScan(ScanKernel):
 
     def _guarded(self, body: list[str]) -> list[str]:
         return block(f"if ({self.inside})", body)
+
+
+class _OneWordScan(_TiledScan):
+    """A total of 32 bits travels in one word with its flag; the words are the kernel's own."""
+
+    def text(self, name: str) -> KernelText:
+        """The kernel, and the variables that are zero between its launches."""
+        text = super().text(name)
+        own = [
+            "// What tiles tell one another, how many have begun, how many are done; zero between launches,",
+            "// of which one may run at a time.",
+            f"__device__ unsigned long long {name}_told[{MOST_TILES}];",
+            f"__device__ unsigned int {name}_begun, {name}_done;",
+        ]
+        return replace(text, code="\n".join([*own, "", text.code]))
+
+    def numbered(self, name: str) -> str:
+        """Numbers begin at zero again after the last tile."""
+        return f"atomicInc(&{name}_begun, gridDim.x - 1)"
+
+    def looked_back(self, name: str) -> list[str]:
+        """The words, and who clears them."""
+        self.frame.helpers.add("look_back_at_once")
+        struct = self.join.struct
+        return [
+            f"const float tiles_before = look_back<{struct}>(",
+            f"    tile_total, {self.start}, tile, {name}_told + ticket",
+            ");",
+            f"forget({name}_told, &{name}_done);",
+        ]

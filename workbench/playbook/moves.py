@@ -114,7 +114,25 @@ def _structures(problem: Problem) -> list[Vector]:
             ("vector_width", "4"),
         )
         found[settled(problem, vector)] = None
-    return [*_pointwise(problem), *found]
+    return [*_pointwise(problem), *_scanning(problem), *found]
+
+
+def _scanning(problem: Problem) -> list[Vector]:
+    """Tiles from a quarter of what a multiprocessor holds to an eighth of that, by many blocks or by few."""
+    if not traits_of(problem).scans:
+        return []
+    found: dict[Vector, None] = {}
+    for threads, parts in (
+        ("512", "8"),
+        ("256", "8"),
+        ("64", "4"),
+        ("1024", "4"),
+        ("512", "4"),
+        ("256", "4"),
+    ):
+        vector = (("block_size", threads), ("look_back", "on"), ("scan_tile", parts), ("vector_width", "4"))
+        found[settled(problem, vector)] = None
+    return list(found)
 
 
 def _pointwise(problem: Problem) -> list[Vector]:

@@ -152,14 +152,18 @@ class PlanText:
         rows = self.size(scan.rows)
         lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
         count = "tiles" if scan.rows.is_one else f"{rows} * tiles"
-        flags, sums = (self._names.new(name) for name in (scan.flags, scan.sums))
-        self._buffers.update({scan.flags: flags, scan.sums: sums})
-        body = [
-            f"{flags} = zeros(({count} + 1,), i32)",
-            f"{sums} = empty((2, {count}), {scan.dtype})",
-            *self._launch(scan.tiled),
-        ]
         few = f"{_atom(rows)} < gpu.sm_count * (gpu.threads_per_sm // {scan.tiled.threads})"
+        if scan.most:
+            few += f" and {count} <= {scan.most}"
+            body = self._launch(scan.tiled)
+        else:
+            flags, sums = (self._names.new(name) for name in (scan.flags, scan.sums))
+            self._buffers.update({scan.flags: flags, scan.sums: sums})
+            scratch = [
+                f"{flags} = zeros(({count} + 1,), i32)",
+                f"{sums} = empty((2, {count}), {scan.dtype})",
+            ]
+            body = [*scratch, *self._launch(scan.tiled)]
         return [*lines, *_branch(f"tiles > 1 and {few}", body, self._launch(scan.plain))]
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:

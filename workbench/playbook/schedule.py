@@ -55,6 +55,8 @@ class Schedule:
     """Block reductions through a tree in shared memory instead of shuffles."""
     look_back: bool = False
     """Few long rows are scanned by many blocks a row."""
+    parts: int = 4
+    """Vectors that a thread has of a tile then."""
     chains: bool = False
     """An accumulator for each element of a vector, joined after the loop."""
     reciprocal: bool = False
@@ -184,6 +186,7 @@ def schedule_of(vector: Vector) -> Schedule:
         prefetch=on("prefetch", "off"),
         tree=values.get("block_reduction", "shuffle") == "tree",
         look_back=on("look_back", "off"),
+        parts=int(values.get("scan_tile", "4")),
         chains=values.get("chains") == "many",
         reciprocal=on("reciprocal", "off"),
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),

@@ -18,7 +18,7 @@ from workbench.playbook.fitting import (
     longest_whole_row,
     team_for,
 )
-from workbench.playbook.lookback_kernel import may_tile, tiles_of
+from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,
@@ -147,6 +147,14 @@ def _look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
             if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
                 return ("off", "on")
     return ()
+
+
+def _scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("look_back") != "on":
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    most = MOST_OF_A_TILE // schedule.threads // schedule.width
+    return tuple(parts for parts in ("4", "8", "16") if int(parts) <= max(most, 4))
 
 
 def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -360,6 +368,21 @@ STRUCTURE = (
             "in which blocks start, so that nobody waits for a block that has not started, and a fence "
             "stands between a total and the flag that announces it. How the totals are grouped depends on "
             "who is ready first: the last bit of a float may differ from run to run."
+        ),
+    ),
+    Technique(
+        name="scan_tile",
+        title="vectors a thread has of a tile",
+        values=("4", "8", "16"),
+        offers=_scan_tile,
+        structural=False,
+        bottleneck="latency",
+        look_for="tiles a row against blocks that run at once; registers and spills",
+        teaches=(
+            "Between its loads and its stores a tile waits for the tiles before it, and if all blocks wait, "
+            "nobody uses the memory. Larger tiles are fewer: fewer totals to look back at, and all blocks "
+            "find room on the card at once, without a second, partly filled wave. The tile waits in "
+            "registers, so its size is the number of threads times what a thread can hold."
         ),
     ),
     Technique(

@@ -18,6 +18,7 @@ from workbench.gpu.guard import likeness
 from workbench.gpu.kernels import Kernels, images
 from workbench.gpu.program import CONFIG_WORDS, STREAM_WORD, Frame, cells_of, frame_of
 from workbench.gpu.runner import PlanRunner
+from workbench.gpu.swift import swift_launch, template_of
 from workbench.live.applied import Applied
 from workbench.live.gpu_calls import architecture
 from workbench.plan.steps import Plan
@@ -76,7 +77,12 @@ def routes_of(bench: Bench) -> Routes:
     frame, address, out = _frame(bench)
     entry = bench.kernels.driver.launch
     keep = (frame, out, bench.kernels)
-    made.calls["bare launch"] = lambda keep=keep: entry(frame.config, frame.function, frame.parameters, None)
+    made.calls["ctypes launch"] = lambda keep=keep: entry(
+        frame.config, frame.function, frame.parameters, None
+    )
+    made.calls["bare launch"] = _swift(bench, frame, address, out) or made.calls["ctypes launch"]
+    if swift_launch() is None:
+        made.missing["a launch in C"] = "no C compiler, or no Python.h: the bare launch is that of ctypes"
     for name, route in (
         ("numbers through ctypes", lambda: _numbers(bench, frame, address)),
         ("cuda.core launch", lambda: _core(bench, out)),
@@ -101,8 +107,10 @@ def _whole(bench: Bench) -> Iterator[tuple[str, Call]]:
     """The calls a person makes, the operation they replace, and their pieces."""
     x, applied, original = bench.x, bench.applied, bench.original
     device = x.get_device()
-    run, values = PlanRunner(bench.plan, bench.kernels).prepare(device).run, (x,)
+    run, values = PlanRunner(bench.plan, bench.kernels, swift=True).prepare(device).run, (x,)
+    plain = PlanRunner(bench.plan, bench.kernels).prepare(device).run
     yield "plan runner", lambda: run(values)
+    yield "plan runner through ctypes", lambda: plain(values)
     yield "applied call", lambda: applied(x)
     yield "original", lambda: original(x)
     yield "torch.softmax", lambda: torch.softmax(x, 1)
@@ -135,6 +143,19 @@ def _frame(bench: Bench) -> tuple[Frame, int, torch.Tensor]:
 
 def _address(pointer: Any) -> int:
     return ctypes.addressof(pointer._obj)
+
+
+def _swift(bench: Bench, frame: Frame, address: int, out: torch.Tensor) -> Call | None:
+    """The launch that an applied kernel makes, everything in place."""
+    launch = swift_launch()
+    if launch is None:
+        return None
+    (step,) = bench.plan.launches
+    cells = cells_of(step, bench.kernels.function(step, bench.x.get_device()).parameters)
+    config = bytes(frame.words[:CONFIG_WORDS].cast("B"))
+    template = template_of(bench.kernels.driver.launch, address, config, cells, (0, 1))
+    stream, x, y = torch.cuda.current_stream().cuda_stream, bench.x.data_ptr(), out.data_ptr()
+    return lambda keep=(frame, out): launch(template, stream, x, y)
 
 
 def _numbers(bench: Bench, frame: Frame, address: int) -> Call:

@@ -11,6 +11,7 @@ from recorded_driver import PARAMETERS, RecordedDriver, f32, kernels_of, plan_of
 
 from workbench.errors import GpuError, GpuFault
 from workbench.gpu.runner import PlanRunner
+from workbench.gpu.swift import swift_launch
 from workbench.model import TensorMeta
 from workbench.referee.librarymeta import library_meta
 
@@ -35,9 +36,21 @@ def driver() -> Iterator[RecordedDriver]:
     made.refuse_next(0)
 
 
+class Way:
+    """How launches are made in the test that runs."""
+
+    swift = False
+
+
+@pytest.fixture(autouse=True, params=["ctypes", "C"])
+def way(request: pytest.FixtureRequest) -> None:
+    Way.swift = request.param == "C"
+    assert not Way.swift or swift_launch() is not None, "no C compiler here, or no Python.h"
+
+
 def runner_of(source: str, driver: RecordedDriver, **metas: TensorMeta) -> PlanRunner:
     plan = plan_of(source, metas, library_meta)
-    return PlanRunner(plan, kernels_of(plan, driver))
+    return PlanRunner(plan, kernels_of(plan, driver), Way.swift)
 
 
 def test_every_argument_arrives_as_its_own_type(driver: RecordedDriver) -> None:

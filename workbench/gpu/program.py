@@ -21,6 +21,7 @@ from workbench.errors import GpuError
 from workbench.gpu import driver as cuda
 from workbench.gpu.guard import ALIGNMENT_MASK, Likeness
 from workbench.gpu.packing import CELL_BYTES, cell_of
+from workbench.gpu.swift import MOST_CELLS, SwiftLaunch, template_of
 from workbench.model import DTYPE_BYTES, DType, TensorMeta
 from workbench.numerics.dtypes import TORCH
 from workbench.numerics.running import DTYPES, operator
@@ -61,9 +62,14 @@ class Laid(NamedTuple):
     """The same behind a check; made for one kind of tensors."""
 
 
-def program_of(plan: Plan, kernels: Kernels, device: int, poison: bool) -> Laid:
-    """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``."""
-    layout = _Layout(plan, kernels, device, poison)
+def program_of(
+    plan: Plan, kernels: Kernels, device: int, poison: bool, swift: SwiftLaunch | None = None
+) -> Laid:
+    """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``.
+
+    Launches go through ``swift`` where it is given, else through ctypes.
+    """
+    layout = _Layout(plan, kernels, device, poison, swift)
     for step in plan.steps:
         layout.add(step)
     return Laid(layout.function(), layout.guarded)
@@ -75,6 +81,7 @@ class _Layout:
     kernels: Kernels
     device: int
     poison: bool
+    swift: SwiftLaunch | None = None
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     """What the function's text refers to."""
@@ -87,7 +94,6 @@ class _Layout:
     def __post_init__(self) -> None:
         self.names |= {"empty": _empty_on(self.device), "poisoned": poisoned}
         self.names["stream_of"] = torch._C._cuda_getCurrentRawStream if self.device >= 0 else _no_stream
-        self.names["entry"] = self.kernels.driver.launch
         for name, meta in self.plan.arguments:
             self._next(name, meta)
         self.as_tensors = set(self.plan.outputs)
@@ -147,8 +153,6 @@ class _Layout:
         self.lines.append(f"{self._next(step.buffer, step.meta)} = {text}")
 
     def _launch(self, step: Launch) -> None:
-        launcher = _Launcher(step, self.kernels, self.device)
-        own = self._named(frames=launcher.frames, fresh=launcher.fresh, failed=launcher.failed)
         passed = [
             (cell, self.places[arg.buffer])
             for cell, arg in enumerate(step.args)
@@ -158,6 +162,29 @@ class _Layout:
         new = {place.index for _, place in passed} - self.addressed
         self.addressed |= new
         self.lines += [f"a{i} = t{i}.data_ptr()" for i in sorted(new) if i not in self._arguments]
+        launcher = _Launcher(step, self.kernels, self.device)
+        if self.swift is not None and len(step.args) <= MOST_CELLS:
+            self._swift_launch(launcher, passed)
+        else:
+            self._framed_launch(launcher, passed)
+
+    def _swift_launch(self, launcher: _Launcher, passed: Sequence[tuple[int, _Place]]) -> None:
+        assert self.swift is not None
+        template = launcher.template([cell for cell, _ in passed])
+        own = self._named(template=template, failed=launcher.failed, swift=self.swift)
+        given = ", ".join([own["template"], "stream", *(place.address for _, place in passed)])
+        self.lines += [
+            f"code = {own['swift']}({given})",
+            f"if code: {own['failed']}(code, {own['swift']}, {given})",
+        ]
+
+    def _framed_launch(self, launcher: _Launcher, passed: Sequence[tuple[int, _Place]]) -> None:
+        own = self._named(
+            frames=launcher.frames,
+            fresh=launcher.fresh,
+            failed=launcher.failed,
+            entry=self.kernels.driver.launch,
+        )
         self.lines += [
             # Frames go round: a thread takes one for the length of a launch, or makes one.
             "try:",
@@ -169,8 +196,8 @@ class _Layout:
         ]
         self.lines += [f"words[{CONFIG_WORDS + cell}] = {place.address}" for cell, place in passed]
         self.lines += [
-            "code = entry(config, function, parameters, None)",
-            f"if code: {own['failed']}(code, frame)",
+            f"code = {own['entry']}(config, function, parameters, None)",
+            f"if code: {own['failed']}(code, {own['entry']}, config, function, parameters, None)",
             f"{own['frames']}.append(frame)",
         ]
 
@@ -341,11 +368,17 @@ class _Launcher:
         """One more frame."""
         return frame_of(self._step, self._cells, self._address)
 
-    def failed(self, code: int, frame: Frame) -> None:
+    def template(self, pointers: Sequence[int]) -> bytes:
+        """What a launch is copied from; ``pointers`` are the arguments that change."""
+        words = self.frames[0].words
+        config = bytes(words[:CONFIG_WORDS].cast("B"))
+        return template_of(self._driver.launch, self._address, config, self._cells, pointers)
+
+    def failed(self, code: int, launch: Callable[..., int], *given: Any) -> None:
         """Launch again in a thread that has no context yet. Raises ``GpuError`` with the plan's line."""
         if code == cuda.INVALID_CONTEXT:
             self._driver.make_current(self._device)
-            code = self._driver.launch(frame.config, frame.function, frame.parameters, None)
+            code = launch(*given)
         if code:
             error = cuda.refusal(code, self._step.kernel)
             raise type(error)(str(error), self._step.line)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from workbench.gpu.program import Laid, program_of
+from workbench.gpu.swift import swift_launch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,8 +30,10 @@ T = TypeVar("T")
 class PlanRunner:
     """``runner(tensors)`` is one execution of the plan; safe to call from many threads at once."""
 
-    def __init__(self, plan: Plan, kernels: Kernels) -> None:
+    def __init__(self, plan: Plan, kernels: Kernels, swift: bool = False) -> None:
+        """``swift``: launch by a way that is built for it, where this machine can build one."""
         self.plan = plan
+        self._swift = swift_launch() if swift else None
         self._kernels = kernels
         self._names = tuple(name for name, _ in plan.arguments)
         self._laid: dict[tuple[int, bool], Laid] = {}
@@ -57,7 +60,7 @@ class PlanRunner:
         with self._lock:
             known = self._laid.get((device, poison))
             if known is None:
-                known = program_of(self.plan, self._kernels, device, poison)
+                known = program_of(self.plan, self._kernels, device, poison, self._swift)
                 if device >= 0 and torch.cuda.device_count() > 1:
                     known = _on_device(known, device)
                 self._laid[device, poison] = known

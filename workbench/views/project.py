@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from workbench.events import SessionOpened
@@ -19,6 +20,8 @@ from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, l
 
 Json = dict[str, Any]
 TITLE_LENGTH = 160
+REPLAY = "replay:"
+"""Begins the name of a brain that repeats a recording; where the recording lies follows."""
 DEEDS = 40
 """Latest acts of persons that are listed."""
 
@@ -173,7 +176,10 @@ def _subtitle(opened: SessionOpened) -> str:
     """Who works, where, and whether times are measured."""
     clock = "times are measured" if opened.device == "cuda" else "times are a roofline model"
     where = opened.target.name if opened.device == "cuda" else f"the {opened.device} for {opened.target.name}"
-    return f"{opened.brain} on {where}; {clock}; {opened.problem.contract}"
+    brain = opened.brain
+    if brain.startswith(REPLAY):
+        brain = f"replay of {Path(brain.removeprefix(REPLAY)).name}, recorded"
+    return f"{brain} on {where}; {clock}; {opened.problem.contract}"
 
 
 def state_json(tree: Tree) -> Json:

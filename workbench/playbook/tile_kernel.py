@@ -17,8 +17,12 @@ from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import ONE, Size, product
-from workbench.playbook.turning import Turn, pitch, tiled_loads
+from workbench.playbook.turning import Turn, pitch, plain_loads, tiled_loads
 from workbench.playbook.views import View
+
+_MOST_AHEAD = 32
+"""Registers of a thread for what waits for the barrier."""
+_SLOT = "k / (THREADS / TILE)"
 
 
 @dataclass
@@ -30,6 +34,8 @@ class _Tiles:
     loads: tuple[Load, ...]
     names: dict[int, str] = field(default_factory=dict)
     """Of the turned loads' tiles, by the load."""
+    ahead: dict[int, str] = field(default_factory=dict)
+    """Of loads along the result, which wait in registers from before the barrier."""
     at: tuple[str, ...] = ()
     """Coordinate of every axis."""
 
@@ -70,7 +76,8 @@ def tile_kernel(site: Site, kernel: Kernel, name: str, turn: Turn) -> KernelText
     """Write the kernel of stores over the same line, some of whose loads are turned."""
     frame = frame_for(site, kernel, vector=False)
     tiles = _Tiles(frame, turn, tiled_loads(turn, site.schedule.tile))
-    lines = [*_head(tiles), *_read(tiles), "__syncthreads();", *_written(tiles, kernel)]
+    lines = [*_head(tiles), *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
+    lines += _written(tiles, kernel)
     grid = _grid(site, turn)
     if not site.schedule.narrow:
         return frame.finish(name, lines, grid)
@@ -148,6 +155,30 @@ def _over_tile(tiles: _Tiles, row: str, col: str, body: list[str]) -> list[str]:
 # ------------------------------------------------------------------------------------ elements
 
 
+def _fetched(tiles: _Tiles, kernel: Kernel) -> list[str]:
+    """What is read along the result, asked for before the tiles: both ways to memory are gone at once."""
+    each = tiles.size**2 // tiles.frame.site.schedule.threads
+    loads = [load for load in plain_loads(kernel) if _runs_along(tiles, load)][: _MOST_AHEAD // max(each, 1)]
+    if not loads:
+        return []
+    lines = ["// On their way before the barrier, so that nobody waits twice."]
+    body = []
+    for load in loads:
+        name = tiles.ahead[load.serial] = tiles.frame.names.new(f"{load.buffer}_here")
+        lines.append(f"{tiles.frame.element_type(load.buffer)} {name}[TILE * TILE / THREADS];")
+        element = tiles.frame.element(load.buffer, tiles.index(load.view))
+        body.append(f"{name}[{_SLOT}] = {_once(tiles, load, element)};")
+    return [*lines, *_over_tile(tiles, "line + k", "lane", body)]
+
+
+def _runs_along(tiles: _Tiles, load: Load) -> bool:
+    """True for a load of an element of its own for every element of the tile, neighbours along the result."""
+    strides = tiles.turn.strides(load.view)
+    if strides is None or load.serial in tiles.names:
+        return False
+    return strides[-1].is_one and not strides[tiles.turn.across].is_zero
+
+
 def _read(tiles: _Tiles) -> list[str]:
     """Every turned load, along its own neighbours."""
     body = []
@@ -186,6 +217,8 @@ def _scope(tiles: _Tiles) -> Scope:
     def leaf(expr: Expr) -> Text:
         if expr.serial in tiles.names and isinstance(expr, Load):
             return frame.value(expr, f"{tiles.names[expr.serial]}[lane][line + k]")
+        if expr.serial in tiles.ahead and isinstance(expr, Load):
+            return frame.value(expr, f"{tiles.ahead[expr.serial]}[{_SLOT}]")
         assert isinstance(expr, (Load, Index))
         base = tiles.index(expr.view)
         if isinstance(expr, Index):

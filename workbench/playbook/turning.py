@@ -56,7 +56,7 @@ def turn_of(kernel: Kernel) -> Turn | None:
     """How a kernel's tiles lie; None where every load has its neighbours where the result has them."""
     if kernel.stores[0].level != "flat" or not all(is_unit(store.view) for store in kernel.stores):
         return None
-    loads = _loads(kernel)
+    loads = plain_loads(kernel)
     crossing = [load for load in loads if _crosses(load.view)]
     for first in sorted(crossing, key=lambda load: -len(load.view.axes)):
         axes = merged(first.view).axes
@@ -67,7 +67,7 @@ def turn_of(kernel: Kernel) -> Turn | None:
     return None
 
 
-def _loads(kernel: Kernel) -> list[Load]:
+def plain_loads(kernel: Kernel) -> list[Load]:
     """What every element needs, whichever way a choice goes."""
     found = {
         leaf.serial: leaf

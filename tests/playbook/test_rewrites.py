@@ -134,3 +134,11 @@ def test_a_pool_that_only_a_reduction_reads_is_not_written() -> None:
     source = generate(problem_of(call, tensors), ()).kernel.source
     check(call, source, tensors)
     assert source.count("__global__") == 1
+
+
+def test_numbers_without_axes_are_no_affine_step_of_a_product() -> None:
+    def scaled(t: dict[str, Tensor]) -> Tensor:
+        return (t["s"] + t["b"]) * 2.0 + t["x"].sum()
+
+    tensors = of(s=(), b=(), x=(4, 5))()
+    check(scaled, generate(problem_of(scaled, tensors, "scaled"), ()).kernel.source, tensors)

@@ -26,3 +26,16 @@ def test_a_loss_over_rows_is_summed_row_by_row(call: Call) -> None:
     known = facts(plan_of(source, tensors), "loss")
     assert (known.launches, known.workspace_bytes) == (2, 3 * 6 * 4)
     check(call, source, tensors)
+
+
+def test_the_logarithm_of_a_softmax_takes_none_an_element() -> None:
+    """log(exp(a) / b) is a - log(b), and a reciprocal a row is enough; what underflows counts as nothing."""
+
+    def divergence(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.nn.functional.kl_div(t["x"].log_softmax(1), t["y"].softmax(1), reduction="batchmean")
+
+    far = torch.randn(6, 36) * 100.0
+    tensors = {"x": torch.randn(6, 36), "y": far}
+    source = generate(problem_of(divergence, tensors), ()).kernel.source
+    assert source.count("logf(") == 2 and "const float inverse = 1.0f / " in source
+    check(divergence, source, tensors)

@@ -1,10 +1,10 @@
 """Divisions as products: a reciprocal a row instead of a division an element, and roots to divide by.
 
 Owns both rewrites of ``a / d``. ``with_reciprocals`` is always made: ``d`` is a value a row that cannot be
-so small that its reciprocal overflows. ``with_products`` is the technique ``reciprocal``: numbers, any
-value that a row shares, and roots, ``a / sqrt(d)`` being ``a * rsqrt(d)``. A division is some ten
-instructions, a product is one and off by a bit or two in the last place; the referee's bounds leave room
-for hundreds, and decide.
+so small that its reciprocal overflows; the logarithm of a softmax goes the same way. ``with_products`` is the
+technique ``reciprocal``: numbers, any value that a row shares, and roots, ``a / sqrt(d)`` being
+``a * rsqrt(d)``. A division is some ten instructions, a product is one and off by a bit or two in the last
+place; the referee's bounds leave room for hundreds, and decide.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import math
 from dataclasses import replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Pool, Reduction, leaves
+from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_passes import RowSpace
+from workbench.playbook.sizes import Size
 
 _LEAST = 1e-30
 """Divisors from which on a reciprocal does not overflow; the largest float's is only slightly subnormal."""
@@ -25,9 +27,37 @@ _MOST_STEPS = 8
 def with_reciprocals(pool: Pool, kernel: Kernel) -> Kernel:
     """The kernel with the divisions of its stores by values a row replaced where that is safe."""
     space = RowSpace(pool, kernel)
+    stores = [
+        replace(store, value=_multiplied(pool, space, store.value)) if store.level == "full" else store
+        for store in kernel.stores
+    ]
+    return Kernel(stores)
 
+
+def body_with_reciprocals(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
+    """The same of what a reduction adds up, over (rows, columns)."""
+    store = Store("", body, identity(rows * columns), rows, columns, "full")
+    return _multiplied(pool, RowSpace(pool, Kernel([store])), body)
+
+
+def _multiplied(pool: Pool, space: RowSpace, root: Expr) -> Expr:
     def product(expr: Expr) -> Expr | None:
         match expr:
+            case Apply(
+                op="log",
+                dtype="f32",
+                args=(
+                    Apply(
+                        op="div",
+                        args=(
+                            Apply(op="exp", args=(Apply(op="sub", args=(_, Reduction(op="max"))) as power,)),
+                            bottom,
+                        ),
+                    ),
+                ),
+            ) if space.row_form(bottom) is not None and least(bottom) >= _LEAST:
+                # log(exp(a) / b) is a - log(b): a logarithm a row, and nothing underflows.
+                return pool.apply("sub", "f32", (power, pool.apply("log", "f32", (bottom,))))
             case Apply(op="div", dtype="f32", args=(top, bottom)) if (
                 not isinstance(bottom, Const)
                 and space.row_form(bottom) is not None
@@ -38,11 +68,7 @@ def with_reciprocals(pool: Pool, kernel: Kernel) -> Kernel:
                 return pool.apply("mul", "f32", (pool.mapped(top, product), inverse))
         return None
 
-    stores = [
-        replace(store, value=pool.mapped(store.value, product)) if store.level == "full" else store
-        for store in kernel.stores
-    ]
-    return Kernel(stores)
+    return pool.mapped(root, product)
 
 
 def least(expr: Expr) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
+from workbench.playbook.divisions import body_with_reciprocals
 from workbench.playbook.expr import Expr, Reduction
 from workbench.playbook.operations import compute_type
 from workbench.playbook.placement import Placement, best_placement, identity
@@ -95,6 +96,7 @@ def _row_by_row(
     if shorter != place.columns or place.rows.is_one or place.columns == columns or not _leads(place, rows):
         return body, rows, columns
     placed = lowering.body(lowering.pool.through(body, place.place), place.rows, shorter)
+    placed = body_with_reciprocals(lowering.pool, placed, place.rows, shorter)
     inner = lowering.pool.reduction(op, dtype, placed, identity(place.rows), identity(shorter))
     return inner, rows, place.rows // rows
 

@@ -69,7 +69,10 @@ class ModelServer:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                try:
+                    body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                except (OSError, ValueError):
+                    return  # the client left before it had asked
                 seen = Seen(body, self.headers.get("Authorization", "").removeprefix("Bearer "))
                 with server._guard:
                     server.seen.append(seen)

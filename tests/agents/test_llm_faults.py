@@ -1,5 +1,6 @@
 """Every fault of servers and models, against a real server: what the person sees, and an intact tree."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,11 +9,17 @@ from pathlib import Path
 import pytest
 from expert import card, expert, kernel, prattle
 from model_server import Json, ModelServer, Turn, asked_for
+from softmax_problem import PROBLEM
 from test_llm_team import QUICK, search
+from toy import opened
 
+from workbench.agents.casting import cast_team
 from workbench.agents.llm.endpoint import _goes_in_circles
 from workbench.agents.llm.reading import SOURCE_LIMIT
-from workbench.agents.llm.settings import Patience
+from workbench.agents.llm.settings import Choice, Patience, read_settings
+from workbench.devices.null import NullDevice
+from workbench.orchestrator import run
+from workbench.session import Session
 from workbench.tree import Tree
 
 GOOD = "// null: passed 50"
@@ -297,6 +304,21 @@ def test_after_a_refused_key_nobody_asks_again(tmp_path: Path) -> None:
     with ModelServer(broken(Turn(status=401))) as server:
         search(tmp_path, server, rounds=1, seeds=5, parallel=1)
         assert sum(asked_for(s.body) == "KernelAnswer" for s in server.seen) == 1
+
+
+def test_a_refused_key_is_named_by_its_own_variable(tmp_path: Path) -> None:
+    with ModelServer(lambda body: Turn(status=401)) as server:
+        team = cast_team("llm:m", Choice(base_url=server.url, patience=QUICK, key_variable="MY_KEY"))
+        with Session.create(tmp_path, opened().model_copy(update={"problem": PROBLEM})) as session:
+            asyncio.run(run(session, team, NullDevice()))
+    assert [f.message.rpartition(": ")[2] for f in session.tree.failures] == ["check MY_KEY"]
+
+
+def test_a_server_on_this_machine_has_time_for_its_first_word() -> None:
+    """Without a GPU a model of 135 M parameters was seen to read at a prompt for two and a half minutes."""
+    here = read_settings({"reasoner": "m"}, Choice(base_url="http://127.0.0.1:1/v1"), {})
+    away = read_settings({"reasoner": "m"}, Choice(base_url="http://far.example/v1"), {"OPENAI_API_KEY": "k"})
+    assert (here.patience.stall_s, away.patience.stall_s) == (600, 120)
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path) -> None:

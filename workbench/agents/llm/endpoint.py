@@ -125,7 +125,8 @@ class Endpoint:
         except Exception as error:
             # The boundary to a stranger's server: whatever its bytes made the client raise.
             reply.accepted = bool(reply.text or reply.thought) or not _turned_away(error)
-            raise explain(error, self.settings.host, call.model, bool(reply.text)) from error
+            told, variable = bool(reply.text), self.settings.key_variable
+            raise explain(error, self.settings.host, call.model, told, variable) from error
         finally:
             reply.seconds += loop.time() - began
 

@@ -41,10 +41,15 @@ class CallFailed(Exception):
         return self.message
 
 
-def explain(error: Exception, host: str, model: str, begun: bool = False) -> CallFailed:
-    """Say what an exception of the client means; ``begun`` when a part of the answer had come."""
+def explain(
+    error: Exception, host: str, model: str, begun: bool = False, key: str = "OPENAI_API_KEY"
+) -> CallFailed:
+    """Say what an exception of the client means; ``begun`` when a part of the answer had come.
+
+    ``key`` is the variable that holds the key.
+    """
     if isinstance(error, openai.APIStatusError):
-        return _explain_status(error, host, model)
+        return _explain_status(error, host, model, key)
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return CallFailed(f"{host} does not answer in time", "wait", advice=SLOWER)
     if isinstance(error, openai.APIConnectionError) and begun:
@@ -61,11 +66,11 @@ def explain(error: Exception, host: str, model: str, begun: bool = False) -> Cal
     return CallFailed(f"the connection to {host} broke off {where}", "wait", advice=LATER)
 
 
-def _explain_status(error: openai.APIStatusError, host: str, model: str) -> CallFailed:
+def _explain_status(error: openai.APIStatusError, host: str, model: str, key: str) -> CallFailed:
     status, said = error.status_code, _words(error)
     quoted = f": {said}" if said else ""
     if status == 401:
-        return CallFailed(f"{host} refuses the key (401): check OPENAI_API_KEY", "never again", said=said)
+        return CallFailed(f"{host} refuses the key (401): check {key}", "never again", said=said)
     if status == 403:
         message = f"{host} does not let this key use {model!r} (403){quoted}"
         return CallFailed(message, "never again", said=said, advice="choose another with WORKBENCH_MODEL")

@@ -59,6 +59,8 @@ class Settings:
     prices: tuple[float, float] | None = None
     """US dollars a million tokens, in and out, for every model; None: the table."""
     patience: Patience = Patience()
+    key_variable: str = "OPENAI_API_KEY"
+    """Where the key is from, for messages."""
 
     @property
     def host(self) -> str:
@@ -112,6 +114,7 @@ def read_settings(
         max_tokens=_whole(known, "WORKBENCH_MAX_TOKENS", 16_000),
         prices=_prices(prices),
         patience=choice.patience or (AT_HOME if is_local(base_url) else Patience()),
+        key_variable=choice.key_variable,
     )
 
 

@@ -49,9 +49,8 @@ async function openLab(browser) {
   await page.waitForFunction(() => window.jupyterapp?.restored);
   await page.evaluate(() => window.jupyterapp.restored);
   await page.waitForSelector(".jp-Notebook .jp-Cell");
-  // Lab asks about news and keeps a side bar open; neither belongs on a picture.
+  // Lab keeps a side bar open, which does not belong on a picture.
   await page.evaluate(() => {
-    document.querySelectorAll(".jp-toast-button, .Toastify__close-button").forEach((button) => button.click());
     if (document.querySelector(".jp-SideBar .lm-mod-current")) window.jupyterapp.commands.execute("application:toggle-left-area");
   });
   return page;
@@ -295,8 +294,11 @@ async function freeze(page, browser) {
 }
 
 async function main() {
-  await fetch(`${url}/lab/api/settings/@jupyterlab/apputils-extension:kernels-settings`, {
-    method: "PUT", body: JSON.stringify({ raw: JSON.stringify({ commsOverSubshells: subshells }) }) });
+  // Asked about news, Lab shows a notice over the notebook.
+  const settings = { "kernels-settings": { commsOverSubshells: subshells }, notification: { fetchNews: "false", checkForUpdates: false } };
+  for (const [name, chosen] of Object.entries(settings)) {
+    await fetch(`${url}/lab/api/settings/@jupyterlab/apputils-extension:${name}`, { method: "PUT", body: JSON.stringify({ raw: JSON.stringify(chosen) }) });
+  }
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: FLAGS });
   let page = await openLab(browser);
   if (theme === "dark") await page.evaluate(() => window.jupyterapp.commands.execute("apputils:change-theme", { theme: "JupyterLab Dark" }));

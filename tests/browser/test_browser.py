@@ -28,7 +28,7 @@ c.IdentityProvider.token = ""
 c.LabApp.expose_app_in_browser = True
 c.JupyterNotebookApp.expose_app_in_browser = True
 """
-START_S = 90
+START_S = 240
 END_S = 20
 LIMIT_S = 540
 HOLD = "hold"

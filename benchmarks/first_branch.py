@@ -40,12 +40,13 @@ def search(op: str, options: argparse.Namespace) -> None:
     """Run one search and say on the last line of standard output when it began and what it was told."""
     from workbench.live import optimize
     from workbench.live.start import open_device_named
+    from workbench.magic import warm_up
     from workbench.policy import Policy
     from workbench.problem.capture import read_file
-    from workbench.problem.intake import warm_up
 
     if not options.cold:
         warm_up()
+        time.sleep(2.0)  # the driver is asked beside it, and nobody runs a cell the moment it is loaded
     capture = read_file(ROOT / "sample_ops" / f"{op}.py")
     notes: list[tuple[float, str]] = []
     began = time.time()

@@ -344,11 +344,16 @@ def load(shell: InteractiveShell) -> None:
 
 
 def warm_up() -> None:
-    """Start the shared worker server, and a worker for the first problem; failures are told where used."""
+    """Start the shared worker servers, and a worker for the first problem; ask the driver what GPU there is.
+
+    Failures are told where what failed is used.
+    """
+    from workbench.devices.cards import probed
     from workbench.live.kernel_call import FUNCTION, LIMITS
     from workbench.problem.intake import warm_up as warm_up_intake
     from workbench.workers import torch_ready
 
+    threading.Thread(target=probed, daemon=True).start()  # a second on a GPU machine, none of this one's time
     with contextlib.suppress(WorkbenchError):
         torch_ready().call(FUNCTION, b"", LIMITS)
         warm_up_intake()

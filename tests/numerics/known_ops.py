@@ -169,6 +169,14 @@ def matmul(m: int = 32, k: int = 512, n: int = 32, contract: Contract = "ieee-fp
     )
 
 
+def linear(m: int = 32, k: int = 512, n: int = 32) -> Op:
+    return make(
+        lambda x, w, b: torch.addmm(b, x, w),
+        {"x": (m, k), "w": (k, n), "b": (n,)},
+        (node("y", "aten.addmm.default", ref("b"), ref("x"), ref("w")),),
+    )
+
+
 def gelu(size: int = 3000) -> Op:
     return make(
         torch.nn.functional.gelu,
@@ -216,6 +224,7 @@ OPS: dict[str, Callable[[], Op]] = {
     "layer_norm": layer_norm,
     "row_sum": row_sum,
     "matmul": matmul,
+    "linear": linear,
     "gelu": gelu,
     "cross_entropy": cross_entropy,
 }

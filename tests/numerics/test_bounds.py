@@ -108,6 +108,14 @@ def outer_product_matmul(x: Tensor, w: Tensor) -> Tensor:
     return total
 
 
+def bias_first(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+    """The same with an accumulator that begins as the bias."""
+    total = b.expand(x.shape[0], w.shape[1]).clone()
+    for k in range(x.shape[1]):
+        total = total + x[:, k : k + 1] * w[k]
+    return total
+
+
 def split_k_matmul(x: Tensor, w: Tensor) -> Tensor:
     parts = [a @ b for a, b in zip(x.chunk(8, 1), w.chunk(8, 0), strict=True)]
     return sequential_sum(torch.stack(parts, -1))
@@ -128,6 +136,7 @@ HONEST: list[tuple[str, str, Callable[..., Tensor]]] = [
     *[("row_sum", name, one) for name, one in SUMS.items()],
     ("matmul", "outer product", outer_product_matmul),
     ("matmul", "split k", split_k_matmul),
+    ("linear", "bias first", bias_first),
     ("gelu", "erfc", tanh_like_gelu),
 ]
 

@@ -41,13 +41,17 @@ _MANY = (
 
 KERNELS: dict[str, Breaking] = {
     "illegal address": Breaking(
-        storing(f"{_WHILE} out[i + (1LL << 42)] = expf(row[i] - top) / sum;"), ("crashed",), "illegal address"
+        storing(f"{_WHILE} out[i + (1LL << 42)] = expf(row[i] - top) / sum;"),
+        ("crashed", "hazard"),
+        "illegal address",
     ),
     "null pointer": Breaking(
-        storing(f"{_WHILE} *(volatile float*)(size_t)(4 * i) = sum;"), ("crashed",), "illegal address"
+        storing(f"{_WHILE} *(volatile float*)(size_t)(4 * i) = sum;"),
+        ("crashed", "hazard"),
+        "illegal address",
     ),
     "misaligned access": Breaking(
-        storing("*(volatile double*)((char*)out + 4) = sum;"), ("crashed",), "misaligned"
+        storing("*(volatile double*)((char*)out + 4) = sum;"), ("crashed", "hazard"), "misaligned"
     ),
     "trap": Breaking(storing("__trap();"), ("crashed",)),
     "endless loop": Breaking(
@@ -55,7 +59,7 @@ KERNELS: dict[str, Breaking] = {
     ),
     "shared overrun": Breaking(
         changed("scratch[threadIdx.x] = value;", "scratch[threadIdx.x + (1 << 20)] = value;"),
-        ("crashed", "mismatch"),
+        ("crashed", "mismatch", "hazard"),  # a hazard where the emulator beside the card sees it first
     ),
     "too much static shared memory": Breaking(
         changed("__shared__ float scratch[BLOCK];", "__shared__ float scratch[80000];"),

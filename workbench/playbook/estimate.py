@@ -56,6 +56,8 @@ _PARTIALS_NS = 400.0
 _GATHERED = 4
 _ARRIVAL_US = 0.8
 """The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
+_PAST_L2 = 0.99
+"""Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
 _LANES = 32
 
 
@@ -398,6 +400,8 @@ class _Model:
             total = _sum(total, self._launched(replace(work, walks=(gathered,))))
         if last:
             total = replace(total, us=total.us + _ARRIVAL_US + joined * 1e-3)
+        if self.schedule.stream_stores and any(one.stored_bytes and one.again_bytes for one in walks):
+            total = replace(total, us=total.us * _PAST_L2)
         return total
 
     def _launched(self, work: Work) -> Estimate:

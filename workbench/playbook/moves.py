@@ -102,6 +102,8 @@ def _structures(problem: Problem) -> list[Vector]:
         ("256", "512") if bundles else ("256", "1024", "fit"),
     )
     found: dict[Vector, None] = {}
+    # What several blocks share is read again from L2: half of those stream their results past it.
+    shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
     for team, cache, split, single, threads in choices:
         vector = (
             ("block_size", threads),
@@ -111,6 +113,8 @@ def _structures(problem: Problem) -> list[Vector]:
             ("columns_by", "bundle"),
             ("row_cache", cache),
             ("single_pass", single),
+            ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
+            ("stream_hints", "on" if once and threads != "fit" else "off"),
             ("threads_per_row", team),
             ("vector_width", "4"),
         )

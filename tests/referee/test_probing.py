@@ -19,6 +19,7 @@ from workbench.referee.gpu_protocol import CheckRequest
 from workbench.referee.gpu_trial import checked
 from workbench.referee.judge import Judgement
 from workbench.referee.options import JudgeOptions
+from workbench.referee.planning import UNALIGNED
 from workbench.referee.probing import (
     EMULATED,
     ON_GPU,
@@ -70,9 +71,21 @@ def test_on_a_gpu_the_declared_shape_is_no_odd_one_either() -> None:
     assert len(found) <= ON_GPU.most
 
 
-def test_a_plan_without_conditions_asks_for_nothing() -> None:
-    plain = text(launching("short").strip(), launching("long_row").strip())
-    assert probed(plain) == []
+PLAIN = text(launching("short").strip(), launching("long_row").strip())
+
+
+def test_a_plan_without_conditions_asks_for_nothing_on_the_emulator() -> None:
+    assert probed(PLAIN) == []
+
+
+def test_on_a_gpu_a_declared_length_less_one_is_tried_whatever_the_plan_says() -> None:
+    assert columns(probed(PLAIN, GpuJudgement)) == [4095]
+
+
+def test_a_plan_that_asks_for_alignment_meets_long_rows_at_odd_addresses() -> None:
+    kernel = text("if x.alignment >= 16 or cols <= 3000:", launching("short"), "else:", launching("long_row"))
+    found = [case for case in probed(kernel) if case.label.endswith(UNALIGNED)]
+    assert any(cols > 3000 for cols in columns(found))
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,10 @@ class Beside:
         self._own = Judgement(
             judgement.problem, judgement.kernel, judgement.target, judgement.options, lambda stage: None
         )
-        self._own.plans = {case: plan for case, plan in judgement.plans.items() if is_small(case, plan)}
-        self._own.probes = [case for case in judgement.probes if case in self._own.plans][: EMULATED.most]
+        small = {case: plan for case, plan in judgement.plans.items() if is_small(case, plan)}
+        self._own.probes = [case for case in judgement.probes if case in small][: EMULATED.most]
+        left = set(judgement.probes) - set(self._own.probes)
+        self._own.plans = {case: plan for case, plan in small.items() if case not in left}
         self._own.compiled = judgement.compiled
         self._outcome: Outcome | None = None
         self._failed = ""

@@ -44,7 +44,7 @@ from workbench.plan.steps import Plan
 from workbench.referee import roofline
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
-from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unlike_outputs
+from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unaligned, unlike_outputs
 from workbench.referee.probing import (
     EMULATED,
     Reach,
@@ -178,17 +178,21 @@ class Judgement:
         with self._clock("plan"):
             program = parse(self.kernel.source)
             numbers = compared(self.kernel.source)
-            if not numbers and not any(one.path for one in self.taken):
-                return
+            told = bool(numbers) or any(one.path for one in self.taken)
             self.taken = [self._taken(one.case, one.path, numbers) for one in self.taken]
-            offered = candidates(self.problem, program, self.reach)
+            offered = candidates(self.problem, program, self.reach) if told or self.reach.always else ()
+            offered = offered if told else offered[: self.reach.always]
             metas = [(case, tuple(self.problem.metas(case).items())) for case in offered]
+            if "alignment" in self.kernel.source:
+                metas += [unaligned(self.problem, case) for case in offered]
             planned = plan_cases(program, metas, self.target) if metas else ()
             able = {one.case: one for one in planned if self._able(one)}
             further = [self._taken(one.case, one.path, numbers) for one in able.values()]
             tried = [one for one in self.taken if self._is_run(one.case)]
             declared = {one.path for one in self.taken if one.case in self.problem.cases}
-            self.probes = list(chosen(tried, further, declared, (self.problem, self.reach)))
+            first = [case for case in offered[: self.reach.always] if case in able]
+            asked = chosen(tried, further, declared, (self.problem, self.reach))
+            self.probes = list(dict.fromkeys((*first, *asked)))
             self.taken += [one for one in further if one.case in self.probes]
             self.plans |= {case: plan for case in self.probes if (plan := able[case].plan)}
 
@@ -278,6 +282,7 @@ class Judgement:
         trials = [Trial(case=case, plan=self.plans[case]) for case in cases]
         known = {trial.plan for trial in trials}
         again = [c for c, plan in self.plans.items() if is_variant(c.label) and plan not in known]
+        again = [c for c in again if c not in self.probes]
         trials += [Trial(case=case, plan=self.plans[case], once=True) for case in again if trials]
         trials += [Trial(case=c, plan=self.plans[c], once=True, probe=True) for c in self.probes if trials]
         return tuple(trials), own

@@ -38,7 +38,7 @@ def situations(problem: Problem) -> tuple[Situation, ...]:
         cases += [relabelled(case, ONE_SM) for case in _busiest(problem)]
     found = [(case, tuple(problem.metas(case).items())) for case in cases]
     if problem.proofs:
-        found.append(_unaligned(problem, problem.proofs[len(problem.proofs) // 2]))
+        found.append(unaligned(problem, problem.proofs[len(problem.proofs) // 2]))
     return tuple(found)
 
 
@@ -61,7 +61,8 @@ def _busiest(problem: Problem) -> tuple[Case, ...]:
     return tuple(dict.fromkeys((most, tall)))
 
 
-def _unaligned(problem: Problem, case: Case) -> Situation:
+def unaligned(problem: Problem, case: Case) -> Situation:
+    """The case with inputs at addresses that only their own element size divides."""
     metas = problem.metas(case)
     for spec in problem.tensors:
         if spec.role == "input":

@@ -45,6 +45,8 @@ class Reach:
     """Sizes wanted for every path that declared sizes take."""
     most: int
     """Sizes taken for one kernel."""
+    always: int = 0
+    """Of the first candidates, a declared size less one, so many are taken whatever the plan says."""
 
     def allows(self, problem: Problem, sizes: Mapping[str, int]) -> bool:
         """Whether the lane runs a kernel at these sizes."""
@@ -56,7 +58,7 @@ class Reach:
 
 
 EMULATED = Reach(elements=2**20, multiplications=2**24, telling=16, a_path=1, most=3)
-ON_GPU = Reach(elements=2**26, multiplications=2**34, telling=20, a_path=2, most=12)
+ON_GPU = Reach(elements=2**26, multiplications=2**34, telling=20, a_path=2, most=12, always=1)
 
 
 @dataclass(frozen=True)

@@ -369,8 +369,6 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
-    **SCANS,
-    **SPLITS,
     "block_tree": """
 // A tree in shared memory: half of the threads join pairs, then a quarter, until one value is left.
 template <typename Op, typename T>
@@ -389,6 +387,8 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
+    **SCANS,
+    **SPLITS,
 }
 
 _CLUSTER = """
@@ -456,6 +456,8 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         if name not in needed:
             needed.add(name)
             stack.extend(_NEEDS.get(name, ()))
+    if "block_tree" in needed:  # both are called block_reduce
+        needed.discard("block_reduce")
     texts = dict(_TEXTS)
     if not any(name.startswith("exchange_") for name in needed):
         needed.discard("exchange")

@@ -106,8 +106,8 @@ __device__ T block_scan_parts(T (&parts)[PARTS], T start) {
     "look_back_at_once": """
 // What a tile tells the others: a total, and whether it is the tile's own or that of everything up to it.
 // Both travel in one word, so that no fence need stand between them; zero says nothing.
-constexpr unsigned OWN = 1, WHOLE = 2;
-__device__ inline unsigned long long told(unsigned state, float total) {
+enum Told : unsigned { OWN = 1, WHOLE = 2 };
+__device__ inline unsigned long long told(Told state, float total) {
     return (unsigned long long)state << 32 | __float_as_uint(total);
 }
 

@@ -52,7 +52,7 @@ __device__ T block_scan(T value, T start, T& carry) {
 // by shuffles, one warp then scans what the warps have. Two barriers, however many parts. Returns the total.
 template <typename Op, int PARTS, typename T>
 __device__ T block_scan_parts(T (&parts)[PARTS], T start) {
-    constexpr int WARPS = THREADS / 32, COUNT = (PARTS * WARPS + 31) / 32;
+    constexpr int WARPS = THREADS / 32, SHARE_OF_LANE = (PARTS * WARPS + 31) / 32;
     __shared__ T totals[PARTS * WARPS], whole;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -71,10 +71,10 @@ __device__ T block_scan_parts(T (&parts)[PARTS], T start) {
     }
     __syncthreads();
     if (warp == 0) {
-        T own[COUNT], value = start;
+        T own[SHARE_OF_LANE], value = start;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            own[i] = lane * COUNT + i < PARTS * WARPS ? totals[lane * COUNT + i] : start;
+        for (int i = 0; i < SHARE_OF_LANE; ++i) {
+            own[i] = lane * SHARE_OF_LANE + i < PARTS * WARPS ? totals[lane * SHARE_OF_LANE + i] : start;
             value = Op::join(value, own[i]);
         }
 #pragma unroll
@@ -85,9 +85,9 @@ __device__ T block_scan_parts(T (&parts)[PARTS], T start) {
         const T left = __shfl_up_sync(0xffffffff, value, 1);
         T before = lane > 0 ? left : start;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            if (lane * COUNT + i < PARTS * WARPS) {
-                totals[lane * COUNT + i] = before;
+        for (int i = 0; i < SHARE_OF_LANE; ++i) {
+            if (lane * SHARE_OF_LANE + i < PARTS * WARPS) {
+                totals[lane * SHARE_OF_LANE + i] = before;
             }
             before = Op::join(before, own[i]);
         }

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 
 SPLITS: Mapping[str, str] = {
     "across_groups": """
-// Groups of LANES threads hold values of the same results, COUNT neighbours a thread. Thread i of the block
-// gets what all groups together have for result i.
-template <typename Op, int LANES, int COUNT, typename T>
-__device__ T across_groups(const T (&values)[COUNT]) {
-    constexpr int RESULTS = LANES * COUNT;
+// Groups of LANES threads hold values of the same results, PER_THREAD neighbours a thread. Thread i of the
+// block gets what all groups together have for result i.
+template <typename Op, int LANES, int PER_THREAD, typename T>
+__device__ T across_groups(const T (&values)[PER_THREAD]) {
+    constexpr int RESULTS = LANES * PER_THREAD;
     __shared__ T partial[THREADS / LANES][RESULTS];
 #pragma unroll
-    for (int k = 0; k < COUNT; ++k) {
-        partial[threadIdx.x / LANES][threadIdx.x % LANES * COUNT + k] = values[k];
+    for (int k = 0; k < PER_THREAD; ++k) {
+        partial[threadIdx.x / LANES][threadIdx.x % LANES * PER_THREAD + k] = values[k];
     }
     __syncthreads();
     T value = partial[0][threadIdx.x % RESULTS];

@@ -36,6 +36,7 @@ class Scope:
         self._names = names
         self._macros = macros
         self._fast = fast
+        self._in_branch = False
 
     def prepare(self, roots: Iterable[Expr]) -> None:
         """Name what several places of ``roots`` share."""
@@ -62,7 +63,7 @@ class Scope:
     def text(self, expr: Expr) -> Text:
         """The expression inline; long ones write statements for their longest parts first."""
         done: dict[int, Text] = {}
-        always = {part.serial for part in self._open(expr, guarded=False)}
+        always = set() if self._in_branch else {part.serial for part in self._open(expr, guarded=False)}
         for part in self._open(expr):
             if part.serial not in self.bound:
                 done[part.serial] = self._spelled(part, done, part.serial in always)
@@ -74,7 +75,7 @@ class Scope:
                 return Text(self._macros.read(part.value))
             return number(part.value, part.dtype)
         if not isinstance(part, Apply):
-            return self._leaf(part)
+            return self._leaf_text(part, always)
         text = self._combined(part, done)
         while always and part.op != "select" and len(text.code) > _LONGEST:
             longest = max(part.args, key=lambda arg: len(self._known(arg, done).code))
@@ -85,6 +86,14 @@ class Scope:
             self.bound[longest.serial] = Text(name)
             text = self._combined(part, done)
         return text
+
+    def _leaf_text(self, part: Expr, always: bool) -> Text:
+        """A load may look its index up, and that is read only where the load is: no statement before it."""
+        outer, self._in_branch = self._in_branch, self._in_branch or not always
+        try:
+            return self._leaf(part)
+        finally:
+            self._in_branch = outer
 
     def _combined(self, part: Apply, done: dict[int, Text]) -> Text:
         return spell(part, tuple(self._known(arg, done) for arg in part.args), self._fast)

@@ -150,7 +150,9 @@ class Steered:
         if number != self._asked:
             return
         found: Checked | None = None
-        with contextlib.suppress(WorkbenchError):  # a machine without a compiler: judging will say so
-            found = precheck(session.problem, Kernel(source=source), session.opened.target)
-        if number == self._asked:
-            tell(found)
+        try:
+            with contextlib.suppress(WorkbenchError):  # a machine without a compiler: judging will say so
+                found = precheck(session.problem, Kernel(source=source), session.opened.target)
+        finally:  # whatever else went wrong, whoever types is not left waiting
+            if number == self._asked:
+                tell(found)

@@ -11,7 +11,7 @@ from workbench.model import H100, Conditions
 from workbench.referee.clock import measure as measuring
 from workbench.referee.clock.crosscheck import looked_again, slope_us, usable
 from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords, Record, Span, spans_of
-from workbench.referee.clock.measure import Setting, measure
+from workbench.referee.clock.measure import MOST_ADDED_US, Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes, Track
 from workbench.referee.clock.suspicion import EVENTS, SLOPE, beyond_physics, disagreement
@@ -118,6 +118,14 @@ def test_the_cost_of_events_is_learnt_from_a_short_kernel(lane: FakeLane) -> Non
     measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS)
     assert lane.calibrated
     assert lane.overhead_us == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_disturbed_calibration_flatters_nobody(lane: FakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process on the card between two events, at every one of them, but not in CUPTI's records."""
+    lane.calibrated, lane.overhead_us = False, 0.0
+    monkeypatch.setattr(lane, "between_us", lambda first, second: (second - first) * 1e-3 + 16.0)
+    measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS)
+    assert lane.overhead_us == MOST_ADDED_US
 
 
 def test_lost_records_are_noticed() -> None:

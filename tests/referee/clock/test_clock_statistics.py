@@ -14,6 +14,7 @@ from workbench.referee.clock.statistics import (
     chained_ratio,
     median_interval,
     paired_ratio,
+    quietest,
     relative_spread,
 )
 from workbench.referee.clock.stopping import Stopping, stable
@@ -206,3 +207,11 @@ def test_a_decided_ratio_need_not_be_narrow() -> None:
         ),
     )
     assert looked(loud, 0.6)
+
+
+def test_a_disturbed_stretch_does_not_raise_a_cost() -> None:
+    assert quietest([16.0, 17.0, 16.5, 18.0, 16.0, 2.4, 2.5, 2.4, 9.0, 2.5, 16.0]) == 2.5
+
+
+def test_fewer_samples_than_a_stretch_are_one() -> None:
+    assert quietest([3.0, 1.0, 2.0]) == 2.0

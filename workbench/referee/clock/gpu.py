@@ -16,6 +16,7 @@ from cuda.bindings import driver
 
 from workbench.errors import DeviceError
 from workbench.referee.clock.options import ClockOptions
+from workbench.referee.clock.statistics import quietest
 
 OPEN, CLOSE = 0x5EED0001, 0x5EED0002
 """Values of the memory sets that mark samples."""
@@ -38,8 +39,8 @@ class GpuLane:
         self.overhead_us = 0.0
         self.calibrated = False
         """True once ``overhead_us`` includes the launch of a kernel: what events show over CUPTI."""
-        self.flush_us = self._median_us(self.open_cold)
-        self.overhead_us = self._median_us(lambda: None)
+        self.flush_us = statistics.median(self._times_us(self.open_cold))
+        self.overhead_us = quietest(self._times_us(lambda: None))
 
     @property
     def held_bytes(self) -> int:
@@ -93,7 +94,7 @@ class GpuLane:
         """Every stream of the device."""
         torch.cuda.synchronize()
 
-    def _median_us(self, act: Callable[[], None]) -> float:
+    def _times_us(self, act: Callable[[], None]) -> list[float]:
         """Between two events around ``act``, the host well ahead."""
         stamps = []
         for _ in range(CALIBRATIONS):
@@ -102,7 +103,7 @@ class GpuLane:
             act()
             stamps.append((first, self.stamp()))
         self.wait()
-        return statistics.median(self.between_us(*pair) for pair in stamps)
+        return [self.between_us(*pair) for pair in stamps]
 
 
 @cache

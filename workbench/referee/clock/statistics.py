@@ -82,6 +82,18 @@ def chained_ratio(
     return _exponential(middle(first) + middle(second), draws)
 
 
+def quietest(values: Sequence[float], stretch: int = 5) -> float:
+    """The least median of ``stretch`` samples in a row: what a cost is while nobody else has the device.
+
+    For what is taken off a time: a median over all would grow where another process disturbs the
+    calibration, and every kernel timed afterwards would look faster than it is.
+    """
+    return min(
+        float(np.median(values[first : first + stretch]))
+        for first in range(0, max(1, len(values) - stretch + 1), stretch)
+    )
+
+
 def median_interval(samples: Sequence[float], resamples: int, seed: int) -> Interval:
     """The median of samples in microseconds, bootstrapped."""
     values = np.asarray(samples, dtype=np.float64)

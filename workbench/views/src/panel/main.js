@@ -98,7 +98,12 @@ class Panel {
     (this.live ?? this.card.querySelector("textarea"))?.focus();
   }
 
-  check(source) { this.model.send({ type: "check", ticket: ++this.tickets, source }); }
+  // What is not answered is asked again: a kernel under load, or one that restarts, may lose a message.
+  check(source, again = 2) {
+    const ticket = ++this.tickets;
+    this.model.send({ type: "check", ticket, source });
+    if (again) setTimeout(() => { if (this.tickets === ticket && this.draft && !this.checked) this.check(source, again - 1); }, 15000);
+  }
 
   saveEdit() {
     this.send({ type: "edit", branch: this.draft.branch, source: this.draft.text });

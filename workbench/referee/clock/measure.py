@@ -37,7 +37,7 @@ NOTHING_KNOWN = Physics()
 CALIBRATIONS = 30
 MOST_ADDED_US = 4.0
 """What a pair of events can add to a time; 2.45 us on an H100. More means a disturbed calibration: on a card
-that another process used, 16 us were taken off every time, and the wall clock found every kernel ``Suspect``."""
+that another process used, 16 us were taken off every time; the wall clock found every kernel ``Suspect``."""
 REPLAY_US = 10.0
 """Host time of replaying a graph, generously."""
 ANOTHER = 3

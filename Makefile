@@ -69,6 +69,8 @@ $(VENV)/installed-older: $(VENV)/installed-dev
 	  > $(VENV)/older/lib/python$$($(BIN)/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')/site-packages/inherit.pth
 	$(VENV)/older/bin/python -m pip install --quiet --disable-pip-version-check --ignore-installed --no-deps \
 	  "notebook==7.6.5" "ipykernel==6.31.0"
+	@# CUDA's libraries are looked for in an environment's own folder only.
+	cd $(VENV)/older/lib/python*/site-packages && ln -sfn ../../../../lib/$$(basename $$(dirname $$PWD))/site-packages/nvidia nvidia
 	@touch $@
 
 # Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.

@@ -16,7 +16,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
 from workbench.playbook.divisions import with_products
-from workbench.playbook.expr import Expr, Load, walk
+from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
@@ -163,7 +163,7 @@ class _Model:
 
     def scan(self, scan: Scan) -> Estimate:
         """A block or a thread walks along each row: few rows leave most of the card idle."""
-        loads = [load for load in _loads(scan.values) if load.buffer in self.program.buffers]
+        loads = [load for load in loads_below(scan.values) if load.buffer in self.program.buffers]
         rows, columns = self.at(scan.rows), self.at(scan.columns)
         sizes = [DTYPE_BYTES[self.program.buffers[name].dtype] for name in scan.written]
         stored = float(rows * columns * sum(sizes))
@@ -239,7 +239,7 @@ class _Model:
         count = self.at(kernel.stores[0].columns)
         schedule = self.schedule
         roots = [store.value for store in kernel.stores]
-        loads = _loads(roots)
+        loads = loads_below(roots)
         width = self._width(kernel.stores[0].columns)
         items = schedule.items
         turn = turn_of(kernel) if schedule.tile else None
@@ -287,7 +287,7 @@ class _Model:
     def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:
         """Every byte once, as fast as the multiprocessors of the clusters that fit can draw it."""
         target, blocks = self.target, self.schedule.cluster
-        moved = stored + sum(self._read(load) for load in _loads(store.value for store in kernel.stores))
+        moved = stored + sum(self._read(load) for load in loads_below(store.value for store in kernel.stores))
         together = min(self.at(space.rows), target.sm_count // blocks) * blocks
         speed = min(_CLUSTERED * target.dram_bytes_per_s, together * _SM_BYTES_PER_S)
         us = moved / speed * 1e6 + 2.0 + target.launch_us
@@ -491,12 +491,3 @@ class _Model:
         if not along.axes or along.axes[-1].stride.is_one or along.axes[-1].stride.is_zero:
             return 1.0
         return _APART
-
-
-def _loads(roots: Iterable[Expr]) -> list[Load]:
-    found: dict[int, Load] = {}
-    for root in roots:
-        for expr in walk(root, into_reductions=True):
-            if isinstance(expr, Load):
-                found[expr.serial] = expr
-    return list(found.values())

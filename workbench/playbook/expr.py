@@ -5,7 +5,7 @@ Owns the nodes and their sharing; equal expressions are the same object. Never p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from workbench.model import DType
@@ -221,3 +221,13 @@ def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
             if into_reductions and isinstance(expr, Reduction):
                 below = (expr.body,)
             stack.extend((operand, False) for operand in reversed(below))
+
+
+def loads_below(roots: Iterable[Expr]) -> list[Load]:
+    """Every load that the roots need, those inside reductions too, each once, in the order they are met."""
+    found: dict[int, Load] = {}
+    for root in roots:
+        for expr in walk(root, into_reductions=True):
+            if isinstance(expr, Load):
+                found[expr.serial] = expr
+    return list(found.values())

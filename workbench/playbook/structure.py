@@ -1,226 +1,20 @@
 """Techniques that decide how a kernel's work lies on launches, blocks, threads and memory.
 
-Owns their names, values and prose, and when they make sense. fine_tuning.py has those that change
+Owns their names, values and prose; offers.py says when they make sense. fine_tuning.py has those that change
 instructions and registers only; techniques.py is all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
-from workbench.model import H100
-from workbench.playbook.fitting import (
-    RowShape,
-    by_length,
-    clustered_part,
-    kept_part,
-    longest_whole_row,
-    team_for,
-)
-from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
-from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.schedule import (
-    MOST_IN_BUNDLE,
-    SHORT_ROW,
-    Cache,
-    Schedule,
-    fit_threads,
-    pieces_of,
-    schedule_of,
-)
-from workbench.playbook.technique import Settings, Technique
-from workbench.playbook.traits import RowTraits, Traits
-
-
-def _always(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
-    return lambda traits, settings: values
-
-
-def _fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
-
-
-def _lines(traits: Traits, settings: Settings) -> int:
-    """Kernels that walk along a line of indices, not in tiles."""
-    return traits.flat_kernels - (traits.turned if settings.get("turned_tile", "off") != "off" else 0)
-
-
-def _widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
-    if not (_lines(traits, settings) or along or any(row.bundles for row in traits.rows)):
-        return ()
-    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
-
-
-def _teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
-    if not rows:
-        return ()
-    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
-    longest = max(lengths)
-    values = ["block"]
-    if min(lengths) <= SHORT_ROW < longest:
-        values.append("fit")
-    if longest <= 8192:
-        values.append("warp")
-    if longest <= 256:
-        values.append("thread")
-    return tuple(values)
-
-
-def _caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    kept = [row.shape for row in traits.rows if row.shape.kept]
-    if settings["fusion"] == "none" or not kept:
-        return ()
-    plain = schedule_of(tuple(settings.items()))
-    values = ["reread"]
-    choices: tuple[Cache, ...] = ("registers", "shared")
-    for cache in choices:
-        wanted = replace(plain, cache=cache)
-        if any(_uses(traits, wanted, row) for row in kept):
-            values.append(cache)
-    return tuple(values)
-
-
-def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
-    """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
-    if kept_part(wanted, row, traits.all_cases) is not None:
-        return True
-    fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
-    whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
-    return any(fit.cache == wanted.cache for fit in whole)
-
-
-def _single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    schedule = schedule_of(tuple(settings.items()))
-    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
-    return ("off", "on") if saves and settings["fusion"] == "all" else ()
-
-
-def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
-    """True when some rows go through memory in every pass: those that do not wait on the chip."""
-    if schedule.split or schedule.cache == "reread" or not row.joint_kept:
-        return True
-    fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
-    return any(fit.cache == "reread" for fit in fits)
-
-
-def _split(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings["fusion"] == "none":
-        return ()
-    schedule = replace(schedule_of(tuple(settings.items())), split=True)
-    for row in (row.shape for row in traits.rows):
-        own = replace(schedule, team=team_for(schedule, row))
-        for case in traits.declared_cases:
-            if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
-                return ("off", "on")
-    return ()
-
-
-def _split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings.get("grid_split") != "on":
-        return ()
-    return ("launch", "last") if any(row.ends_joining for row in traits.rows) else ()
-
-
-def _columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.rows):
-        return ()
-    schedule = schedule_of(tuple(settings.items()))
-    able = 32 * schedule.width <= schedule.threads <= MOST_IN_BUNDLE // schedule.width
-    return ("thread", "bundle") if able else ("thread",)
-
-
-def _any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
-    return lambda traits, settings: values if traits.kernels else ()
-
-
-def _persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "on") if _lines(traits, settings) or traits.kernels > traits.flat_kernels else ()
-
-
-def _look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    schedule = schedule_of(tuple(settings.items()))
-    for scan in filter(may_tile, traits.scans):
-        for case in traits.declared_cases:
-            if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
-                return ("off", "on")
-    return ()
-
-
-def _scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings.get("look_back") != "on":
-        return ()
-    schedule = schedule_of(tuple(settings.items()))
-    most = MOST_OF_A_TILE // schedule.threads // schedule.width
-    return tuple(parts for parts in ("4", "8", "16") if int(parts) <= max(most, 4))
-
-
-def _blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not (traits.kernels or traits.scans):
-        return ()
-    fixed = ("256", "64", "128", "512", "1024")
-    schedule = schedule_of(tuple(settings.items()))
-    fits = {
-        fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
-        for row in traits.rows
-        for case in traits.declared_cases
-        if team_for(schedule, row.shape) == "block"
-    }
-    return (*fixed, "fit") if fits - {256} else fixed
-
-
-def _fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "on") if traits.slow_math else ()
-
-
-def _turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
-
-
-def _in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    loops = _lines(traits, settings) or (traits.rows and settings.get("row_cache", "reread") != "registers")
-    return ("1", "2", "4") if loops else ()
-
-
-def _prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
-    if schedule.cache != "registers":
-        return ()
-    fits = [
-        fit
-        for row in traits.rows
-        for fit in (
-            *by_length(schedule, row.shape, traits.all_cases),
-            (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
-        )
-        if fit is not None and not row.shape.rows.is_one
-    ]
-    return ("off", "on") if any(fit.prefetch for fit in fits) else ()
-
-
-def _cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    values = ["1"]
-    for blocks in (4, 8, 16):
-        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
-        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
-            values.append(str(blocks))
-    return tuple(values) if len(values) > 1 else ()
-
-
-def _block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    schedule = schedule_of(tuple(settings.items()))
-    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
-    return ("shuffle", "tree") if blocks else ()
-
+from workbench.playbook import offers
+from workbench.playbook.technique import Technique
 
 STRUCTURE = (
     Technique(
         name="fusion",
         title="one kernel for the whole chain",
         values=("none", "all"),
-        offers=_fusion,
+        offers=offers.fusion,
         structural=True,
         bottleneck="memory",
         look_for="launches, and bytes moved against the least possible",
@@ -235,7 +29,7 @@ STRUCTURE = (
         name="turned_tile",
         title="tiles turned round in shared memory",
         values=("off", "32", "64"),
-        offers=_turned,
+        offers=offers.turned,
         structural=True,
         bottleneck="memory",
         look_for="sectors a request of the input that lies across; bank conflicts of the tile",
@@ -253,7 +47,7 @@ STRUCTURE = (
         name="vector_width",
         title="vector loads and stores",
         values=("1", "2", "4", "8"),
-        offers=_widths,
+        offers=offers.widths,
         structural=False,
         bottleneck="memory",
         look_for="bytes a request moves: 4 for scalar float32, 16 for four of them",
@@ -269,7 +63,7 @@ STRUCTURE = (
         name="threads_per_row",
         title="who computes a row",
         values=("block", "warp", "thread", "fit"),
-        offers=_teams,
+        offers=offers.teams,
         structural=True,
         bottleneck="latency",
         look_for="barriers a row, and whether all multiprocessors have work",
@@ -286,7 +80,7 @@ STRUCTURE = (
         name="block_size",
         title="threads a block",
         values=("256", "64", "128", "512", "1024", "fit"),
-        offers=_blocks,
+        offers=offers.blocks,
         structural=False,
         bottleneck="latency",
         look_for="threads resident on a multiprocessor, and idle lanes at the end of a row",
@@ -303,7 +97,7 @@ STRUCTURE = (
         name="grid_split",
         title="several blocks a row",
         values=("off", "on"),
-        offers=_split,
+        offers=offers.split,
         structural=True,
         bottleneck="latency",
         look_for="blocks launched against multiprocessors; one more launch",
@@ -318,7 +112,7 @@ STRUCTURE = (
         name="split_join",
         title="the last block joins the pieces",
         values=("launch", "last"),
-        offers=_split_join,
+        offers=offers.split_join,
         structural=True,
         bottleneck="launch",
         look_for="launches; time between the end of the first and the end of the last",
@@ -336,7 +130,7 @@ STRUCTURE = (
         name="columns_by",
         title="a bundle of columns a block",
         values=("thread", "bundle"),
-        offers=_columns_by,
+        offers=offers.columns_by,
         structural=True,
         bottleneck="memory",
         look_for="bytes a request moves, loads in flight, blocks launched against multiprocessors",
@@ -354,7 +148,7 @@ STRUCTURE = (
         name="look_back",
         title="scans by decoupled look-back",
         values=("off", "on"),
-        offers=_look_back,
+        offers=offers.look_back,
         structural=True,
         bottleneck="latency",
         look_for="blocks launched against multiprocessors; bytes read, which stay at one read a value",
@@ -374,7 +168,7 @@ STRUCTURE = (
         name="scan_tile",
         title="vectors a thread has of a tile",
         values=("4", "8", "16"),
-        offers=_scan_tile,
+        offers=offers.scan_tile,
         structural=False,
         bottleneck="latency",
         look_for="tiles a row against blocks that run at once; registers and spills",
@@ -389,7 +183,7 @@ STRUCTURE = (
         name="row_cache",
         title="where the row waits between passes",
         values=("reread", "registers", "shared"),
-        offers=_caches,
+        offers=offers.caches,
         structural=True,
         bottleneck="memory",
         look_for="sectors loaded against the least possible; registers and spills",
@@ -405,7 +199,7 @@ STRUCTURE = (
         name="single_pass",
         title="two reductions in one pass",
         values=("off", "on"),
-        offers=_single_pass,
+        offers=offers.single_pass,
         structural=True,
         bottleneck="memory",
         look_for="passes over the row; arithmetic per element rises",
@@ -420,7 +214,7 @@ STRUCTURE = (
         name="block_reduction",
         title="how a block joins its threads",
         values=("shuffle", "tree"),
-        offers=_block_reduction,
+        offers=offers.block_reduction,
         structural=False,
         bottleneck="latency",
         look_for="barriers a row",
@@ -435,7 +229,7 @@ STRUCTURE = (
         name="loads_in_flight",
         title="several loads in flight",
         values=("1", "2", "4"),
-        offers=_in_flight,
+        offers=offers.in_flight,
         structural=False,
         bottleneck="latency",
         look_for="bytes in flight against bandwidth times latency (about 1.8 MB on an H100)",
@@ -450,7 +244,7 @@ STRUCTURE = (
         name="stream_hints",
         title="tell the cache what is used once",
         values=("off", "on"),
-        offers=_any_kernel("off", "on"),
+        offers=offers.any_kernel("off", "on"),
         structural=False,
         bottleneck="memory",
         look_for="L2 hit rate of what is read again",
@@ -465,7 +259,7 @@ STRUCTURE = (
         name="persistent_grid",
         title="a grid that fits the GPU once",
         values=("off", "on"),
-        offers=_persistent,
+        offers=offers.persistent,
         structural=False,
         bottleneck="latency",
         look_for="blocks launched; the last, partly filled wave",
@@ -479,7 +273,7 @@ STRUCTURE = (
         name="cluster",
         title="blocks that run together",
         values=("1", "4", "8", "16"),
-        offers=_cluster,
+        offers=offers.cluster,
         structural=True,
         bottleneck="memory",
         look_for="reads of a row too long for one block: one instead of two, in one launch",
@@ -495,7 +289,7 @@ STRUCTURE = (
         name="prefetch",
         title="the next row on its way",
         values=("off", "on"),
-        offers=_prefetch,
+        offers=offers.prefetch,
         structural=True,
         bottleneck="memory",
         look_for="share of the copy bandwidth where one block fills a multiprocessor",
@@ -511,7 +305,7 @@ STRUCTURE = (
         name="fast_math",
         title="hardware approximations",
         values=("off", "on"),
-        offers=_fast_math,
+        offers=offers.fast_math,
         structural=False,
         bottleneck="compute",
         look_for="error against float64, which must stay within the bound",

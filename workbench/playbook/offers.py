@@ -1,0 +1,211 @@
+"""When the techniques of structure.py make sense, and at which of their values.
+
+Owns one function a technique: what is known of a problem and the other settings go in, the values worth
+trying come out, none where the technique says nothing. Never changes a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from workbench.model import H100
+from workbench.playbook.fitting import (
+    RowShape,
+    by_length,
+    clustered_part,
+    kept_part,
+    longest_whole_row,
+    team_for,
+)
+from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
+from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.schedule import (
+    MOST_IN_BUNDLE,
+    SHORT_ROW,
+    Cache,
+    Schedule,
+    fit_threads,
+    pieces_of,
+    schedule_of,
+)
+from workbench.playbook.technique import Settings
+from workbench.playbook.traits import RowTraits, Traits
+
+
+def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
+
+
+def _lines(traits: Traits, settings: Settings) -> int:
+    """Kernels that walk along a line of indices, not in tiles."""
+    return traits.flat_kernels - (traits.turned if settings.get("turned_tile", "off") != "off" else 0)
+
+
+def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
+    if not (_lines(traits, settings) or along or any(row.bundles for row in traits.rows)):
+        return ()
+    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
+
+
+def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    if not rows:
+        return ()
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    longest = max(lengths)
+    values = ["block"]
+    if min(lengths) <= SHORT_ROW < longest:
+        values.append("fit")
+    if longest <= 8192:
+        values.append("warp")
+    if longest <= 256:
+        values.append("thread")
+    return tuple(values)
+
+
+def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    kept = [row.shape for row in traits.rows if row.shape.kept]
+    if settings["fusion"] == "none" or not kept:
+        return ()
+    plain = schedule_of(tuple(settings.items()))
+    values = ["reread"]
+    choices: tuple[Cache, ...] = ("registers", "shared")
+    for cache in choices:
+        wanted = replace(plain, cache=cache)
+        if any(_uses(traits, wanted, row) for row in kept):
+            values.append(cache)
+    return tuple(values)
+
+
+def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
+    """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
+    if kept_part(wanted, row, traits.all_cases) is not None:
+        return True
+    fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
+    whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
+    return any(fit.cache == wanted.cache for fit in whole)
+
+
+def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
+    return ("off", "on") if saves and settings["fusion"] == "all" else ()
+
+
+def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
+    """True when some rows go through memory in every pass: those that do not wait on the chip."""
+    if schedule.split or schedule.cache == "reread" or not row.joint_kept:
+        return True
+    fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
+    return any(fit.cache == "reread" for fit in fits)
+
+
+def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings["fusion"] == "none":
+        return ()
+    schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    for row in (row.shape for row in traits.rows):
+        own = replace(schedule, team=team_for(schedule, row))
+        for case in traits.declared_cases:
+            if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
+                return ("off", "on")
+    return ()
+
+
+def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("grid_split") != "on":
+        return ()
+    return ("launch", "last") if any(row.ends_joining for row in traits.rows) else ()
+
+
+def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.rows):
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    able = 32 * schedule.width <= schedule.threads <= MOST_IN_BUNDLE // schedule.width
+    return ("thread", "bundle") if able else ("thread",)
+
+
+def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values if traits.kernels else ()
+
+
+def persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if _lines(traits, settings) or traits.kernels > traits.flat_kernels else ()
+
+
+def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    for scan in filter(may_tile, traits.scans):
+        for case in traits.declared_cases:
+            if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
+                return ("off", "on")
+    return ()
+
+
+def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("look_back") != "on":
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    most = MOST_OF_A_TILE // schedule.threads // schedule.width
+    return tuple(parts for parts in ("4", "8", "16") if int(parts) <= max(most, 4))
+
+
+def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not (traits.kernels or traits.scans):
+        return ()
+    fixed = ("256", "64", "128", "512", "1024")
+    schedule = schedule_of(tuple(settings.items()))
+    fits = {
+        fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
+        for row in traits.rows
+        for case in traits.declared_cases
+        if team_for(schedule, row.shape) == "block"
+    }
+    return (*fixed, "fit") if fits - {256} else fixed
+
+
+def fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if traits.slow_math else ()
+
+
+def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
+
+
+def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    loops = _lines(traits, settings) or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    return ("1", "2", "4") if loops else ()
+
+
+def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    if schedule.cache != "registers":
+        return ()
+    fits = [
+        fit
+        for row in traits.rows
+        for fit in (
+            *by_length(schedule, row.shape, traits.all_cases),
+            (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
+        )
+        if fit is not None and not row.shape.rows.is_one
+    ]
+    return ("off", "on") if any(fit.prefetch for fit in fits) else ()
+
+
+def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    values = ["1"]
+    for blocks in (4, 8, 16):
+        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
+        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
+            values.append(str(blocks))
+    return tuple(values) if len(values) > 1 else ()
+
+
+def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
+    return ("shuffle", "tree") if blocks else ()

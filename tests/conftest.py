@@ -1,10 +1,25 @@
-"""No test reads or writes the archive of the person who runs it; tests of the archive name a folder.
+"""A test means the same every time: one known seed, and no archive of the person who runs it.
 
-Judgements have one known seed, so that a test means the same every time; the seeds of the suite of cheats,
-which is also run by a command, are fresh there.
+Judgements, torch's and Python's random numbers, and hypothesis all follow ``$WORKBENCH_SEED``, 0 unless it is
+set; another number asks whether a test's claim holds for other numbers too. The seeds of the suite of
+cheats, which is also run by a command, are fresh there. Tests of the archive name a folder.
 """
 
 import os
+import random
+
+import pytest
+import torch
+from hypothesis import settings
 
 os.environ["WORKBENCH_ARCHIVE"] = "off"
-os.environ.setdefault("WORKBENCH_SEED", "0")
+SEED = int(os.environ.setdefault("WORKBENCH_SEED", "0"))
+settings.register_profile("suite", derandomize=SEED == 0)
+settings.load_profile("suite")
+torch.manual_seed(SEED)  # for what a module draws while it is imported
+
+
+@pytest.fixture(autouse=True)
+def _one_seed() -> None:
+    random.seed(SEED)
+    torch.manual_seed(SEED)

@@ -22,7 +22,7 @@ REGISTERS = (("row_cache", "registers"), ("vector_width", "4"))
     ],
 )
 def test_only_where_the_reciprocal_cannot_overflow(call: Call, product: bool) -> None:
-    x = torch.randn(40, 36)
+    x = torch.rand(40, 36) + 0.1  # no sum is a difference of large numbers: its rounding is not the test's
     source = generate(problem_of(call, {"x": x}), REGISTERS).kernel.source
     assert ("* inverse;" in source) is product
     check(call, source, {"x": x})

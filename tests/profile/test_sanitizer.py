@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
+import torch
+from recorded_driver import RecordedDriver, kernels_of
 from softmax_problem import PROBLEM, RIGHT
 
 from workbench.devices.emulator import EmulatorDevice
 from workbench.devices.select import look_for_hazards
 from workbench.errors import UsageError
 from workbench.model import H100, Kernel, TensorMeta
+from workbench.profile import sanitized as watched
 from workbench.profile import sanitizer
-from workbench.profile.sanitizer import NotLooked, buffers_of, hazard_of, sanitized, told_of
+from workbench.profile.sanitizer import NotLooked, sanitized
+from workbench.profile.sanitizer_reports import CASE, buffers_of, hazard_of, parts_of, told_of
 
 SOURCE = "__global__ void astray(const float* x, float* y) { y[n] = x[0]; }"
 META = TensorMeta(dtype="f32", shape=(2, 64), strides=(64, 1))
@@ -42,6 +48,33 @@ UNINITIALISED = """
 =========     by thread (0,0,0) in block (0,0,0)
 =========     Access to 0x7f0804
 """
+MISALIGNED = """
+========= Invalid __global__ read of size 16 bytes
+=========     at astray(float const*, float*)+0x160 in kernel.cu:12
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Access to 0x7f0004 is misaligned
+"""
+DROWNED = """
+========= COMPUTE-SANITIZER
+========= Program hit CUDA_ERROR_INVALID_VALUE (error 1) due to "invalid argument" on CUDA API call
+=========
+========= Error: process didn't terminate successfully
+========= Target application returned an error
+========= ERROR SUMMARY: 40 errors
+========= ERROR SUMMARY: 30 errors were not printed. Use --print-limit option to adjust
+"""
+"""Of an H100: the reports of calls the driver refused, as many as are printed, and then the kernel's own."""
+STOPPED = """
+========= COMPUTE-SANITIZER
+WORKBENCH CASE 2x4096
+WORKBENCH CASE 4x128 unaligned
+========= Error: process didn't terminate successfully
+========= ERROR SUMMARY: 0 errors
+Traceback (most recent call last):
+  File "sanitized.py", line 45, in called
+torch.AcceleratorError: CUDA error: misaligned address
+terminate called after throwing an instance of 'c10::AcceleratorError'
+"""
 LIBRARY = PAST.replace("astray(", "at::native::copy_kernel(")
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
 BARRIER = """
@@ -64,6 +97,7 @@ BARRIER = """
         (UNINITIALISED, "uninitialised", None, ("output, element 1", "astray")),
         (BARRIER, "barrier", 9, ("Divergent",)),
         (PAST.replace("Invalid __global__", "Misaligned __global__"), "misaligned", 12, ()),
+        (MISALIGNED, "misaligned", 12, ("x, element 1", "Invalid __global__ read of size 16 bytes")),
     ],
 )
 def test_reports(output: str, kind: str, line: int | None, words: Sequence[str]) -> None:
@@ -78,7 +112,7 @@ def test_what_is_not_the_kernels(output: str) -> None:
 
 
 def test_each_report_belongs_to_the_call_it_followed() -> None:
-    output = f"{sanitizer.CASE} 2x64\n{CLEAN}\n{sanitizer.CASE} 3x7 unaligned\n{BUFFERS}\n{PAST}"
+    output = f"{CASE} 2x64\n{CLEAN}\n{CASE} 3x7 unaligned\n{BUFFERS}\n{PAST}"
     found = hazard_of(output, "2x64", SOURCE)
     assert found is not None and found.case == "3x7 unaligned" and "the memory of output" in found.message
 
@@ -96,12 +130,14 @@ def test_buffers_are_read_back() -> None:
     assert [(one.name, one.address) for one in buffers_of(BUFFERS)] == [("x", 0x7F0000), ("output", 0x7F0800)]
 
 
-def answering(outputs: dict[str, str], code: int = 0, seen: list[str] | None = None) -> sanitizer.Run:
+def answering(outputs: Mapping[str, str], code: int = 0, seen: list[str] | None = None) -> sanitizer.Run:
     def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         tool = command[command.index("--tool") + 1]
         if seen is not None:
             seen.append(tool)
-        return subprocess.CompletedProcess(command, code, stdout=outputs.get(tool, CLEAN), stderr="")
+        return subprocess.CompletedProcess(
+            command, code if tool in outputs else 0, stdout=outputs.get(tool, CLEAN), stderr=""
+        )
 
     return run
 
@@ -121,6 +157,78 @@ def test_a_tool_that_cannot_look_says_why() -> None:
     told = "========= Error: Device not supported\n"
     with pytest.raises(NotLooked, match=r"memcheck: .*Device not supported"):
         sanitized(PROBLEM, Kernel(source=RIGHT), H100, run=answering({"memcheck": told}, 1))
+
+
+def test_what_was_not_printed_is_not_taken_for_nothing() -> None:
+    with pytest.raises(NotLooked, match=r"memcheck: 30 of its findings were not printed"):
+        sanitized(PROBLEM, Kernel(source=RIGHT), H100, run=answering({"memcheck": DROWNED}, sanitizer.FOUND))
+
+
+def test_findings_in_a_library_are_nobodys_fault_when_all_were_printed() -> None:
+    told: dict[str, str] = dict.fromkeys(sanitizer.TOOLS, LIBRARY)
+    assert sanitized(PROBLEM, Kernel(source=RIGHT), H100, run=answering(told, sanitizer.FOUND)) is None
+
+
+def test_a_kernel_that_the_gpu_stops_first_is_a_hazard_at_the_call_it_was_in() -> None:
+    found = sanitized(PROBLEM, Kernel(source=RIGHT), H100, run=answering({"synccheck": STOPPED}, 6))
+    assert found is not None and (found.hazard, found.case) == ("misaligned", "4x128 unaligned")
+    assert "the GPU stopped the kernel: misaligned address" in found.message
+
+
+def test_a_program_that_fails_is_quoted_not_the_tool() -> None:
+    told = STOPPED.replace("CUDA error: misaligned address", "out of memory")
+    with pytest.raises(NotLooked, match=r"initcheck: torch\.AcceleratorError: out of memory"):
+        sanitized(PROBLEM, Kernel(source=RIGHT), H100, run=answering({"initcheck": told}, 1))
+
+
+def test_memcheck_reports_the_kernel_and_not_the_libraries_questions_to_the_driver() -> None:
+    for tool in sanitizer.TOOLS:
+        command = sanitizer.command_line("compute-sanitizer", tool, Path("request.json"))
+        options = dict(pairwise(command))
+        assert int(options["--print-limit"]) >= 100
+        assert options.get("--report-api-errors") == ("no" if tool == "memcheck" else None)
+        assert options.get("--padding") == ("512" if tool == "memcheck" else None)
+
+
+@pytest.mark.parametrize("unaligned", [False, True])
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (2, 1025)])
+def test_an_allocation_ends_with_its_tensor(
+    unaligned: bool, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "CARD", "cpu")
+    drawn = torch.randn(*shape, 4)[..., :3].mT if len(shape) == 2 else torch.randn(shape)
+    copy = watched.on_gpu(drawn, unaligned)
+    assert torch.equal(copy, drawn) and copy.stride() == drawn.stride()
+    last = max(sum((size - 1) * step for size, step in zip(copy.shape, copy.stride(), strict=True)) + 1, 0)
+    assert copy.untyped_storage().nbytes() == 4 * (copy.storage_offset() + last)
+    assert copy.storage_offset() == unaligned
+
+
+TWICE = """/* plan
+def plan(x):
+    y = empty_like(x)
+    launch("twice", grid=cdiv(x.numel, 128), block=128, args=[x, y, x.numel])
+    return y
+*/
+__global__ void twice(const float* x, float* y, int count) {}
+"""
+"""What the driver that records can run."""
+
+
+def test_the_watched_program_tells_each_call_and_where_its_tensors_lie(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watched, "CARD", "cpu")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    request = sanitizer.request_of(PROBLEM, Kernel(source=TWICE), H100, 0)
+    for call in request.calls:
+        watched.called(request, call, kernels_of(call.plan, RecordedDriver()))
+    said = list(parts_of(capsys.readouterr().out, ""))[1:]
+    assert [label for label, _ in said] == [call.case.label for call in request.calls]
+    for call, (_, part) in zip(request.calls, said, strict=True):
+        x, output = buffers_of(part)
+        assert (x.name, output.name) == ("x", "output") and x.meta == dict(call.plan.arguments)["x"]
+        assert (x.address % 8 == 4) == call.unaligned
 
 
 def test_only_a_gpu_is_looked_at() -> None:

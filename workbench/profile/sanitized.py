@@ -14,7 +14,10 @@ from torch import Tensor
 from workbench.gpu.kernels import Image, Kernels
 from workbench.gpu.runner import PlanRunner
 from workbench.numerics.inputs import draw
-from workbench.profile.sanitizer import CASE, SanitizedCall, SanitizeRequest, told_of
+from workbench.profile.sanitizer import SanitizedCall, SanitizeRequest
+from workbench.profile.sanitizer_reports import CASE, told_of
+
+CARD = "cuda"
 
 
 def main(path: str) -> None:
@@ -22,7 +25,8 @@ def main(path: str) -> None:
     request = SanitizeRequest.model_validate_json(Path(path).read_text(encoding="utf-8"))
     torch.cuda.set_device(request.device)
     torch.cuda.init()  # type: ignore[no-untyped-call]
-    # Every tensor in an allocation of its own, which ends where the tensor ends.
+    # Every tensor in an allocation of its own: without its cache torch asks cudaMalloc for exactly the bytes
+    # it needs (c10/cuda/CUDACachingAllocator.cpp, uncached_allocate), and memcheck knows where they end.
     torch.cuda.memory.caching_allocator_enable(False)
     kernels = Kernels(Image(one.consts, one.cubin, one.names) for one in request.images)
     for call in request.calls:
@@ -46,13 +50,10 @@ def called(request: SanitizeRequest, call: SanitizedCall, kernels: Kernels) -> N
 
 
 def on_gpu(tensor: Tensor, unaligned: bool) -> Tensor:
-    """A copy on the card; one element further than it would lie, where that is asked for."""
-    if not unaligned:
-        return tensor.cuda()
+    """A copy on the card whose allocation ends with its last element; ``unaligned``: it begins one later."""
     span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    room = torch.empty(max(span, 0) + 1, dtype=tensor.dtype, device="cuda")
-    place = room.as_strided(tensor.shape, tensor.stride(), 1)
-    return place.copy_(tensor)
+    room = torch.empty(max(span, 0) + unaligned, dtype=tensor.dtype, device=CARD)
+    return room.as_strided(tensor.shape, tensor.stride(), int(unaligned)).copy_(tensor)
 
 
 if __name__ == "__main__":

@@ -1,39 +1,27 @@
 """Runs compute-sanitizer on one call of a plan, in processes of their own, and makes verdicts of its words.
 
-Owns the command lines and the reading of the reports: memcheck, racecheck, initcheck and synccheck at a few
-small sizes, of which one is odd and one has unaligned inputs. Slow (seconds a tool), so it is asked for, or
-runs while nobody wants the card. Imports no torch and holds no CUDA.
+Owns the command lines: memcheck, racecheck, initcheck and synccheck at a few small sizes, of which one is
+odd and one has unaligned inputs. What they print is read by ``sanitizer_reports``. Slow (seconds a tool), so
+it is asked for, or runs while nobody wants the card. Imports no torch and holds no CUDA.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 from workbench.compile import load_cubin
 from workbench.errors import DeviceError
-from workbench.model import (
-    DTYPE_BYTES,
-    Case,
-    CompileFailed,
-    Hazard,
-    Kernel,
-    Problem,
-    Target,
-    TensorMeta,
-    Value,
-)
+from workbench.model import Case, CompileFailed, Hazard, Kernel, Problem, Target, Value
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
+from workbench.profile.sanitizer_reports import hazard_of, unread, why_none
 from workbench.referee.gpu_protocol import CubinImage
 from workbench.referee.planning import ONE_SM, UNALIGNED, plan_cases, situations
 from workbench.workers.environment import scrubbed
@@ -44,26 +32,13 @@ TOOLS: tuple[Tool, ...] = ("memcheck", "synccheck", "racecheck", "initcheck")
 TIMEOUT_S = 60.0
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/compute-sanitizer", "/usr/local")
 MOST_ELEMENTS = 2**16
-FOUND, MARK, CASE = 86, "WORKBENCH BUFFER", "WORKBENCH CASE"
-KINDS: tuple[tuple[str, str], ...] = (
-    ("Misaligned", "misaligned"),
-    ("Invalid __shared__", "out_of_bounds"),
-    ("Invalid __local__", "out_of_bounds"),
-    ("Invalid __global__", "out_of_bounds"),
-    ("Invalid", "out_of_bounds"),
-    ("Race reported", "race"),
-    ("hazard", "race"),
-    ("Uninitialized", "uninitialised"),
-    ("Divergent thread(s) in warp", "warp_sync"),
-    ("Barrier error", "barrier"),
-    ("Divergent", "barrier"),
-)
-_PLACE = re.compile(
-    r"(?:at|access at)\s+(?P<kernel>.+?)\+0x[0-9a-f]+(?:\s+in\s+(?P<file>\S+):(?P<line>\d+))?"
-)
-_THREAD = re.compile(r"by thread (\(\d+,\d+,\d+\)) in block (\(\d+,\d+,\d+\))")
-_ADDRESS = re.compile(r"(?:Access to|Address|Access at) (0x[0-9a-f]+)")
-_NEAREST = re.compile(r"and is ([\d,]+) bytes (after|before) the nearest allocation at (0x[0-9a-f]+)")
+FOUND = 86
+"""What a tool ends with when it has found something."""
+PRINTED = 1000
+"""Most reports a tool prints; the one of the kernel must be among them."""
+RED_ZONE = 512
+"""Bytes behind every allocation that memcheck knows to be nobody's: ``cudaMalloc`` places allocations at
+multiples of 512, so that one element beyond a tensor the next one may begin."""
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
@@ -94,15 +69,6 @@ class SanitizeRequest(Value):
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class Buffer:
-    """A tensor of the run and where it lay."""
-
-    name: str
-    address: int
-    meta: TensorMeta
-
-
 def sanitized(
     problem: Problem, kernel: Kernel, target: Target, device: int = 0, run: Run | None = None
 ) -> Hazard | None:
@@ -118,11 +84,14 @@ def sanitized(
         path.write_text(request.model_dump_json(), encoding="utf-8")
         for tool in TOOLS:
             done = (run or run_tool)(command_line(sanitizer, tool, path))
-            hazard = hazard_of(done.stdout + done.stderr, request.calls[0].case.label, kernel.source)
+            said = done.stdout + done.stderr
+            hazard = hazard_of(said, request.calls[0].case.label, kernel.source)
             if hazard is not None:
                 return hazard
             if done.returncode not in (0, FOUND):
-                raise NotLooked(f"{tool}: {why_none(done.stdout + done.stderr, done.returncode)}")
+                raise NotLooked(f"{tool}: {why_none(said, done.returncode)}")
+            if done.returncode == FOUND and (reason := unread(said)):
+                raise NotLooked(f"{tool}: {reason}")
     return None
 
 
@@ -160,14 +129,19 @@ def few_of(calls: Sequence[SanitizedCall]) -> list[SanitizedCall]:
 
 
 def command_line(sanitizer: str, tool: Tool, path: Path) -> list[str]:
-    """The whole command of one tool."""
+    """The whole command of one tool.
+
+    A library asks the driver for functions that another version has, and is told no; memcheck takes each such
+    answer for an error of the program. On an H100 there were 35 of them before the kernel ran, more than were
+    printed, and the kernel's own were not.
+    """
     return [
         sanitizer,
         "--tool", tool,
         "--error-exitcode", str(FOUND),
-        "--print-limit", "10",
+        "--print-limit", str(PRINTED),
         "--show-backtrace", "no",
-        *(("--padding", "512") if tool == "memcheck" else ()),
+        *(("--padding", str(RED_ZONE), "--report-api-errors", "no") if tool == "memcheck" else ()),
         sys.executable, "-m", "workbench.profile.sanitized", str(path),
     ]  # fmt: skip
 
@@ -182,112 +156,6 @@ def find_sanitizer() -> str:
             if found := next(files, None):
                 return found
     raise NotLooked("compute-sanitizer is not installed")
-
-
-# ------------------------------------------------------------------------------------ what it printed
-
-
-def hazard_of(output: str, case: str, source: str) -> Hazard | None:
-    """The first report of a kernel of this text, as a verdict; None when there is none.
-
-    ``case`` is where it ran when the watched program does not say.
-    """
-    for label, part in parts_of(output, case):
-        if (found := _hazard_in(part, label, source)) is not None:
-            return found
-    return None
-
-
-def parts_of(output: str, first: str) -> Iterator[tuple[str, str]]:
-    """What was printed, call by call, with the case's label."""
-    before, *rest = output.split(CASE)
-    yield first, before
-    for part in rest:
-        label, _, said = part.partition("\n")
-        yield label.strip(), said
-
-
-def _hazard_in(output: str, case: str, source: str) -> Hazard | None:
-    buffers = buffers_of(output)
-    for report in reports_of(output):
-        head = report[0]
-        kind = next((kind for words, kind in KINDS if words in head), None)
-        place = next((found for line in report if (found := _PLACE.search(line))), None)
-        if kind is None or place is None or not _own(place["kernel"], source):
-            continue
-        line = int(place["line"]) if place["line"] and place["file"].endswith("kernel.cu") else None
-        where = f"line {line}: " if line else f"in {place['kernel']}: "
-        told = [head.strip().removesuffix("."), _thread(report), _tensor(report, buffers)]
-        message = f"{where}{', '.join(filter(None, told))} (compute-sanitizer)"
-        return Hazard.model_validate({"hazard": kind, "case": case, "line": line, "message": message})
-    return None
-
-
-def reports_of(output: str) -> list[list[str]]:
-    """Reports of the tool: the first line of each and those indented below it."""
-    reports: list[list[str]] = []
-    for line in output.splitlines():
-        if not line.startswith("========="):
-            continue
-        text = line.removeprefix("=========")
-        if text.startswith("     ") and reports:
-            reports[-1].append(text)
-        elif text.strip():
-            reports.append([text])
-    return reports
-
-
-def buffers_of(output: str) -> tuple[Buffer, ...]:
-    """Tensors of the run, as the watched program told."""
-    found = []
-    for line in output.splitlines():
-        if line.startswith(MARK):
-            _, _, rest = line.partition(MARK)
-            with suppress(ValueError):  # a kernel may print what it likes
-                name, address, meta = rest.strip().split(" ", 2)
-                found.append(Buffer(name, int(address), TensorMeta.model_validate_json(meta)))
-    return tuple(found)
-
-
-def told_of(name: str, address: int, meta: TensorMeta) -> str:
-    """The line that ``buffers_of`` reads."""
-    return f"{MARK} {name} {address} {meta.model_dump_json()}"
-
-
-def _own(kernel: str, source: str) -> bool:
-    names = re.findall(r"\w+", re.split(r"[<(]", kernel.replace("void ", ""), maxsplit=1)[0])
-    return bool(names) and re.search(rf"\b{names[-1]}\b", source) is not None
-
-
-def _thread(report: Iterable[str]) -> str:
-    found = next((m for line in report if (m := _THREAD.search(line))), None)
-    return f"thread {found[1]} of block {found[2]}" if found else ""
-
-
-def _tensor(report: Sequence[str], buffers: Sequence[Buffer]) -> str:
-    """Which tensor, and which element of it, an address belongs to."""
-    near = next((m for line in report if (m := _NEAREST.search(line))), None)
-    if near is not None:
-        base = int(near[3], 16)
-        owner = next((one for one in buffers if one.address == base), None)
-        name = owner.name if owner else "a workspace"
-        return f"{near[1]} bytes {near[2]} the memory of {name}"
-    address = next((int(m[1], 16) for line in report if (m := _ADDRESS.search(line))), None)
-    for one in buffers if address is not None else ():
-        nbytes = one.meta.nbytes
-        if address is not None and one.address <= address < one.address + nbytes:
-            return f"{one.name}, element {(address - one.address) // DTYPE_BYTES[one.meta.dtype]}"
-    return ""
-
-
-def why_none(output: str, code: int) -> str:
-    """Why a tool said nothing, from what it printed."""
-    for words in ("Device not supported", "Unable to find", "Target application terminated", "Error: "):
-        line = next((line for line in output.splitlines() if words in line), None)
-        if line is not None:
-            return line.removeprefix("=========").strip()[:200]
-    last = [line for line in output.splitlines() if line.strip()][-1:]
-    return f"the watched program ended with code {code}: {last[0][:200] if last else 'it said nothing'}"
 
 
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

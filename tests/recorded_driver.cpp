@@ -6,7 +6,7 @@
 
 extern "C" {
 CUlaunchConfig seen;
-unsigned seen_cluster[3];
+unsigned seen_cluster[3], seen_cooperative;
 long launches;
 int answer;  // error code of the next launch, then 0 again
 int slow_us;
@@ -22,6 +22,10 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     if (extra) return CUDA_ERROR_INVALID_VALUE;
     seen = *config;
     memset(seen_cluster, 0, sizeof seen_cluster);
+    seen_cooperative = 0;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+            seen_cooperative = config->attrs[i].value.cooperative;
     for (unsigned i = 0; i < config->numAttrs; ++i)
         if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
             memcpy(seen_cluster, &config->attrs[i].value.clusterDim, sizeof seen_cluster);
@@ -34,7 +38,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
 unsigned geometry(int i) {
     const unsigned fields[] = {seen.gridDimX, seen.gridDimY, seen.gridDimZ, seen.blockDimX, seen.blockDimY,
                                seen.blockDimZ, seen.sharedMemBytes, seen.numAttrs, seen_cluster[0],
-                               seen_cluster[1], seen_cluster[2]};
+                               seen_cluster[1], seen_cluster[2], seen_cooperative};
     return fields[i];
 }
 

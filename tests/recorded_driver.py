@@ -43,6 +43,7 @@ class RecordedDriver(Driver):
         self.functions: list[tuple[str, int, int, int]] = []
         self.made_current: list[int] = []
         self.most_threads = 1024
+        self.together = 132
         self.static_shared_bytes = 0
 
     def kernels_of(self, image: bytes, names: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -59,12 +60,15 @@ class RecordedDriver(Driver):
     def most_shared_bytes(self, device: int) -> int:
         return H100.shared_bytes_per_block
 
+    def most_together(self, function: Function, device: int, threads: int, shared_bytes: int) -> int:
+        return self.together
+
     def make_current(self, device: int) -> None:
         self.made_current.append(device)
 
     def geometry(self) -> list[int]:
-        """Grid, block, shared bytes, number of attributes, cluster of the last launch."""
-        return [self.library.geometry(i) for i in range(11)]
+        """Grid, block, shared bytes, number of attributes, cluster, 1 for cooperative: of the last launch."""
+        return [self.library.geometry(i) for i in range(12)]
 
     def refuse_next(self, code: int) -> None:
         """Answer the next launch with an error."""

@@ -14,8 +14,10 @@ from export.export_cases import CASES, kernel_of, problem_of
 from workbench.compile import load_cubin
 from workbench.errors import UsageError
 from workbench.export import kernelbench_file
-from workbench.export.launchers import device_text
-from workbench.model import H100, Kernel
+from workbench.export.launchers import device_text, host_text, launchers_of
+from workbench.model import H100, Kernel, TensorMeta
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -138,3 +140,19 @@ def test_c_names_cannot_be_compiled_twice() -> None:
     source = kernel_of("linear").source.replace("__global__ void raise", 'extern "C" __global__ void raise')
     with pytest.raises(UsageError, match='leave out extern "C"'):
         kernelbench_file(problem_of("linear"), Kernel(source=source), H100)
+
+
+def test_a_cooperative_launch_is_one_in_the_exported_file_too() -> None:
+    source = """/* plan
+def plan(x):
+    y = empty_like(x)
+    launch("meet", grid=4, block=32, args=[x, y], cooperative=True)
+    return y
+*/
+__global__ void meet(const float* x, float* y) {}
+"""
+    meta = TensorMeta(dtype="f32", shape=(128,), strides=(1,))
+    program = parse(source)
+    text = host_text(launchers_of(interpret(program, {"x": meta}, H100).launches, program.kernels))
+    assert "together.id = cudaLaunchAttributeCooperative;" in text
+    assert "check(cudaLaunchKernelEx(&config, sizes0::meet, Address{x}, Address{y}));" in text

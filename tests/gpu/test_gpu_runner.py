@@ -58,15 +58,34 @@ def test_every_argument_arrives_as_its_own_type(driver: RecordedDriver) -> None:
     x = torch.randn(5, 7)
     (y,) = runner({"x": x})
     torch.testing.assert_close(y, -(3 * x + 0.5 + 7))
-    assert driver.geometry() == [2, 3, 4, 32, 2, 1, 1024, 0, 0, 0, 0]
+    assert driver.geometry() == [2, 3, 4, 32, 2, 1, 1024, 0, 0, 0, 0, 0]
 
 
 def test_clusters_travel_as_an_attribute(driver: RecordedDriver) -> None:
     source = AFFINE.replace("smem=1024", "cluster=(2, 1, 2)")
     runner = runner_of(source, driver, x=f32(4))
     runner({"x": torch.ones(4)})
-    assert driver.geometry() == [2, 3, 4, 32, 2, 1, 0, 1, 2, 1, 2]
+    assert driver.geometry() == [2, 3, 4, 32, 2, 1, 0, 1, 2, 1, 2, 0]
     assert driver.functions == [("affine", -1, 0, 4)]
+
+
+def test_a_cooperative_launch_says_so(driver: RecordedDriver) -> None:
+    source = AFFINE.replace("smem=1024", "cooperative=True")
+    runner_of(source, driver, x=f32(4))({"x": torch.ones(4)})
+    assert driver.geometry() == [2, 3, 4, 32, 2, 1, 0, 1, 0, 0, 0, 1]
+
+
+def test_blocks_that_do_not_fit_at_once_are_refused(driver: RecordedDriver) -> None:
+    driver.together = 23
+    source = AFFINE.replace("smem=1024", "cooperative=True")
+    words = "24 blocks, cooperative=True; with its 40 registers a thread 23 are on this GPU at the same time"
+    with pytest.raises(GpuError, match=words):
+        runner_of(source, driver, x=f32(4))({"x": torch.ones(4)})
+    driver.together = 24
+    runner = runner_of(source, driver, x=f32(4))
+    driver.refuse_next(720)
+    with pytest.raises(GpuError, match="more blocks than are on this GPU at the same time"):
+        runner({"x": torch.ones(4)})
 
 
 def test_outputs_come_in_the_plans_order(driver: RecordedDriver) -> None:

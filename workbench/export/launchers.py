@@ -167,26 +167,40 @@ def _launcher_text(one: Launcher) -> str:
         ]
     grid, block = f"dim3{_triple(step.grid)}", f"dim3{_triple(step.block)}"
     queue = f"reinterpret_cast<cudaStream_t>({STREAM})"
-    if step.cluster == (1, 1, 1):
+    if step.cluster == (1, 1, 1) and not step.cooperative:
         lines += [f"{kernel}<<<{grid}, {block}, {step.shared_bytes}, {queue}>>>(", f"    {arguments});"]
         lines.append("check(cudaGetLastError());")
     else:
-        x, y, z = step.cluster
+        name, attribute = _attribute(step)
         lines += [
-            "cudaLaunchAttribute cluster = {};",
-            "cluster.id = cudaLaunchAttributeClusterDimension;",
-            f"cluster.val.clusterDim = {{{x}, {y}, {z}}};",
+            *attribute,
             "cudaLaunchConfig_t config = {};",
             f"config.gridDim = {grid};",
             f"config.blockDim = {block};",
             f"config.dynamicSmemBytes = {step.shared_bytes};",
             f"config.stream = {queue};",
-            "config.attrs = &cluster;",
+            f"config.attrs = &{name};",
             "config.numAttrs = 1;",
             f"check(cudaLaunchKernelEx(&config, {kernel}, {arguments}));",
         ]
     body = "\n".join(f"    {line}" for line in lines)
     return f"{one.declaration} {{\n{body}\n}}"
+
+
+def _attribute(step: Launch) -> tuple[str, list[str]]:
+    """What a launch has beyond a grid: its name, and the lines that set it."""
+    if step.cooperative:
+        return "together", [
+            "cudaLaunchAttribute together = {};  // all blocks at the same time: they wait for one another",
+            "together.id = cudaLaunchAttributeCooperative;",
+            "together.val.cooperative = 1;",
+        ]
+    x, y, z = step.cluster
+    return "cluster", [
+        "cudaLaunchAttribute cluster = {};",
+        "cluster.id = cudaLaunchAttributeClusterDimension;",
+        f"cluster.val.clusterDim = {{{x}, {y}, {z}}};",
+    ]
 
 
 def _triple(size: tuple[int, int, int]) -> str:

@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     Entry = Callable[["Pointer", "Pointer", "Pointer", None], int]
     """``cuLaunchKernelEx(config, function, parameters, NULL)``: an error code comes back."""
 
+COOPERATIVE = 2
+"""``CU_LAUNCH_ATTRIBUTE_COOPERATIVE``."""
 CLUSTER_DIMENSION = 4
 """``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``."""
 PORTABLE_CLUSTER = 8
 """Blocks of a cluster that every card takes; more must be asked for."""
 INVALID_CONTEXT = 201
 OUT_OF_RESOURCES = 701
+NOT_TOGETHER = 720
+"""``CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE``."""
 STICKY = frozenset((700, 702, 710, 714, 715, 716, 717, 718, 719))
 """Errors after which a context is lost: illegal address, misaligned, assert, timeout and their kin."""
 
@@ -141,6 +145,15 @@ class Driver:
         which = bindings.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         return int(_check(bindings.cuDeviceGetAttribute(which, device)))
 
+    def most_together(self, function: Function, device: int, threads: int, shared_bytes: int) -> int:
+        """Blocks of a kernel that are on a device at the same time."""
+        bindings = _bindings()
+        which = bindings.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        with self.current(device):
+            handle = bindings.CUfunction(function.address)
+            each = _check(bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor(handle, threads, shared_bytes))
+        return int(each) * int(_check(bindings.cuDeviceGetAttribute(which, device)))
+
     def variable(self, kernel: Any, device: int, mangled: str) -> bytes:
         """What a ``__device__`` variable of the kernel's module holds on a device.
 
@@ -180,6 +193,8 @@ def refusal(code: int, what: str) -> GpuError:
     """The error for a launch the driver answered with ``code``; ``what`` names the kernel."""
     if code in STICKY:
         return GpuFault(f"{what}: {_error_text(code)}; this or an earlier kernel broke the device's context")
+    if code == NOT_TOGETHER:
+        return GpuError(f"{what}: more blocks than are on this GPU at the same time (cooperative=True)")
     if code == OUT_OF_RESOURCES:
         return GpuError(f"{what}: too many registers or too much shared memory for a block of this size")
     return GpuError(f"{what}: the driver refuses the launch: {_error_text(code)}")

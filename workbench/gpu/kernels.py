@@ -141,3 +141,11 @@ class Kernels:
                 f"{function.static_shared_bytes:,} of them static; a block of this GPU has {most:,}",
                 step.line,
             )
+        if step.cooperative:
+            most = self.driver.most_together(function, device, threads, step.shared_bytes)
+            if prod(step.grid) > most:
+                raise GpuError(
+                    f"{step.kernel} is launched with {prod(step.grid)} blocks, cooperative=True; with its "
+                    f"{function.registers} registers a thread {most} are on this GPU at the same time",
+                    step.line,
+                )

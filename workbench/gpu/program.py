@@ -346,8 +346,11 @@ def frame_of(step: Launch, cells: Sequence[bytes], address: int) -> Frame:
     config = cuda.LaunchConfig.from_buffer(memory)
     config.grid, config.block, config.shared_bytes = step.grid, step.block, step.shared_bytes
     attribute = cuda.Attribute(id=cuda.CLUSTER_DIMENSION)
-    if step.cluster != (1, 1, 1):
+    if step.cooperative:
+        attribute.id, attribute.value[0] = cuda.COOPERATIVE, 1
+    else:
         attribute.value[:3] = step.cluster
+    if step.cooperative or step.cluster != (1, 1, 1):
         config.attributes, config.attribute_count = ctypes.pointer(attribute), 1
     kept = (memory, config, parameters, attribute)
     pointers = (cuda.pointer_to(ctypes.addressof(memory)), cuda.pointer_to(address))

@@ -123,6 +123,7 @@ CALLS: Mapping[str, Call] = {
             "const": {},
             "smem": 0,
             "cluster": None,
+            "cooperative": False,
         },
     ),
     "require": Call(_require, {"condition": _NEEDED, "reason": ""}),

@@ -1,13 +1,15 @@
 """``launch(...)``: one kernel launch, checked against the kernel's signature and the card's limits.
 
-Owns grid, block, cluster and shared-memory limits, and the rule that a launch writes no element
-through two views. Types and counts of arguments are arguments.py's.
+Owns grid, block, cluster and shared-memory limits, what fits on the card at once as far as a plan can know
+it, and the rule that a launch writes no element through two views. Types and counts of arguments are
+arguments.py's.
 """
 
 from __future__ import annotations
 
 from math import prod
 
+from workbench.model import Target
 from workbench.plan.arguments import BoundArgument, bind
 from workbench.plan.build import Build, integer
 from workbench.plan.consts import consts_of
@@ -19,10 +21,14 @@ from workbench.plan.steps import Dim3, Launch
 from workbench.plan.values import Tensor, describe
 
 _AXES = "xyz"
+_WARP = 32
 
 
 def launch(build: Build, given: dict[str, object]) -> None:
-    """``launch(kernel, grid, block, args=[], const={}, smem=0, cluster=None)``. Raises ``Refused``."""
+    """``launch(kernel, grid, block, args=[], const={}, smem=0, cluster=None, cooperative=False)``.
+
+    Raises ``Refused``.
+    """
     kernel = kernel_name(given["kernel"])
     consts = consts_of(given["const"], kernel.text)
     arguments = given["args"]
@@ -34,12 +40,15 @@ def launch(build: Build, given: dict[str, object]) -> None:
     ]
     _check_writes(tensors)
     grid, block = _grid(given["grid"]), _block(given["block"])
+    cluster = _cluster(given["cluster"], grid)
+    shared_bytes = _shared_bytes(given["smem"], build)
     step = Launch(
         kernel=kernel.text,
         grid=grid,
         block=block,
-        cluster=_cluster(given["cluster"], grid),
-        shared_bytes=_shared_bytes(given["smem"], build),
+        cluster=cluster,
+        cooperative=_cooperative(given["cooperative"], (grid, block, cluster), shared_bytes, build.target),
+        shared_bytes=shared_bytes,
         args=tuple(b.argument for b in bound),
         consts=consts,
         line=build.line,
@@ -101,6 +110,32 @@ def _shared_bytes(value: object, build: Build) -> int:
     if size > most:
         raise Refused(f"smem is {size} bytes, a block of this card has {most}", ("smem",))
     return size
+
+
+def most_together(target: Target, threads: int, shared_bytes: int) -> int:
+    """Blocks that are on the card at once at best: what registers allow only the compiler knows."""
+    warps = -(-threads // _WARP)
+    most = min(target.threads_per_sm // (warps * _WARP), target.blocks_per_sm)
+    if shared_bytes:
+        most = min(most, target.shared_bytes_per_sm // shared_bytes)
+    return target.sm_count * most
+
+
+def _cooperative(value: object, shape: tuple[Dim3, Dim3, Dim3], shared_bytes: int, target: Target) -> bool:
+    """True for a launch whose blocks all run at the same time."""
+    if not isinstance(value, bool):
+        raise Refused(f"cooperative is True or False, not {describe(value)}", ("cooperative",))
+    if not value:
+        return False
+    grid, block, cluster = shape
+    if prod(cluster) > 1:
+        raise Refused("a launch is cooperative or has clusters, not both", ("cooperative",))
+    most = most_together(target, prod(block), shared_bytes)
+    if prod(grid) > most:
+        asked = f"{prod(grid)} blocks of {prod(block)} threads"
+        message = f"a cooperative launch of {asked}: at most {most} are on this card at the same time"
+        raise Refused(message, ("grid",))
+    return True
 
 
 def _check_writes(tensors: list[tuple[int, Tensor, BoundArgument]]) -> None:

@@ -59,6 +59,8 @@ class Launch(Value):
     grid: Dim3
     block: Dim3
     cluster: Dim3 = (1, 1, 1)
+    cooperative: bool = False
+    """All blocks are on the card at the same time, and may wait for one another."""
     shared_bytes: int = 0
     """Dynamic shared memory."""
     args: tuple[BufferArg | ScalarArg, ...]

@@ -43,6 +43,7 @@ from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee import roofline
 from workbench.referee.baselines import EagerOp
+from workbench.referee.occupancy import not_together
 from workbench.referee.options import JudgeOptions
 from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unaligned, unlike_outputs
 from workbench.referee.probing import (
@@ -224,6 +225,9 @@ class Judgement:
         if isinstance(report, CompileFailed):
             return report
         self.compiled = report
+        for case, plan in self.plans.items():
+            if told := not_together(self.target, plan, report):
+                return LaunchFailed(case=case.label, diagnostics=(told,))
         return None
 
     # -------------------------------------------------------------------------------- run

@@ -7,7 +7,10 @@ Capabilities": registers are given to warps in units of 256, shared memory to bl
 
 from __future__ import annotations
 
-from workbench.model import Target
+from math import prod
+
+from workbench.model import CompileReport, Diagnostic, Target
+from workbench.plan.steps import Plan
 
 WARP = 32
 REGISTER_UNIT = 256
@@ -31,3 +34,20 @@ def block_limits(target: Target, threads: int, registers: int, shared_bytes: int
 def resident_blocks(target: Target, threads: int, registers: int, shared_bytes: int) -> int:
     """Blocks of ``threads`` that fit on one multiprocessor; 0 when not even one does."""
     return max(min(block_limits(target, threads, registers, shared_bytes).values()), 0)
+
+
+def not_together(target: Target, plan: Plan, report: CompileReport) -> Diagnostic | None:
+    """What is wrong with a cooperative launch whose blocks are not on the card at once; None if nothing."""
+    known = {(entry.kernel, entry.consts): entry for entry in report.kernels}
+    for step in plan.launches:
+        entry = known.get((step.kernel, step.consts))
+        if not step.cooperative or entry is None:
+            continue
+        shared = entry.shared_bytes + step.shared_bytes
+        each = resident_blocks(target, prod(step.block), entry.registers, shared)
+        if prod(step.grid) > each * target.sm_count:
+            words = f"{prod(step.grid)} blocks that wait for one another, cooperative=True"
+            has = f"{entry.registers} registers a thread, {shared:,} bytes of shared memory"
+            message = f"{step.kernel}: {words}; with {has}, {each * target.sm_count} fit on this card at once"
+            return Diagnostic(line=step.line, message=message)
+    return None

@@ -14,6 +14,7 @@ LAYERS = (
     "errors",
     "policy",
     "events",
+    "exchange",
     "acts",
     "node",
     "tree",

@@ -38,6 +38,7 @@ from workbench.events import (
     SearchStopped,
     SessionOpened,
 )
+from workbench.exchange import Exchange, Source
 from workbench.model import Branch, BranchId, Hypothesis
 from workbench.node import Node as Node
 from workbench.node import changed, natural_order
@@ -74,7 +75,7 @@ class Spent:
         return self.tokens_in + self.tokens_out
 
     @classmethod
-    def of(cls, exchanges: Iterable[ModelAnswered]) -> Spent:
+    def of(cls, exchanges: Iterable[Exchange]) -> Spent:
         """The sum over exchanges, whatever their order."""
         paid = [exchange for exchange in exchanges if not exchange.cached]
         return cls(
@@ -126,8 +127,8 @@ class Tree:
     """Everything persons did, taking back included, oldest first."""
     failures: tuple[AgentFailed, ...] = ()
     """Failures of agents and the machine, sorted by role and message."""
-    exchanges: Mapping[str, ModelAnswered] = field(default_factory=dict)
-    """Every exchange with a language model, by id."""
+    exchanges: Mapping[str, Exchange] = field(default_factory=dict)
+    """Every exchange with a language model, by id; its texts are read when asked for."""
     speaking: Mapping[BranchId | None, AgentSpoke] = field(default_factory=dict)
     """What models are saying now, by branch; None for the reasoner."""
 
@@ -171,10 +172,18 @@ class Tree:
                 return replace(self, speaking={**self.speaking, branch: event})
             case ModelAnswered(branch=branch):
                 self._check(branch, event.kind)
-                return replace(self._silent(branch), exchanges={**self.exchanges, event.id: event})
+                exchanges = {**self.exchanges, event.id: Exchange.of(event)}
+                return replace(self._silent(branch), exchanges=exchanges)
             case _:
                 node = changed(self.node(event.branch, event.kind), event)
                 return self._silent(event.branch)._with(node)
+
+    def shelved(self, places: Mapping[str, int], source: Source) -> Tree:
+        """The same tree, which reads the texts of these exchanges from ``source`` and holds them no more."""
+        if not places:
+            return self
+        moved = {id: replace(self.exchanges[id], source=source, at=at) for id, at in places.items()}
+        return replace(self, exchanges={**self.exchanges, **moved})
 
     def _open(self, event: SessionOpened) -> Tree:
         if self.opened is not None:

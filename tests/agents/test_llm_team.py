@@ -361,6 +361,6 @@ def test_keys_and_home_folders_go_nowhere(tmp_path: Path, monkeypatch: pytest.Mo
             asyncio.run(run(session, team, NullDevice()))
         assert {s.key for s in server.seen} == {"very-secret-value"}
     exchanges = read_tree(tmp_path).exchanges.values()
-    told = "".join(team_prompts) + "".join(e.model_dump_json() for e in exchanges)
+    told = "".join(team_prompts) + "".join(e.event().model_dump_json() for e in exchanges)
     assert "[redacted]" in told and "~/work" in told
     assert "very-secret-value" not in told and "somebody" not in told and "/Users/else" not in told

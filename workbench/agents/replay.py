@@ -33,13 +33,13 @@ from workbench.events import (
     KernelProfiled,
     KernelWritten,
     LessonLearnt,
-    ModelAnswered,
     RoundShaped,
     RoundsRequested,
     RoundStarted,
     SearchStopped,
     SessionOpened,
 )
+from workbench.exchange import Exchange
 from workbench.model import BranchId, Digest, Draft, Evaluation, Hypothesis, Operator, Problem
 from workbench.tree import Tree, fold
 
@@ -73,9 +73,12 @@ class Recording:
     """What the person did, oldest first."""
 
     @classmethod
-    def of(cls, events: Sequence[Event]) -> Recording:
-        """Raises ``SessionError`` for events that are no session."""
-        found = cls(tree=fold(events))
+    def of(cls, events: Sequence[Event], tree: Tree | None = None) -> Recording:
+        """``tree`` where the events are folded already, with what was said left on disk.
+
+        Raises ``SessionError`` for events that are no session.
+        """
+        found = cls(tree=fold(events) if tree is None else tree)
         round, stopped, failure = 0, False, ""
         for event in events:
             if isinstance(event, RoundStarted):
@@ -254,13 +257,13 @@ class _Remembered:
         self._tell([e for e in self._exchanges() if e.branch == id and e.role == "reflection"])
         return self._recording.lessons.get(id, request.lesson)
 
-    def _exchanges(self) -> Sequence[ModelAnswered]:
+    def _exchanges(self) -> Sequence[Exchange]:
         return tuple(self._recording.tree.exchanges.values())
 
-    def _tell(self, exchanges: Sequence[ModelAnswered]) -> None:
+    def _tell(self, exchanges: Sequence[Exchange]) -> None:
         new = [e for e in exchanges if e.id not in self._told.tree.exchanges]
         if new:
-            self._told.post(*(e.model_copy(update={"cached": True}) for e in new))
+            self._told.post(*(e.event().model_copy(update={"cached": True}) for e in new))
 
 
 def differences(recorded: Tree, grown: Tree) -> tuple[str, ...]:

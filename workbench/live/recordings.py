@@ -12,9 +12,10 @@ from workbench.agents.base import Team
 from workbench.agents.replay import Recording, differences, replay_team
 from workbench.devices.base import Device
 from workbench.devices.recorded import RecordedDevice
-from workbench.errors import SessionError, UsageError
+from workbench.errors import UsageError
 from workbench.model import Problem
-from workbench.session.journal import read_journal
+from workbench.session import folded
+from workbench.session.journal import read_entries
 from workbench.tree import Tree
 from workbench.views.phrases import plural
 
@@ -32,10 +33,8 @@ def read_recording(source: str | Path) -> Recording:
     path = path / "journal.jsonl" if path.is_dir() else path
     if not path.is_file():
         raise UsageError(f"there is no recording at {source}: give a session's folder or its journal.jsonl")
-    events, _ = read_journal(path)
-    if not events or events[0].kind != "session_opened":
-        raise SessionError(f"{source} does not begin with session_opened: no session was recorded there")
-    return Recording.of(events)
+    entries = tuple(read_entries(path))
+    return Recording.of([entry.event for entry in entries], folded(entries, path)[0])
 
 
 def replay_parts(

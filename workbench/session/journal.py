@@ -12,8 +12,10 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -23,6 +25,16 @@ from workbench.events import EVENT, Event
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _AT = re.compile(rb',"at":(\d+\.\d+)\}$')
 """The end of a line: seconds since 1970. Journals of earlier versions are without it."""
+
+
+class Entry(NamedTuple):
+    """One line of a journal."""
+
+    event: Event
+    at: int
+    """Its first byte."""
+    size: int
+    """Bytes, with the end of the line."""
 
 
 class Journal:
@@ -41,15 +53,16 @@ class Journal:
         except OSError as error:
             raise write_error(path, error) from error
 
-    def append(self, events: Iterable[Event], durable: bool = True) -> None:
-        """Write the events in one go; ``durable`` waits until the disk has them.
+    def append(self, events: Iterable[Event], durable: bool = True) -> tuple[int, ...]:
+        """Write the events in one go; ``durable`` waits until the disk has them. The first byte of each.
 
         Raises ``SessionError`` when the disk refuses: then none of them is in the file.
         """
         if self._broken:
             raise SessionError(f"{self.path} could not be mended after a failed write; resume the session")
         end = b',"at":%.3f}\n' % self._clock()
-        data = b"".join(EVENT.dump_json(event)[:-1] + end for event in events)
+        lines = [EVENT.dump_json(event)[:-1] + end for event in events]
+        data = b"".join(lines)
         try:
             self._write(data)
             if durable:
@@ -57,7 +70,10 @@ class Journal:
         except OSError as error:
             self._cut()
             raise write_error(self.path, error) from error
+        places = accumulate((len(line) for line in lines[:-1]), initial=self._size)
+        found = tuple(places) if lines else ()
         self._size += len(data)
+        return found
 
     def _write(self, data: bytes) -> None:
         position = self._size
@@ -93,20 +109,29 @@ def read_journal(path: Path) -> tuple[tuple[Event, ...], int]:
 
     Raises ``SessionError`` naming file and line for anything else that is no event.
     """
+    entries = tuple(read_entries(path))
+    return tuple(entry.event for entry in entries), sum(entry.size for entry in entries)
+
+
+def read_entries(path: Path) -> Iterator[Entry]:
+    """The same one by one, each with its place in the file, so that a long journal is never all in memory.
+
+    Raises ``SessionError`` as ``read_journal`` does.
+    """
     try:
-        data = path.read_bytes()
+        file = path.open("rb")
     except OSError as error:
         raise SessionError(f"cannot read {path}: {error.strerror}") from error
-    lines = data.split(b"\n")[:-1]  # what follows the last newline was torn by a crash
-    events: list[Event] = []
-    good = 0
-    for number, line in enumerate(lines, start=1):
-        event = _parse(line, f"{path}, line {number}", last=number == len(lines))
-        if event is None:
-            break
-        events.append(event)
-        good += len(line) + 1
-    return tuple(events), good
+    with file:
+        at, number, line = 0, 0, file.readline()
+        while line.endswith(b"\n"):  # what follows the last newline was torn by a crash
+            after = file.readline()
+            number += 1
+            event = _parse(line[:-1], f"{path}, line {number}", last=not after.endswith(b"\n"))
+            if event is None:
+                break
+            yield Entry(event, at, len(line))
+            at, line = at + len(line), after
 
 
 def read_times(path: Path) -> tuple[float | None, ...]:

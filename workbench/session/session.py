@@ -7,7 +7,7 @@ an agent or a device.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import workbench
@@ -23,6 +23,7 @@ from workbench.events import (
     Event,
     KernelWritten,
     LessonLearnt,
+    ModelAnswered,
     RoundEnded,
     RoundStarted,
     SessionOpened,
@@ -30,8 +31,9 @@ from workbench.events import (
 )
 from workbench.model import Branch, BranchId, Draft, Hypothesis, Kernel, Problem
 from workbench.policy import Policy
-from workbench.session.journal import Journal, read_journal, write_error
+from workbench.session.journal import Entry, Journal, read_entries, write_error
 from workbench.session.lock import FolderLock
+from workbench.session.texts import JournalTexts
 from workbench.tree import Tree, fold
 
 FOLLOWS = StageEntered | AgentSpoke | CaseTimed | RoundStarted | RoundEnded | LessonLearnt | AgentAnswered
@@ -69,6 +71,7 @@ class Session:
         self.folder = folder
         self._lock = lock
         self._journal = journal
+        self._texts = JournalTexts(journal.path.absolute())
         self._tree = tree
         self._listeners: list[Listener] = []
         # Reentrant, so that a listener may post.
@@ -162,8 +165,8 @@ class Session:
             if self._closed:
                 raise SessionError(f"session {self.folder} is closed; resume it to go on")
             tree = fold(events, self._tree)
-            self._journal.append(events, durable=any(_is_news(event) for event in events))
-            self._tree = tree
+            places = self._journal.append(events, durable=any(_is_news(event) for event in events))
+            self._tree = _on_disk(tree, zip(events, places, strict=True), self._texts)
             self._notify()
             for event in events:
                 self._derive(event)
@@ -265,16 +268,31 @@ def read_tree(folder: Path) -> Tree:
 
 def _load(folder: Path) -> tuple[Tree, int]:
     path = folder / "journal.jsonl"
-    events, size = read_journal(path)
-    if not events or not isinstance(events[0], SessionOpened):
-        raise SessionError(f"{path} does not begin with session_opened: no session was recorded here")
-    tree = Tree()
-    for line, event in enumerate(events, start=1):
+    return folded(read_entries(path), path)
+
+
+def folded(entries: Iterable[Entry], path: Path) -> tuple[Tree, int]:
+    """The tree that a journal's lines make, and their bytes; what was said with models stays in the file.
+
+    Raises ``SessionError`` naming the line that does not fit the tree.
+    """
+    tree, size, texts = Tree(), 0, JournalTexts(path.absolute())
+    for line, entry in enumerate(entries, start=1):
+        if line == 1 and not isinstance(entry.event, SessionOpened):
+            break
         try:
-            tree = tree.apply(event)
+            tree = _on_disk(tree.apply(entry.event), [(entry.event, entry.at)], texts)
         except SessionError as error:
             raise SessionError(f"{path}, line {line}: {error}") from error
+        size += entry.size
+    if tree.opened is None:
+        raise SessionError(f"{path} does not begin with session_opened: no session was recorded here")
     return tree, size
+
+
+def _on_disk(tree: Tree, places: Iterable[tuple[Event, int]], texts: JournalTexts) -> Tree:
+    """The tree, which lets go of what was said with models: the journal has it at these places."""
+    return tree.shelved({event.id: at for event, at in places if isinstance(event, ModelAnswered)}, texts)
 
 
 def _lock(folder: Path) -> FolderLock:

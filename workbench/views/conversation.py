@@ -1,13 +1,15 @@
-"""Who said what to whom about a branch: exchanges with language models as rows and as text. Pure.
+"""Who said what to whom about a branch: exchanges with language models as rows and as text.
 
-Everything in it was written by strangers: rows are plain text for a view that escapes.
+Asks each exchange for its texts, which come from the journal's file, and holds none. Everything in them was
+written by strangers: rows are plain text for a view that escapes.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from workbench.events import ModelAnswered
+from workbench.errors import SessionError
+from workbench.exchange import Exchange, Texts
 from workbench.model import BranchId
 from workbench.tree import Tree
 from workbench.views.spending import money_text
@@ -16,15 +18,7 @@ Json = dict[str, Any]
 ORDER = ("reasoner", "synthesizer", "compiler", "correctness", "reflection")
 
 
-def conversation(tree: Tree, branch: BranchId) -> list[Json]:
-    """The exchanges that led to a branch and followed it, in the order of the work.
-
-    Empty for a branch that no model had a part in. Raises ``SessionError`` for an unknown id.
-    """
-    return [exchange_json(exchange) for exchange in exchanges_of(tree, branch)]
-
-
-def exchanges_of(tree: Tree, branch: BranchId) -> list[ModelAnswered]:
+def exchanges_of(tree: Tree, branch: BranchId) -> list[Exchange]:
     """Exchanges about a branch: the reasoner's request that it came from, then its own."""
     node = tree.node(branch)
     origin = tree.nodes[tree.chain(branch)[0]].branch
@@ -37,31 +31,27 @@ def exchanges_of(tree: Tree, branch: BranchId) -> list[ModelAnswered]:
     return sorted(found, key=_order)
 
 
-def _order(exchange: ModelAnswered) -> tuple[int, int]:
+def _order(exchange: Exchange) -> tuple[int, int]:
     place = ORDER.index(exchange.role) if exchange.role in ORDER else len(ORDER)
     return place, int(exchange.id.rpartition("/")[2])
 
 
-def exchange_json(exchange: ModelAnswered) -> Json:
-    """One exchange: who, what was sent, what came, what it cost."""
-    return {
-        "id": exchange.id,
-        "role": exchange.role,
-        "model": exchange.model,
-        "prompt": exchange.prompt,
-        "messages": [{"role": said.role, "text": said.text} for said in exchange.messages],
-        "answer": exchange.answer,
-        "tokens_in": exchange.tokens_in,
-        "tokens_out": exchange.tokens_out,
-        "seconds": exchange.seconds,
-        "tries": list(exchange.tries),
-        "failed": exchange.failed,
-        "cached": exchange.cached,
-        "words": exchange_words(exchange),
-    }
+def texts_of(exchange: Exchange) -> Texts:
+    """What was said; where it cannot be read any more, the reason in the answer's place."""
+    try:
+        return exchange.texts()
+    except SessionError as error:
+        return Texts((), f"({error})")
 
 
-def exchange_words(exchange: ModelAnswered) -> str:
+def texts_json(exchange: Exchange) -> Json:
+    """``messages`` and ``answer`` for a view."""
+    texts = texts_of(exchange)
+    said = [{"role": one.role, "text": one.text} for one in texts.messages]
+    return {"messages": said, "answer": texts.answer}
+
+
+def exchange_words(exchange: Exchange) -> str:
     """``synthesizer, gpt-5-mini: 3,120 tokens in, 890 out, 12.4 s, $0.0026``."""
     who = f"{exchange.role}, {exchange.model}"
     if exchange.cached:
@@ -87,7 +77,8 @@ def conversation_text(tree: Tree, branch: BranchId, prompts: bool = True) -> str
     for exchange in exchanges_of(tree, branch):
         parts.append(f"=== {exchange.id} ({exchange.prompt})\n    {exchange_words(exchange)}")
         parts += [f"    tried: {line}" for line in exchange.tries]
+        texts = texts_of(exchange)
         if prompts:
-            parts += [f"--- {said.role}\n{said.text.rstrip()}" for said in exchange.messages]
-        parts.append(f"--- {exchange.model}\n{exchange.answer.rstrip() or '(nothing)'}")
+            parts += [f"--- {said.role}\n{said.text.rstrip()}" for said in texts.messages]
+        parts.append(f"--- {exchange.model}\n{texts.answer.rstrip() or '(nothing)'}")
     return "\n".join(parts) or f"No language model had a part in {branch}."

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from workbench.events import ModelAnswered
+from workbench.exchange import Exchange
 from workbench.model import AccessSite, BranchId, CaseTime, Evaluation
 from workbench.tree import Node, Tree
+from workbench.views.conversation import texts_json
 from workbench.views.differences import parents_diff
 from workbench.views.highlight import highlight
 from workbench.views.launches import card_words, launches
@@ -173,8 +174,7 @@ def _conversation(tree: Tree, node: Node) -> list[Json]:
             "role": one.role,
             "model": one.model,
             "prompt": one.prompt,
-            "messages": [{"role": said.role, "text": said.text} for said in one.messages],
-            "answer": one.answer,
+            **texts_json(one),
             "failed": one.failed,
             "words": _exchange_words(one),
         }
@@ -183,13 +183,13 @@ def _conversation(tree: Tree, node: Node) -> list[Json]:
     ]
 
 
-def _led_to(exchange: ModelAnswered, node: Node) -> bool:
+def _led_to(exchange: Exchange, node: Node) -> bool:
     """True for the reasoner's answer that this branch came from."""
     asked = (exchange.round, exchange.operator, exchange.parents)
     return asked == (node.branch.round, node.operator, node.branch.parents)
 
 
-def _exchange_words(exchange: ModelAnswered) -> str:
+def _exchange_words(exchange: Exchange) -> str:
     about = "about " if exchange.counted == "estimate" else ""
     words = [f"{about}{exchange.tokens_in:,} tokens in, {exchange.tokens_out:,} out"]
     if exchange.cost_usd is not None:

@@ -18,9 +18,10 @@ from workbench.agents.base import (
 )
 from workbench.agents.llm import facts
 from workbench.agents.llm.answers import Card, Cards, KernelAnswer, ReflectionAnswer, RepairAnswer
-from workbench.agents.llm.calls import Calls, Question
+from workbench.agents.llm.calls import Calls
 from workbench.agents.llm.gating import changed_vector, options, vector_of
 from workbench.agents.llm.prompts import Prompt, examples, render
+from workbench.agents.llm.question import Question
 from workbench.agents.llm.reading import (
     Unreadable,
     clean_source,

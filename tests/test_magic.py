@@ -117,6 +117,51 @@ def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Pa
     assert isinstance(shown, RecordedSession) and shown.tree.nodes == tree.nodes
 
 
+BY_HAND = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    require(x.dtype == f32 and x.is_contiguous, "contiguous float32 only")
+    y = empty_like(x)
+    launch("doubled", grid=cdiv(rows * cols, 256), block=256, args=[x, y, rows * cols])
+    return y
+*/
+__global__ void doubled(const float* x, float* y, long long count) {
+    long long i = blockIdx.x * 256ll + threadIdx.x;
+    if (i < count) y[i] = 2.0f * x[i];
+}
+"""
+
+
+def test_a_cell_s_kernel_is_judged_and_its_messages_have_the_cell_s_lines(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device emulator --rounds 0", CELL)
+    shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+    assert capsys.readouterr().out.strip().endswith("passed")
+    shell.run_cell_magic("cuda_kernel", "double --parent e1", BY_HAND.replace("2.0f", "3.0f"))
+    assert "mismatch:" in capsys.readouterr().out
+    shell.run_cell_magic("cuda_kernel", "double", BY_HAND.replace("2.0f * x[i]", "2.0f * z[i]"))
+    said = capsys.readouterr().out
+    assert "cell:12: error:" in said and "z" in said  # the magic's own line is the first
+    tree = session(shell).tree
+    assert [(n.id, n.branch.parents, n.branch.author) for n in tree.nodes.values()] == [
+        ("e1", (), "person"),
+        ("e2", ("e1",), "person"),
+        ("e3", (), "person"),
+    ]
+    assert tree.round == 0 and tree.stopped is not None
+
+
+def test_a_kernel_in_a_cell_needs_a_session_and_a_parent_that_is_there(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="--rounds 0"):
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0", CELL)
+    with pytest.raises(UsageError, match="there is no branch 'b7'"):
+        shell.run_cell_magic("cuda_kernel", "--parent b7", BY_HAND)
+    with pytest.raises(UsageError, match="no session for 'dubble'"):
+        shell.run_cell_magic("cuda_kernel", "dubble", BY_HAND)
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -128,7 +173,8 @@ def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Pa
         ("--review automatic", "auto"),
         ("--rounds many", "--rounds takes a whole number, as in --rounds 3, not 'many'"),
         ("--device nul", "auto, emulator, cuda, not 'nul'"),
-        ("--rounds 0", "at least 1"),
+        ("--rounds -1", "at least 0"),
+        ("--branches 0", "at least 1"),
         ("--rounds", "--rounds needs a value"),
         ('--name "double', "cannot be read"),
         ("--name dubble", "'double'"),

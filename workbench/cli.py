@@ -172,7 +172,7 @@ def judge(
     from workbench.devices.select import look_for_hazards
     from workbench.live.start import open_device_named
     from workbench.model import Kernel
-    from workbench.views.judgement import judgement
+    from workbench.views.judgement import judgement, judgement_lines
 
     source = Kernel(source=_read(kernel))
     machine = open_device_named(device)
@@ -189,7 +189,8 @@ def judge(
     found = judgement(evaluation)
     if json_file is not None:
         _write(json_file, json.dumps(found, indent=1) + "\n")
-    _print_judgement(found, kernel)
+    for line in judgement_lines(found, str(kernel)):
+        typer.echo(line)
     raise typer.Exit(0 if evaluation.passed else 1)
 
 
@@ -359,18 +360,6 @@ def _write_results(
         _write(html, session.to_html())
     if export is not None and session.best is not None:
         session.export(export)
-
-
-def _print_judgement(found: dict[str, Any], kernel: Path) -> None:
-    for shape in found["shapes"]:
-        typer.echo(f"{shape['verdict']:<12}{shape['shape']:<20}{len(shape['checks'])} checks")
-    for diagnostic in found["diagnostics"]:
-        typer.echo(f"{kernel}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
-        if diagnostic["caret"]:
-            typer.echo(diagnostic["caret"])
-    for note in found["notes"]:
-        typer.echo(f"note: {note}")
-    typer.echo(f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"])
 
 
 def _judge_foreign(

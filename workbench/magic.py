@@ -19,7 +19,14 @@ from IPython.core.completer import (
     context_matcher,
 )
 from IPython.core.error import UsageError as ShellUsageError
-from IPython.core.magic import Magics, line_cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_cell_magic,
+    line_magic,
+    magics_class,
+    no_var_expand,
+)
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from traitlets import Enum, Float, Int, Unicode
 from traitlets.config import Configurable
@@ -51,7 +58,7 @@ SET_BY_CONFIG = (
 
 @magics_class
 class CudaMagics(Magics, Configurable):
-    """``%%cuda_optimize``, ``%cuda_resume``, ``%cuda_apply`` and ``%cuda_export``."""
+    """``%%cuda_optimize``, ``%%cuda_kernel``, ``%cuda_resume``, ``%cuda_apply`` and ``%cuda_export``."""
 
     rounds = Int(3, help="rounds of search before you are asked for more").tag(config=True)
     branches = Int(24, help="most branches in the tree").tag(config=True)
@@ -120,6 +127,24 @@ class CudaMagics(Magics, Configurable):
             self._show(live, wait=options.wait)
 
     @magic_arguments()
+    @argument("name", nargs="?", help="the operation's name in the notebook (the newest session's)")
+    @argument("--parent", help="branch that this kernel is a change of, as in --parent b3")
+    @no_var_expand
+    @cell_magic
+    def cuda_kernel(self, line: str, cell: str) -> None:
+        """Judge the kernel in this cell, plan and device code, and show the verdict under it.
+
+        It is a branch of yours in the session's tree. ``%%cuda_optimize --rounds 0`` opens a session that
+        searches nothing and waits for such kernels.
+        """
+        with _plain_errors():
+            options = _parse(self.cuda_kernel, line)
+            live = self._session_named(options.name) if options.name else self._newest()
+            live.opened()
+            # The magic's own line is line 1, so that messages have the person's line numbers.
+            self._show_verdict(live, live.judge("\n" + cell, options.parent))
+
+    @magic_arguments()
     @argument("folder", help="folder of the session")
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
     @argument("--look", action="store_true", help="show it as it was recorded; needs no GPU and no model")
@@ -185,8 +210,8 @@ class CudaMagics(Magics, Configurable):
                 raise UsageError(
                     f"{flag} is one of {', '.join(shown)}, not {value!r}.{nearest(value, shown)}"
                 )
-        if options.rounds < 1 or options.branches < 1:
-            raise UsageError("--rounds and --branches are at least 1")
+        if options.rounds < 0 or options.branches < 1:
+            raise UsageError("--rounds is at least 0 (your own kernels only), --branches at least 1")
         return options
 
     def _capture(self, options: Namespace, cell: str | None) -> Capture | None:
@@ -229,7 +254,7 @@ class CudaMagics(Magics, Configurable):
     def _show(self, live: LiveSession, wait: bool) -> None:
         from workbench.views.notebook import in_notebook
 
-        if old := self._sessions.get(live.name):
+        if old := self._sessions.pop(live.name, None):
             # In the background: its kernels in flight are waited for.
             threading.Thread(target=old.close, daemon=True).start()
         self._sessions[live.name] = live
@@ -244,6 +269,24 @@ class CudaMagics(Magics, Configurable):
         shown.freeze()
         if not in_notebook():
             print(live)
+
+    def _show_verdict(self, live: LiveSession, branch: str) -> None:
+        from IPython.display import display
+
+        from workbench.model import BranchId
+        from workbench.views.notebook import in_notebook
+        from workbench.views.verdict import verdict_html, verdict_text
+
+        text = verdict_text(live.tree, BranchId(branch), "cell")
+        if not in_notebook():
+            print(text)
+            return
+        display({"text/html": verdict_html(live.tree, BranchId(branch)), "text/plain": text}, raw=True)
+
+    def _newest(self) -> LiveSession:
+        if not self._sessions:
+            raise UsageError("no session to judge for: run %%cuda_optimize --rounds 0 on the operation first")
+        return list(self._sessions.values())[-1]
 
     def _session_named(self, name: str) -> LiveSession:
         if name in self._sessions:
@@ -314,7 +357,7 @@ def _is_number(word: str) -> bool:
 def complete_options(context: CompletionContext) -> SimpleMatcherResult:
     """Options of the ``cuda_`` magics, and the values of those that have a few."""
     line = context.text_until_cursor.splitlines()[-1] if context.text_until_cursor else ""
-    found = re.match(r"\s*%{1,2}(cuda_optimize|cuda_resume|cuda_apply)\s(.*)$", line)
+    found = re.match(r"\s*%{1,2}(cuda_optimize|cuda_kernel|cuda_resume|cuda_apply|cuda_export)\s(.*)$", line)
     words = []
     if found:
         parser = getattr(CudaMagics, found[1]).parser

@@ -11,6 +11,7 @@ class Policy(Value):
     """Budget, width and taste of a search."""
 
     rounds: int = 3
+    """Rounds of search before the person is asked for more; 0: none, a person's own kernels are judged."""
     """Rounds that run before the person is asked for more."""
     branches: int = 24
     """Most branches in the tree, repairs included, a person's edits not."""
@@ -60,4 +61,4 @@ class Policy(Value):
     @property
     def granted(self) -> int:
         """Rounds that run before the person is asked."""
-        return 1 if self.review == "manual" else self.rounds
+        return min(1, self.rounds) if self.review == "manual" else self.rounds

@@ -204,6 +204,19 @@ class LiveSession(Steered):
             raise self._error
         return done
 
+    def judge(self, source: str, parent: str | None = None, timeout: float | None = None) -> str:
+        """Have a kernel of yours judged, wait for the verdict, and return the branch's id.
+
+        A child of ``parent`` where one is named. After ``timeout`` seconds (None: no limit) it returns too,
+        and judging goes on. Raises ``SessionError`` when the session is not open or there is no such parent.
+        """
+        branch = BranchId(self.edit(parent, source))
+        with self._changed:
+            self._changed.wait_for(lambda: self.tree.node(branch).settled or not self._at_work(), timeout)
+        if self._error is not None:
+            raise self._error
+        return branch
+
     def _at_rest(self) -> bool:
         if not self._at_work():
             return True

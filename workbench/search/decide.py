@@ -242,6 +242,8 @@ def repair_id(chain: tuple[BranchId, ...]) -> BranchId:
 def _next_round(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     reason = _reason_to_stop(tree, policy) if tree.round >= tree.requested_until else ""
     done = tree.round >= tree.rounds_allowed
+    if tree.round == 0 and done:
+        return (Stop("no round was asked for; your own kernels are judged"),)
     if policy.review == "manual" and done:
         return (AskPerson(reason or f"round {tree.round} is done"),)
     if budget_left(tree, policy) <= 0:

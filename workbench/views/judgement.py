@@ -43,6 +43,17 @@ def judgement(evaluation: Evaluation) -> Json:
     }
 
 
+def judgement_lines(found: Json, name: str) -> list[str]:
+    """For a terminal: a line a shape, what is wrong and where in ``name``, then the verdict."""
+    lines = [f"{s['verdict']:<12}{s['shape']:<20}{len(s['checks'])} checks" for s in found["shapes"]]
+    for diagnostic in found["diagnostics"]:
+        lines.append(f"{name}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
+        if diagnostic["caret"]:
+            lines.append(diagnostic["caret"])
+    lines += [f"note: {note}" for note in found["notes"]]
+    return [*lines, f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"]]
+
+
 def _cases(evaluation: Evaluation) -> list[str]:
     return list(dict.fromkeys(check.case for check in evaluation.checks))
 

@@ -242,10 +242,11 @@ def _section(entry: Json) -> Markup:
     name = tag("span", tag("span", row["id"], cls="id"), row["title"], cls="name")
     verdict = tag("span", row["words"], cls=f"verdict tone-{row['tone']}")
     summary = tag("summary", glyph(row, 6), name, verdict, tag("span", row["label"], cls="num"))
-    return tag("details", summary, tag("div", _inside(entry), cls="inside"), id=f"branch-{row['id']}")
+    return tag("details", summary, tag("div", inside(entry), cls="inside"), id=f"branch-{row['id']}")
 
 
-def _inside(entry: Json) -> list[object]:
+def inside(entry: Json) -> list[object]:
+    """What is known of one branch, from its message to its source."""
     said = (
         tag("p", entry["message"], cls=f"message tone-{entry['row']['tone']}") if entry["message"] else None
     )

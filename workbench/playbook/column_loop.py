@@ -23,6 +23,9 @@ from workbench.playbook.scope import Scope, statement
 from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
 
+MOST_BESIDE = 14
+"""Columns beside the vectors of a row, at both ends, where eight move together."""
+
 if TYPE_CHECKING:
     from workbench.playbook.row_kernel import RowKernel
 
@@ -38,15 +41,18 @@ class Waits:
     """First column of the team's piece, where it has not the whole row."""
     width: int = 1
     """Columns that move together."""
+    edges: dict[str, str] = field(default_factory=dict)
+    """Where a lane keeps its one column beside the vectors, by the name of the load; of peeled rows."""
 
     @staticmethod
-    def of(waiting: list[Waiting], cache: Cache, frame: Frame) -> Waits:
+    def of(waiting: list[Waiting], cache: Cache, frame: Frame, peeled: bool) -> Waits:
         """Give every waiting load a name; the row in shared memory is one of floats."""
         if cache == "shared":
             waiting = [wait for wait in waiting if wait.load.dtype == "f32"]
         entries = [(wait, frame.names.new(f"{wait.load.buffer}_kept")) for wait in waiting]
         width = frame.site.schedule.width
-        return Waits(cache if waiting else "reread", frame.vector, entries, width=width)
+        edges = {name: frame.names.new(f"{name}_edge") for _, name in entries} if peeled else {}
+        return Waits(cache if waiting else "reread", frame.vector, entries, width=width, edges=edges)
 
     @property
     def in_registers(self) -> bool:
@@ -56,8 +62,10 @@ class Waits:
         """Storage for one row."""
         if not self.entries:
             return []
+        beside = [(wait, self.edges[name]) for wait, name in self.entries if name in self.edges]
+        own = [f"{CTYPES[wait.load.dtype]} {edge};" for wait, edge in beside]
         if self.cache == "shared":
-            return self._shared(team, columns)
+            return [*self._shared(team, columns), *own]
         share = {"thread": "", "warp": "32", "block": "THREADS"}[team.kind]
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
@@ -66,13 +74,19 @@ class Waits:
         count = f"constexpr int KEPT = {kept}{bound};"
         width = "[VEC]" if self.vector else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]
-        return lines + [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]
+        lines += [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]
+        return [*lines, *own]
 
     def _shared(self, team: TeamText, columns: str) -> list[str]:
         lines = [
             "// The row waits in shared memory between the passes: global memory is read once.",
             f"extern __shared__ {self._aligned}float shared[];",
         ]
+        shift = ""
+        if self.edges:
+            room, columns = f"({columns} + 2 * VEC - 2) / VEC * VEC", "ROOM"
+            lines.append(f"constexpr int ROOM = {room};  // for a row and the way to its first border")
+            shift = " + (VEC - first % VEC) % VEC"
         for position, (_, name) in enumerate(self.entries):
             at = "shared"
             if team.rows_per_block > 1:
@@ -80,7 +94,7 @@ class Waits:
                 at += f" + threadIdx.x / 32 * {columns}{scale}"
             if position:
                 at += f" + {columns}" if position == 1 else f" + {position} * {columns}"
-            lines.append(f"float* {name} = {at};")
+            lines.append(f"float* {name} = {at}{shift};")
         return lines
 
     @property
@@ -91,6 +105,7 @@ class Waits:
         """What a row needs on the chip, in the plan language."""
         count = len(self.entries)
         if self.cache == "shared":
+            columns = f"({columns} + {MOST_BESIDE})" if self.edges else columns
             scale = 4 * count * team.rows_per_block
             fits = f"{columns} * {scale} <= gpu.shared_bytes_per_block"
             return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
@@ -114,14 +129,17 @@ class Waits:
 
 
 class ColumnLoop:
-    """The loop of one pass."""
+    """The loop of one pass; with ``edge``, its one step for the column that a lane has beside the vectors."""
 
-    def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, Text]) -> None:
+    def __init__(
+        self, kernel: RowKernel, number: int, row_values: dict[int, Text], edge: bool = False
+    ) -> None:
         self.kernel = kernel
+        self.edge = edge
         self.frame = kernel.frame
         self.names = kernel.frame.names.inner()
         self.number = number
-        self.vector = kernel.frame.vector
+        self.vector = kernel.frame.vector and not edge
         self._index = VectorIndex("col", kernel.site.schedule.width, self.names, self.frame.macros)
         self._packs: dict[int, str] = {}
         self._before: list[str] = []
@@ -135,13 +153,14 @@ class ColumnLoop:
             self._leaf, self.names, self.frame.macros, kernel.site.schedule.fast_math, row_values
         )
         for serial, name in self._slots.items():
-            self._scope.bound[serial] = Text(kernel.waits.slot(name))
+            self._scope.bound[serial] = Text(self._slot(name))
 
     def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
         """The whole loop."""
         roots = step.roots
         if self.vector:
-            self.frame.divisors.add(self.kernel.space.columns)
+            if self.kernel.peeling is None:
+                self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
         self._keep_loads()
         self._keep_replacements()
@@ -189,28 +208,40 @@ class ColumnLoop:
             ]
         team = self.kernel.team
         columns = self.frame.macros.text(self.kernel.space.columns)
+        if self.edge:
+            return self._one_step(body)
+        begin, end = self._bounds()
         if self.kernel.waits.in_registers:
-            return self._unrolled(body, columns)
+            return self._unrolled(body, begin, end or columns)
         start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * VEC"
         step = " * ".join(
             part for part in (team.lanes, "VEC" if self.vector else "") if part not in ("", "1")
         )
-        if self.kernel.begin:
-            start = self.kernel.begin if start == "0" else f"{self.kernel.begin} + {start}"
-            columns = self.kernel.end
+        if begin:
+            start = begin if start == "0" else f"{begin} + {start}"
         advance = f"col += {step}" if step else "++col"
         items = self.kernel.site.schedule.items
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
-        return [*unroll, *block(f"for (int col = {start}; col < {columns}; {advance})", body)]
+        return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
 
-    def _unrolled(self, body: list[str], columns: str) -> list[str]:
+    def _bounds(self) -> tuple[str, str]:
+        """First column of the walk and the one behind its last; empty for those of the row."""
+        return ("first", "last") if self.kernel.peeling else (self.kernel.begin, self.kernel.end)
+
+    def _one_step(self, body: list[str]) -> list[str]:
+        """The column that this lane has beside the vectors, if it has one."""
+        if any(re.search(r"\bcol\b", line) for line in body):
+            body = ["const int col = edge;", *body]
+        return block("if (has_edge)", body)
+
+    def _unrolled(self, body: list[str], begin: str, end: str) -> list[str]:
         team = self.kernel.team
         position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
         if self.vector:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
-        if self.kernel.begin:
-            position, columns = f"{self.kernel.begin} + {position}", self.kernel.end
-        inner = body if team.kind == "thread" else block(f"if (col < {columns})", body)
+        if begin:
+            position = f"{begin} + {position}"
+        inner = body if team.kind == "thread" else block(f"if (col < {end})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
         return ["#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
@@ -224,6 +255,9 @@ class ColumnLoop:
             row_part, column_part = self.kernel.split(load.view)
             if not is_unit(column_part) or not self._looked_up_by_row(load):
                 continue
+            if self.kernel.peeling and not self.kernel.peeling.takes(row_part, column_part):
+                self._load_loosely(load, row_part, column_part)
+                continue
             pack = self.names.new(f"{load.buffer}_pack")
             function = "load_once" if self._is_last_use(load) else "load"
             if arrived := self.kernel.next_row.pointer(load.serial):
@@ -233,8 +267,29 @@ class ColumnLoop:
             self.frame.helpers.add(function)
             self._before.append(f"const auto {pack} = {function}<VEC>({address});")
             self._packs[load.serial] = f"{pack}.at[k]"
-            self.frame.use_vector(load.buffer, column_part)
-            self.frame.use_rows(load.buffer, row_part)
+            self._use_vector(load.buffer, row_part, column_part)
+
+    def _use_vector(self, buffer: str, row_part: View, column_part: View) -> None:
+        """Note what must hold of a buffer's vectors; those of peeled rows lie at borders anyway."""
+        if self.kernel.peeling:
+            self.frame.vectors.add(buffer)
+            return
+        self.frame.use_vector(buffer, column_part)
+        self.frame.use_rows(buffer, row_part)
+
+    def _load_loosely(self, load: Load, row_part: View, column_part: View) -> None:
+        """What has no border where peeled rows have theirs is a vector only where rows need no peeling."""
+        peeling, columns = self.kernel.peeling, self.kernel.space.columns
+        assert peeling is not None
+        if load.lookups or columns.number or not peeling.begins_at_borders(row_part, column_part):
+            return
+        pack = self.names.new(f"{load.buffer}_pack")
+        function = f"load_where<{self.frame.macros.text(columns)} % VEC == 0, VEC>"
+        address = self._address(load.buffer, row_part, column_part, load)
+        self.frame.helpers.add("load_where")
+        self._before.append(f"const auto {pack} = {function}({address});")
+        self._packs[load.serial] = f"{pack}.at[k]"
+        self.frame.vectors.add(load.buffer)
 
     def _looked_up_by_row(self, load: Load) -> bool:
         """True when every computed offset is one a row, and leaves vectors aligned."""
@@ -282,8 +337,12 @@ class ColumnLoop:
             if wait.becomes is not None and wait.turns == self.number:
                 self._keep(wait.becomes, name)
 
+    def _slot(self, name: str) -> str:
+        waits = self.kernel.waits
+        return waits.edges[name] if self.edge else waits.slot(name)
+
     def _keep(self, expr: Expr, name: str) -> None:
-        slot = self.kernel.waits.slot(name)
+        slot = self._slot(name)
         self._scope.prepare(expr.operands)
         value = self._scope.text(expr)
         self._scope.lines.append(f"{slot} = {value.code};")
@@ -327,16 +386,19 @@ class ColumnLoop:
         row_part, column_part = self.kernel.split(store.view)
         value = self.frame.stored(store.buffer, self._scope.text(store.value).code)
         stream = self.kernel.site.schedule.stream or self.kernel.site.schedule.stream_stores
-        if self.vector and is_unit(column_part):
+        if self.vector and self._is_vector(row_part, column_part):
             pack = self.names.new(f"{store.buffer}_pack")
             self._before.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             self._scope.lines += statement(f"{pack}.at[k] = {value};")
             function = "store_once" if stream else "store"
             self.frame.helpers.update([function, "pack"])
             self._after.append(f"{function}({self._address(store.buffer, row_part, column_part)}, {pack});")
-            self.frame.use_vector(store.buffer, column_part)
-            self.frame.use_rows(store.buffer, row_part)
+            self._use_vector(store.buffer, row_part, column_part)
             return
         element = f"{self.kernel.row_pointer(store.buffer, row_part)}[{self._column(column_part).code}]"
         stream = stream and self.frame.has_hints(store.buffer)
         self._scope.lines += statement(f"__stcs(&{element}, {value});" if stream else f"{element} = {value};")
+
+    def _is_vector(self, row_part: View, column_part: View) -> bool:
+        peeling = self.kernel.peeling
+        return peeling.takes(row_part, column_part) if peeling else is_unit(column_part)

@@ -90,6 +90,22 @@ __device__ Pack<T, VEC> load(const T* from) {
     return *reinterpret_cast<const Pack<T, VEC>*>(from);
 }
 """,
+    "load_where": """
+// One load where all neighbours begin at borders of vectors; elsewhere VEC loads.
+template <bool AT_BORDERS, int VEC, typename T>
+__device__ Pack<T, VEC> load_where(const T* from) {
+    if constexpr (AT_BORDERS) {
+        return load<VEC>(from);
+    } else {
+        Pack<T, VEC> pack;
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            pack.at[k] = from[k];
+        }
+        return pack;
+    }
+}
+""",
     "load_repeated": """
 // VEC neighbours of a row of SIZE elements that repeats: one load where none of them lies beyond its end.
 template <int VEC, int SIZE, typename T, typename Index>
@@ -413,6 +429,7 @@ __device__ T cluster_reduce(T value) {
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
+    "load_where": ("load",),
     "load_repeated": ("load",),
     "store": ("pack",),
     "load_once": ("pack", "word"),

@@ -20,6 +20,7 @@ from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
+from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
@@ -92,7 +93,7 @@ def _estimate(
 def estimate_schedule(
     problem: Problem, schedule: Schedule, target: Target, sizes: Mapping[str, int], as_asked: bool = False
 ) -> Estimate:
-    """Model a schedule; ``as_asked`` keeps a single pass that today's rules would not make (old receipts)."""
+    """Model a schedule; ``as_asked`` is for old receipts: single passes stay, and no row is peeled."""
     program = program_of(problem, schedule.fuse, schedule.without)
     model = _Model(program, schedule, target, sizes)
     model.as_asked = as_asked
@@ -336,6 +337,8 @@ class _Model:
         """One pass of one team."""
         columns = self.at(space.columns) / row.pieces * row.together
         lanes, width = lanes_of(schedule), self._width(space.columns)
+        peeled = not self.as_asked and is_peeled(schedule, space, step, self.at(space.columns))
+        width = schedule.width if peeled else width
         if row.together > 1:
             lanes, width = schedule.threads, self._width(space.rows)
         fresh = again = 0.0
@@ -378,7 +381,7 @@ class _Model:
             stored_bytes=self._stored(step.stores) / row.units,
             again_bytes=again / row.units,
             near_bytes=near / row.units,
-            instructions=cost * columns * (_LANES if lanes == 1 else 1),
+            instructions=cost * (columns + _LANES * peeled) * (_LANES if lanes == 1 else 1),
             chain_cycles=chain,
             trips=max(mine / width / deep, 1.0) if reads else 0.0,
             join_ns=max((self._join_ns(one.kind, lanes) for one in step.accumulators), default=0.0),

@@ -17,6 +17,7 @@ from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguard
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.next_row import NextRow
+from workbench.playbook.odd_rows import Peeling, peeling_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import (
     Accumulator,
@@ -52,10 +53,12 @@ class RowKernel:
         self._pointer_lines: list[str] = []
         self._results: dict[int, Text] = {}
         self._made: list[AccumulatorText] = []
+        self._bordered = False
         self.rows = Scope(self._row_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math)
         cache = site.schedule.cache
         waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
-        self.waits = Waits.of(waiting, cache, self.frame)
+        self.peeling = self._peeling()
+        self.waits = Waits.of(waiting, cache, self.frame, self.peeling is not None)
         self.next_row = NextRow(self.frame, self.space, waiting if site.schedule.prefetch else [])
 
     # -------------------------------------------------------------------------------- the function
@@ -118,6 +121,24 @@ class RowKernel:
 
     # -------------------------------------------------------------------------------- passes
 
+    def _peeling(self) -> Peeling | None:
+        if not self.frame.vector:
+            return None
+        return peeling_of(self.site.schedule, self.space, self.passes, self.site.cases[: self.site.declared])
+
+    def _edges(
+        self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]
+    ) -> list[str]:
+        """The columns beside the vectors; where vectors begin and end is written once, before the passes."""
+        if self.peeling is None:
+            return []
+        if not self._bordered:
+            borders = self.peeling.borders(self.frame.macros, self.team.lane, self.begin, self.end)
+            self._pointer_lines += borders
+            self._bordered = True
+        entered = [replace(text, name=text.name.replace("[k]", "[0]")) for text in texts]
+        return ColumnLoop(self, number, row_values, edge=True).text(step, entered)
+
     def _pass(self, number: int, step: Pass) -> list[str]:
         row_values = self._row_values(step.roots)
         texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
@@ -127,6 +148,7 @@ class RowKernel:
         if self.site.schedule.chains and self.frame.vector and texts:
             entered, before, after = self._chained(texts)
             lines = before
+        lines += self._edges(number, step, row_values, entered)
         lines += loop.text(step, entered)
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()

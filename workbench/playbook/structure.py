@@ -54,9 +54,10 @@ STRUCTURE = (
         teaches=(
             "A warp that loads one float a thread asks for 128 bytes with one instruction; with float4 it "
             "asks for 512. The bytes are the same, but a quarter of the instructions and address "
-            "calculations is left, and more bytes are in flight for the same number of warps. Rows must "
-            "start at multiples of 16 bytes and their length must be a multiple of the width: the plan "
-            "checks both and falls back to half the width, then to scalars, where they do not hold."
+            "calculations is left, and more bytes are in flight for the same number of warps. A vector must "
+            "lie at a multiple of its 16 bytes, and rows of 50257 begin anywhere between two of those: there "
+            "each row is peeled, single columns up to the first border, vectors, single columns behind the "
+            "last. A pointer that lies between borders gets narrower vectors or none: the plan checks it."
         ),
     ),
     Technique(

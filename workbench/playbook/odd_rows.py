@@ -46,8 +46,8 @@ class Peeling:
         ahead = f"min({length}, int((VEC - {at.within(PRODUCT)} % VEC) % VEC))"
         mine = lane
         lines = [
-            "// Not every row begins at a border between vectors. They are used from a row's first border to its",
-            "// last; of the few columns before and behind them, each lane takes one.",
+            "// Not every row begins at a border between vectors. They are used from a row's first border to",
+            "// its last; of the few columns before and behind them, each lane takes one.",
             f"const int first = {(begin or '0') if at.code == '0' else least + ahead};",
             f"const int last = {end} - ({end} - first) % VEC;",
         ]

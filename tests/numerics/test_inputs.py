@@ -56,13 +56,21 @@ def test_kinds_shape_the_values() -> None:
     assert torch.isfinite(x["special values"]).all(dim=1).any(), "some rows stay ordinary"
 
 
-def test_a_problem_of_one_row_meets_every_special_value_over_the_seeds() -> None:
-    one_row = TensorSpec(name="x", role="input", dtype="f32", dims=(40,), sampler=NORMAL)
-    drawn = [draw(problem(one_row), CASE, "special values", seed)["x"] for seed in range(30)]
+@pytest.mark.parametrize("first", [0, 1, 1002, 77])
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_few_rows_meet_every_special_value_within_three_seeds(rows: int, first: int) -> None:
+    few = TensorSpec(name="x", role="input", dtype="f32", dims=(rows, 40), sampler=NORMAL)
+    drawn = [draw(problem(few), CASE, "special values", seed)["x"] for seed in range(first, first + 3)]
     assert any(x.isnan().any() for x in drawn)
     assert any((x == torch.inf).any() for x in drawn)
     assert any((x == -torch.inf).any() for x in drawn)
-    assert any(torch.isfinite(x).all() for x in drawn)
+    assert rows == 1 or all(torch.isfinite(x).all(dim=1).any() for x in drawn), "some rows stay ordinary"
+
+
+def test_a_special_value_of_one_tensor_meets_ordinary_ones_of_another() -> None:
+    tensors = [TensorSpec(name=n, role="input", dtype="f32", dims=(6, 8), sampler=NORMAL) for n in "abcdef"]
+    drawn = draw(problem(*tensors), CASE, "special values", 0)
+    assert len({tuple(x.isnan().any(dim=1).tolist()) for x in drawn.values()}) > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

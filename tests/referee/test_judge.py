@@ -233,6 +233,18 @@ def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
     assert wrong.case == "33x33 on one multiprocessor"
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("lost", "value"),
+    [("sum == sum", "NaN"), ("isinf(row[i]) == 0 || row[i] < 0", "inf")],
+    ids=["NaN", "inf"],
+)
+def test_special_values_are_met_whatever_the_seed(lost: str, value: str, seed: int) -> None:
+    kernel = storing(STORE.replace("expf(row[i] - top) / sum", f"({lost} ? expf(row[i] - top) / sum : 0.0f)"))
+    outcome = judged(kernel, JudgeOptions(seed=seed, wall_s=60, kinds=("special values",))).outcome
+    assert isinstance(outcome, Mismatch), (value, outcome)
+
+
 def test_the_person_s_own_tensors_are_one_of_the_inputs() -> None:
     own = PROBLEM.model_copy(
         update={

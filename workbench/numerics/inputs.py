@@ -33,6 +33,8 @@ def draw(problem: Problem, case: Case, kind: InputKind, seed: int) -> dict[str, 
     """
     metas = problem.metas(case)
     specs = [_bounded(spec, case) for spec in problem.tensors]
+    if kind == "special values":
+        return {spec.name: _draw_special(spec, metas[spec.name], seed) for spec in specs}
     return {spec.name: _draw_one(spec, metas[spec.name], kind, seed) for spec in specs}
 
 
@@ -74,6 +76,17 @@ def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
 
 def _draw_one(spec: TensorSpec, meta: TensorMeta, kind: InputKind, seed: int) -> torch.Tensor:
     return place(_values(spec, meta, kind, _generator(spec.name, kind, seed)), meta)
+
+
+def _draw_special(spec: TensorSpec, meta: TensorMeta, seed: int) -> torch.Tensor:
+    """Ordinary values, and in inputs that scale the special ones of this seed."""
+    generator = _generator(spec.name, "special values", seed)
+    values = _base(spec.sampler, meta, generator)
+    if is_float(meta.dtype) and spec.sampler.scalable and spec.role == "input":
+        # Not all tensors begin alike, so that a NaN of one meets ordinary values of another.
+        offset = hashlib.sha256(spec.name.encode()).digest()[0]
+        values = _special(values, 2 * seed + offset, generator)
+    return place(values, meta)
 
 
 def _values(spec: TensorSpec, meta: TensorMeta, kind: InputKind, generator: torch.Generator) -> torch.Tensor:
@@ -136,24 +149,25 @@ def _shaped(
         case "zero-one":
             return _zero_one(values, generator)
         case "special values":
-            return _special(values, generator)
+            raise AssertionError("special values are drawn by _draw_special")
 
 
 def _zero_one(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return (torch.rand(values.shape, generator=generator) < 0.5).to(torch.float64)
 
 
-def _special(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Ties in every row; one NaN, one inf or a few -inf in some rows; most rows stay ordinary.
+def _special(values: torch.Tensor, turn: int, generator: torch.Generator) -> torch.Tensor:
+    """Ties in every row; one NaN, one inf or a few -inf in every other row, the rest stay ordinary.
 
-    Values are rounded to halves, which makes ties. A row is a run along the last dimension.
+    Values are rounded to halves, which makes ties. A row is a run along the last dimension. With ``turn``,
+    ``turn + 2`` and ``turn + 4`` each of the special rows meets each of the three; a single row is special.
     """
     rows = (values * 2).round().div(2).reshape(-1, values.shape[-1] if values.dim() else 1).clone()
     count, width = rows.shape
     column = torch.randint(0, max(width, 1), (count,), generator=generator)
-    turn = int(torch.randint(0, 6, (1,), generator=generator))
+    if count == 1:
+        turn -= turn % 2
     for row in range(count):
-        # With few rows every seed shows another special value; with many rows all appear.
         match (row + turn) % 6:
             case 0:
                 rows[row, column[row]] = torch.nan
@@ -161,6 +175,7 @@ def _special(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
                 rows[row, column[row]] = torch.inf
             case 4:
                 masked = torch.rand(width, generator=generator) < 0.3
+                masked[column[row]] = True
                 rows[row, masked] = -torch.inf
             case _:
                 pass

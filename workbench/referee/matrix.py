@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.emulator.values import Mode
+from workbench.model import TensorMeta
 from workbench.numerics.kinds import InputKind
 from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import Trial
@@ -20,6 +21,10 @@ DECLARED_KINDS: tuple[InputKind, ...] = ("normal", "offset", "heavy-tailed", "sc
 LARGE_KINDS: tuple[InputKind, ...] = ("normal", "offset")
 """Inputs of declared cases on a GPU; fewer where a case is so large that each takes long."""
 MANY_ELEMENTS = 2**25
+SPECIAL = 3
+"""NaN, inf and -inf."""
+ROWS_FOR_ALL_SPECIAL = 6
+"""From so many rows on one drawing of special values shows all three."""
 TYPICAL_ELEMENTS = 2**16
 """The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
 
@@ -49,7 +54,9 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
         races = options.races and _threads(trial) <= options.traced_threads
         planned.append(PlannedCheck(trial, "normal", 0, "checked", races=races))
     planned.append(PlannedCheck(typical, "normal", 0, "plain", repeat=True))
-    planned += [PlannedCheck(typical, kind, 0, "plain") for kind in options.kinds if kind != "normal"]
+    for kind in options.kinds:
+        times = _special_times(typical) if kind == "special values" else int(kind != "normal")
+        planned += [PlannedCheck(typical, kind, 0, "plain")] * times
     if own_tensors:
         planned.append(PlannedCheck(trials[0], YOURS, 0, "plain"))
     return (*_seeded(planned, options), *_of_its_own(typical, options))
@@ -81,6 +88,16 @@ def checks_on_gpu(
 def _of_its_own(trial: Trial, options: JudgeOptions) -> tuple[PlannedCheck, ...]:
     """One check more on a seed that no other kernel meets, where there is one."""
     return () if options.own_seed is None else (PlannedCheck(trial, "normal", options.own_seed, "plain"),)
+
+
+def _special_times(trial: Trial) -> int:
+    """Checks until NaN, inf and -inf have all been seen: seeds that follow one another take turns at them."""
+    fewest = min((_rows(meta) for _, meta in trial.plan.arguments), default=1)
+    return 1 if fewest >= ROWS_FOR_ALL_SPECIAL else SPECIAL
+
+
+def _rows(meta: TensorMeta) -> int:
+    return meta.numel // max(meta.shape[-1], 1) if meta.shape else 1
 
 
 def first_declared(trials: Sequence[Trial]) -> Trial:

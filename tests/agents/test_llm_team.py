@@ -60,9 +60,12 @@ def test_a_team_of_models_grows_a_tree(tmp_path: Path) -> None:
 def test_the_numbers_of_a_lesson_are_not_the_models(tmp_path: Path) -> None:
     with ModelServer(expert()) as server:
         tree = search(tmp_path, server, rounds=1)
-    lesson = tree.nodes[min(tree.nodes)].lesson
-    assert lesson is not None
-    assert (lesson.expected_factor, lesson.actual_factor) == (1.5, pytest.approx(100 / 90))
+    node = tree.nodes[min(tree.nodes)]
+    assert node.lesson is not None and node.evaluation is not None
+    time_us = node.evaluation.times[0].time_us  # which kernel this branch has depends on who answered first
+    assert time_us < 100
+    assert node.lesson.expected_factor == 1.5
+    assert node.lesson.actual_factor == pytest.approx(100 / time_us)
 
 
 # ------------------------------------------------------------------------------------ who plays what

@@ -68,7 +68,7 @@ class ClusterKernel(RowKernel):
         kept = self.waits.declarations(self.team, "PIECE")
         lines = [*self._piece(), *self._pointer_lines, *kept, *body]
         blocks = self.team.blocks if isinstance(self.team, ClusterTeam) else 1
-        rows, columns = self.site.size(self.space.rows), self.site.size(self.space.columns)
+        rows, columns = self.site.factor(self.space.rows), self.site.size(self.space.columns)
         piece = f"cdiv({columns}, {blocks})"
         limits = self.waits.limits(self.team, f"({piece} + {_ROUNDED})", self.site.schedule.fit)
         if self.waits.in_registers:

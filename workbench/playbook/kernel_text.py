@@ -152,6 +152,11 @@ class Site:
         """A size in the plan language."""
         return self.canonical.get(size, size).spell(lambda symbol: self.locals[symbol])
 
+    def factor(self, size: Size) -> str:
+        """A size that is to be multiplied: in parentheses unless it is one word."""
+        text = self.size(size)
+        return f"({text})" if " " in text else text
+
 
 _NONE = Limits()
 

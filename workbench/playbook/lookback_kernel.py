@@ -91,7 +91,7 @@ class _TiledScan(ScanKernel):
             *before,
             *self._parts([*last, *self._guarded(self.left())]),
         ]
-        return self.frame.finish(name, body, f"{self.site.size(self.scan.rows)} * tiles")
+        return self.frame.finish(name, body, f"{self.site.factor(self.scan.rows)} * tiles")
 
     def numbered(self, name: str) -> str:
         """The number of a tile."""

@@ -151,7 +151,7 @@ class PlanText:
         width = "" if scan.tiled.width is None else f" * {self._widths[self._width_text(scan.tiled.width)]}"
         rows = self.size(scan.rows)
         lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
-        count = "tiles" if scan.rows.is_one else f"{rows} * tiles"
+        count = "tiles" if scan.rows.is_one else f"{_atom(rows)} * tiles"
         few = f"{_atom(rows)} < gpu.sm_count * (gpu.threads_per_sm // {scan.tiled.threads})"
         if scan.most:
             few += f" and {count} <= {scan.most}"

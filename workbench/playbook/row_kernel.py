@@ -73,7 +73,7 @@ class RowKernel:
         arrived = self.next_row.at_row_start() if self.next_row else []
         lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *arrived, *body]
         length = self.site.size(self.space.columns)
-        limits = self.waits.limits(self.team, length, self.site.schedule.fit)
+        limits = self.waits.limits(self.team, self.site.factor(self.space.columns), self.site.schedule.fit)
         if self.next_row:
             limits = replace(limits, shared=self._arriving_bytes())
         rows = self.site.size(self.space.rows)
@@ -111,7 +111,7 @@ class RowKernel:
         return blocks
 
     def _arriving_bytes(self) -> str:
-        return f"{self.site.size(self.space.columns)} * {self.next_row.bytes_a_column}"
+        return f"{self.site.factor(self.space.columns)} * {self.next_row.bytes_a_column}"
 
     def _resident(self) -> str:
         """Blocks that stay on a multiprocessor: half of its threads, as each keeps many values."""

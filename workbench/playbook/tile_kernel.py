@@ -88,8 +88,7 @@ def _grid(site: Site, turn: Turn) -> str:
     tile = site.schedule.tile
     parts = [f"cdiv({site.size(turn.along)}, {tile})", f"cdiv({site.size(turn.down)}, {tile})"]
     if not _outer(turn).is_one:
-        outer = site.size(_outer(turn))
-        parts.append(f"({outer})" if " " in outer else outer)
+        parts.append(site.factor(_outer(turn)))
     return " * ".join(parts)
 
 

@@ -7,6 +7,7 @@ import re
 import torch
 
 from tests.playbook.problems import problem_of
+from tests.playbook.running import check
 from workbench.playbook.generate import generate
 
 KEPT = re.compile(r"constexpr int KEPT = (.*);")
@@ -28,3 +29,13 @@ def test_a_template_is_compiled_only_where_it_is_launched() -> None:
     vector = (("fusion", "all"), ("row_cache", "registers"), ("vector_width", "4"))
     (kept,) = KEPT.findall(generate(problem, vector).kernel.source)
     assert "?" not in kept
+
+
+def test_a_shortened_row_in_shared_memory_has_room_for_all_of_it() -> None:
+    def call(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.softmax(t["x"][:, 1:] * 2.0, 1)
+
+    tensors = {"x": torch.rand(5, 33)}
+    source = generate(problem_of(call, tensors), (("fusion", "all"), ("row_cache", "shared"))).kernel.source
+    assert "extern __shared__" in source
+    check(call, source, tensors, mode="checked")

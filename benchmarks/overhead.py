@@ -1,12 +1,18 @@
 """What the search itself costs: 200 branches, a model that answers at once, a device that judges nothing.
 
-Three ways: agents that answer from a list, which is the orchestration alone (decide, journal, tree); an
-instant model: all five roles through the client, whose answers come from this process without a socket, which
-adds prompts, the client and the conversation's record; and the same against an HTTP server in another
-process, which adds the network's part and the server's own time. Prints a table; writes ``overhead.json`` to
-the folder that ``$WORKBENCH_RECEIPTS`` names. A busy machine takes longer for the same work: the receipt
-tells its load, and how long a loop of five million additions took.
-Usage: ``python benchmarks/overhead.py [--branches 200] [--profile]``
+Four ways, each in a process of its own: agents that answer from a list, which is the orchestration alone
+(decide, journal, tree); an instant model: all five roles through the client, whose answers come from the same
+process without a socket, which adds prompts, the client and the conversation's record; the same with nothing
+recorded of what was said, to tell what the record costs; and against an HTTP server in another process,
+which adds the network's part and the server's own time.
+
+Memory is asked for twice: of the process, and, in a second run under ``tracemalloc``, of what Python holds. A
+branch has to stay in memory: its card, kernel, findings and lesson, and who said how much when. These values
+are weighed one by one, so that what grows beside them can be told from them.
+
+Prints a table; writes ``overhead.json`` to the folder that ``$WORKBENCH_RECEIPTS`` names. A busy machine
+takes longer for the same work: the receipt tells its load and how long five million additions took.
+Usage: ``python benchmarks/overhead.py [--branches 200] [--profile] [--only instant]``
 """
 
 from __future__ import annotations
@@ -15,6 +21,7 @@ import argparse
 import asyncio
 import cProfile
 import functools
+import gc
 import json
 import os
 import platform
@@ -23,7 +30,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -40,11 +49,17 @@ from workbench.orchestrator import run  # noqa: E402
 from workbench.policy import Policy  # noqa: E402
 from workbench.session import Session, opening  # noqa: E402
 from workbench.tree import Tree  # noqa: E402
+from workbench.workers.keeping import end, kept  # noqa: E402
 
 REACH_S = 5.0
+GC_HEADER = 16
+"""Bytes that the interpreter puts before everything its collector looks at."""
+TECHNIQUES = 24
+"""What the model's ideas vary: a chain of ideas that each add one would measure its own length."""
 NOWHERE = "http://localhost:9/v1"
 SERVER = "from model_server import ModelServer; from expert import expert; import time;"
-SERVER += "s = ModelServer(expert()); s.__enter__(); print(s.url, flush=True); time.sleep(600)"
+SERVER += f"s = ModelServer(expert(techniques={TECHNIQUES}));"
+SERVER += "s.__enter__(); print(s.url, flush=True); time.sleep(600)"
 Json = dict[str, Any]
 
 
@@ -61,10 +76,48 @@ def yardstick_s() -> float:
     return round(time.process_time() - began, 3)
 
 
-def weighed(tree: Tree, sizes: list[tuple[int, int]]) -> None:
-    """Note the memory once for every size of the tree: asking for it is dear beside an event."""
-    if not sizes or sizes[-1][0] != len(tree.nodes):
-        sizes.append((len(tree.nodes), resident_bytes()))
+def own_bytes(value: object, seen: set[int]) -> int:
+    """Bytes of a value and all that hangs on it, but for what was ``seen``, types and code."""
+    total, left = 0, [value]
+    while left:
+        one = left.pop()
+        if id(one) in seen or isinstance(one, type | ModuleType | FunctionType | BuiltinFunctionType):
+            continue
+        seen.add(id(one))
+        total += sys.getsizeof(one) + (GC_HEADER if gc.is_tracked(one) else 0)
+        left += gc.get_referents(one)
+    return total
+
+
+class Scales:
+    """Weighs the search when half of its branches are there, and at the end."""
+
+    def __init__(self, branches: int) -> None:
+        self.marks = (branches // 2, branches)
+        self.found: dict[int, Json] = {}
+
+    def look(self, tree: Tree) -> None:
+        """Once for each mark that is reached or passed: weighing is dear beside an event."""
+        size = len(tree.nodes)
+        if len(self.found) < len(self.marks) and size >= self.marks[len(self.found)]:
+            self.found[size] = self.weigh(tree)
+
+    @staticmethod
+    def weigh(tree: Tree) -> Json:
+        """Memory of the process; under ``tracemalloc`` also of what Python and the tree hold."""
+        found: Json = {"process": resident_bytes()}
+        if tracemalloc.is_tracing():
+            gc.collect()
+            found["python"] = tracemalloc.get_traced_memory()[0]
+            seen: set[int] = {id(tree.opened), id(tree.base)}
+            found["branches"] = own_bytes(tree.nodes, seen)
+            found["exchanges"] = own_bytes(tree.exchanges, seen)
+        return found
+
+    def grown(self) -> Json:
+        """What a branch of the second half added, in bytes."""
+        (few, half), (many, end) = self.found.items()
+        return {name: round((end[name] - half[name]) / (many - few)) for name in end}
 
 
 def searched(team: Team, branches: int) -> Json:
@@ -73,17 +126,16 @@ def searched(team: Team, branches: int) -> Json:
 
     device = NullDevice()
     policy = Policy(rounds=10**6, branches=branches, stagnant_rounds=10**6, stop_at_roofline=10.0)
-    sizes: list[tuple[int, int]] = []
+    scales = Scales(branches)
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         first = opening(problem_of("softmax"), policy, device, team.name)
         with Session.create(Path(folder), first) as session:
-            session.subscribe(lambda tree: weighed(tree, sizes))
+            session.subscribe(scales.look)
             wall, cpu = time.perf_counter(), time.process_time()
             asyncio.run(run(session, team, device))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             tree = session.tree
         journal = (Path(folder) / "journal.jsonl").stat().st_size
-    half = next(memory for count, memory in sizes if count >= len(tree.nodes) // 2)
     return {
         "branches": len(tree.nodes),
         "calls": len(tree.exchanges),
@@ -91,7 +143,7 @@ def searched(team: Team, branches: int) -> Json:
         "cpu_s": round(cpu, 2),
         "waited_for_answers_s": round(sum(one.seconds for one in tree.exchanges.values()), 2),
         "journal_bytes": journal,
-        "grown_in_second_half_bytes": sizes[-1][1] - half,
+        "a_branch_bytes": scales.grown(),
         "stopped": tree.stopped.reason if tree.stopped else "",
     }
 
@@ -109,7 +161,7 @@ def instant_model(branches: int) -> Json:
     from model_server import streamed
     from openai import AsyncOpenAI
 
-    answer = expert()
+    answer = expert(techniques=TECHNIQUES)
 
     async def respond(request: httpx2.Request) -> httpx2.Response:
         body = json.loads(request.content)
@@ -125,43 +177,90 @@ def instant_model(branches: int) -> Json:
         return searched(cast_team("llm:instant", Choice(base_url=NOWHERE)), branches)
 
 
+def unrecorded(branches: int) -> Json:
+    """The same, and what was said is forgotten: what is left when nothing is kept of a conversation."""
+    from workbench.agents.llm.record import Record
+
+    with patch.object(Record, "post", lambda self, event: None):
+        return instant_model(branches)
+
+
 def over_http(branches: int) -> Json:
     """The language-model roles against a server in another process."""
     places = os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "agents")])
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": places}
+        kept(command), stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": places}
     ) as server:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
             return searched(cast_team("llm:instant", Choice(base_url=url)), branches)
         finally:
-            server.kill()
+            end(server)
+
+
+WAYS = {
+    "list": ("agents that read a list", in_process),
+    "instant": ("five roles, an instant model", instant_model),
+    "unrecorded": ("the same, nothing recorded of what was said", unrecorded),
+    "http": ("five roles, a server over HTTP", over_http),
+}
+
+
+def apart(way: str, options: argparse.Namespace, traced: bool) -> Json:
+    """One way in a process of its own, whose memory no other way has shaped."""
+    command = [sys.executable, __file__, "--way", way, "--branches", str(options.branches)]
+    command += ["--traced"] if traced else []
+    command += ["--profile"] if options.profile and not traced else []
+    *said, last = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    print("\n".join(said), end="\n" if said else "")
+    row: Json = json.loads(last)
+    return row
+
+
+def alone(options: argparse.Namespace) -> None:
+    """In the process of its own: search, and print what it cost."""
+    if options.traced:
+        tracemalloc.start(1)
+    way = WAYS[options.way][1]
+    profile = cProfile.Profile()
+    row = profile.runcall(way, options.branches) if options.profile else way(options.branches)
+    if options.profile:
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+    print(json.dumps(row))
+
+
+def line(name: str, row: Json) -> str:
+    """What a way cost, for reading."""
+    grown, total = row["a_branch_bytes"], row["a_branch_bytes"]["python"]
+    held = grown["branches"] + grown["exchanges"]
+    return (
+        f"{name}: {row['branches']} branches, {row['calls']} calls: {row['wall_s']} s, {row['cpu_s']} s of "
+        f"processor time; a branch of the second half adds {grown['process'] / 1024:.1f} KiB to the process, "
+        f"{total / 1024:.1f} to what Python holds: branches {grown['branches'] / 1024:.1f}, "
+        f"exchanges {grown['exchanges'] / 1024:.1f}, all else {(total - held) / 1024:.1f}"
+    )
 
 
 def main() -> None:
-    """Search both ways, print and keep what it cost."""
+    """Search every way, print and keep what it cost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--branches", type=int, default=200)
     parser.add_argument("--profile", action="store_true", help="say where the time goes")
+    parser.add_argument("--only", default=",".join(WAYS), help=f"of {', '.join(WAYS)}")
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--traced", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.way:
+        return alone(options)
     rows: Json = {}
-    ways = (
-        ("agents that read a list", in_process),
-        ("five roles, an instant model", instant_model),
-        ("five roles, a server over HTTP", over_http),
-    )
-    for name, way in ways:
-        profile = cProfile.Profile()
-        rows[name] = profile.runcall(way, options.branches) if options.profile else way(options.branches)
-        row = rows[name]
-        print(
-            f"{name}: {row['branches']} branches, {row['calls']} calls: {row['wall_s']} s, {row['cpu_s']} s "
-            f"of processor time; {row['grown_in_second_half_bytes'] / 2**20:.1f} MiB more in the second half"
-        )
-        if options.profile:
-            pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+    for way in options.only.split(","):
+        name = WAYS[way][0]
+        rows[name] = apart(way, options, traced=False)
+        weighed = apart(way, options, traced=True)["a_branch_bytes"]
+        rows[name]["a_branch_bytes"] = {**weighed, "process": rows[name]["a_branch_bytes"]["process"]}
+        print(line(name, rows[name]), flush=True)
     if where := os.environ.get("WORKBENCH_RECEIPTS"):
         receipt = {
             "reach_s": REACH_S,

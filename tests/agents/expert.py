@@ -28,6 +28,12 @@ def card(title: str, technique: str = "", value: str = "on", **fields: Any) -> J
     }
 
 
+def idea(name: str, techniques: int) -> Json:
+    """A card whose technique is the idea itself, or one of so many, by the idea's number."""
+    number = int(name.rpartition(" ")[2]) if techniques else 0
+    return card(name, f"technique_{number % techniques}", f"v{number}") if techniques else card(name)
+
+
 def kernel(source: str, name: str = "kernel") -> Json:
     """A kernel as a model writes it."""
     return {"name": name, "description": f"{name}, described", "source": source}
@@ -44,9 +50,16 @@ def prattle(length: int) -> str:
 
 
 def expert(
-    kernels: Iterable[str] | None = None, repairs: Iterable[str] = (), ideas: Iterable[str] | None = None
+    kernels: Iterable[str] | None = None,
+    repairs: Iterable[str] = (),
+    ideas: Iterable[str] | None = None,
+    techniques: int = 0,
 ) -> Callable[[Json], Turn]:
-    """Cards without end, kernels and repairs one after another; by default every kernel is faster."""
+    """Cards without end, kernels and repairs one after another; by default every kernel is faster.
+
+    Each idea is a technique of its own, so that vectors grow from generation to generation, or another value
+    of one of so many ``techniques``.
+    """
     sources = (
         iter(kernels) if kernels is not None else (f"// null: passed {90 / n}" for n in itertools.count(1))
     )
@@ -56,7 +69,8 @@ def expert(
     def answer(body: Json) -> Turn:
         match asked_for(body):
             case "Cards":
-                said: object = {"cards": [card(name) for name in itertools.islice(names, 3)]}
+                three = itertools.islice(names, 3)
+                said: object = {"cards": [idea(name, techniques) for name in three]}
             case "KernelAnswer":
                 said = kernel(next(sources))
             case "RepairAnswer":

@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from workbench.workers.keeping import kept
+
 EVERY_S = 0.5
 MOST_SECONDS, MOST_BYTES = 180.0, 3 * 2**30
 
@@ -68,9 +70,9 @@ def main() -> None:
             f"{folder}/out",
         ]
         started, peak, most = time.monotonic(), 0, 0
-        with subprocess.Popen(command, env=environment) as process:
+        with subprocess.Popen(kept(command), env=environment) as process:
             while process.poll() is None:
-                pids = tree_of(process.pid)
+                pids = tree_of(process.pid) - {process.pid}  # without the keeper
                 peak, most = max(peak, memory_of(pids)), max(most, len(pids))
                 time.sleep(EVERY_S)
         seconds = time.monotonic() - started

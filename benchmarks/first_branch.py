@@ -27,6 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from workbench.workers.keeping import kept  # noqa: E402
+
 OPS = ("softmax", "layer_norm", "linear_rowsum")
 REACH_S = 10.0
 """What issue and documentation promise for the first measured branch."""
@@ -136,7 +138,10 @@ def run(op: str, options: argparse.Namespace, folder: Path) -> Json:
     ]
     started = time.time()
     done = subprocess.run(
-        [sys.executable, __file__, *words], stdout=subprocess.PIPE, text=True, timeout=options.seconds + 60
+        kept([sys.executable, __file__, *words]),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=options.seconds + 60,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:

@@ -35,6 +35,7 @@ from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Proble
 from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import moves, seed_vectors
+from workbench.workers.keeping import wait_kept
 
 ROOT = Path(__file__).resolve().parent.parent
 MORE_SHAPES: dict[str, str] = {
@@ -118,7 +119,7 @@ def warm_all(names: Iterable[str], limit_s: float, without: str) -> None:
     def one(op: str) -> None:
         try:
             command = [sys.executable, __file__, "--warm", op, "--without", without]
-            subprocess.run(command, timeout=limit_s, check=False)
+            wait_kept(command, limit_s)
         except subprocess.TimeoutExpired:
             print(f"{op}: its baselines took longer than {limit_s:.0f} s to compile", flush=True)
 

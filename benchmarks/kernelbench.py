@@ -18,7 +18,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -30,6 +29,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 from kernelbench_evaluation import Builds, Evaluator  # noqa: E402
+
+from workbench.workers.keeping import end, kept  # noqa: E402
 
 Json = dict[str, Any]
 NUMBERED = re.compile(r"(\d+)_\w*\.py")
@@ -340,21 +341,20 @@ def run(given: argparse.Namespace, files: dict[str, Path]) -> None:
     command = [sys.executable, __file__, *sys.argv[1:], "--only-judge"]
     exporting = start_exports(given, files) if given.evaluate else []
     share = given.evaluate_seconds if given.evaluate else 0.0
-    with subprocess.Popen(command, start_new_session=True) as judging:
+    with subprocess.Popen(kept(command), start_new_session=True) as judging:
         while judging.poll() is None and time.monotonic() < give_up - share:
             if given.evaluate:
                 builds.look()
                 if evaluator.process is None and time.monotonic() > give_up - share - 20:
                     evaluator.started()
             time.sleep(0.3)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(judging.pid, signal.SIGKILL)
+        end(judging)
     print(f"==== judged, {give_up - time.monotonic():.0f} s left", flush=True)
     receipt = Receipt(given.out)
     for number, child in enumerate(exporting):
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(max(1.0, give_up - 30 - time.monotonic()))
-        child.kill()
+        end(child)
         told_of = given.out / f"exports{number}.json"
         for name, found in (json.loads(told_of.read_text()) if told_of.is_file() else {}).items():
             receipt.row(name).update(found)
@@ -378,7 +378,7 @@ def start_exports(given: argparse.Namespace, files: dict[str, Path]) -> list[sub
         command = [sys.executable, __file__, "--root", str(given.root), "--out", str(given.out)]
         if own:
             command += ["--problems", ",".join(own), "--exports", out]
-            children.append(subprocess.Popen(command))
+            children.append(subprocess.Popen(kept(command)))
     return children
 
 

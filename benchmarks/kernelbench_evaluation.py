@@ -20,6 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from workbench.workers.keeping import end, kept
+
 Json = dict[str, Any]
 AT_ONCE = max(2, (os.cpu_count() or 2) - 4)
 CLIENTS = {
@@ -60,7 +64,7 @@ class Builds:
             if path.stem not in self.ended and path.stem not in self.running and len(self.running) < AT_ONCE:
                 with (self.out / "logs" / f"build_{path.stem}.txt").open("wb") as log_file:
                     self.running[path.stem] = subprocess.Popen(
-                        [sys.executable, "-c", BUILD, str(path)],
+                        kept([sys.executable, "-c", BUILD, str(path)]),
                         stdout=log_file,
                         stderr=subprocess.STDOUT,
                         env=environment(self.out),
@@ -112,7 +116,7 @@ class Evaluator:
         if self.process is None:
             with (self.out / "logs" / "theirs.txt").open("ab") as log_file:
                 self.process = subprocess.Popen(
-                    [sys.executable, __file__, str(self.source)],
+                    kept([sys.executable, __file__, str(self.source)]),
                     stdin=subprocess.PIPE,
                     stdout=log_file,
                     stderr=subprocess.STDOUT,
@@ -125,8 +129,7 @@ class Evaluator:
         """End the process."""
         process, self.process = self.process, None
         if process is not None:
-            process.kill()
-            process.wait()
+            end(process)
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()

@@ -16,7 +16,6 @@ import asyncio
 import importlib
 import json
 import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -25,12 +24,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
+
+from workbench.workers.keeping import wait_kept  # noqa: E402
 
 LIMITS_S = {
     "probe": 40.0,
@@ -434,14 +435,10 @@ def run_all(given: argparse.Namespace) -> None:
         command = [sys.executable, __file__, "--part", part, "--ops", given.ops, "--seeds", str(given.seeds)]
         command += ["--slow"] if given.slow else []
         started = time.monotonic()
-        with subprocess.Popen(command, start_new_session=True) as process:
-            try:
-                process.wait(limit)
-            except subprocess.TimeoutExpired:
-                print(f"==== {part} ran past its limit", flush=True)
-            finally:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        try:
+            wait_kept(command, limit)
+        except subprocess.TimeoutExpired:
+            print(f"==== {part} ran past its limit", flush=True)
         print(f"==== {part}: {time.monotonic() - started:.1f} s", flush=True)
         pack()
 

@@ -50,6 +50,7 @@ from workbench.plan.parse import parse  # noqa: E402
 from workbench.plan.steps import Launch, Library, Plan  # noqa: E402
 from workbench.playbook.generate import generate  # noqa: E402
 from workbench.referee.librarymeta import library_meta  # noqa: E402
+from workbench.workers.keeping import end_with  # noqa: E402
 
 BATCH = 16
 DEADLINE_S = 600
@@ -307,10 +308,11 @@ def described(drawn: Sample) -> dict[str, Any]:
 def in_a_process(seeds: list[int]) -> list[Outcome]:
     """Run a batch in a fork: a crash or a loop without end costs the batch, not the run."""
     reader, writer = os.pipe()
-    child = os.fork()
+    owner, child = os.getpid(), os.fork()
     if child == 0:
         os.close(reader)
         signal.alarm(DEADLINE_S)
+        end_with(owner)
         try:
             text = json.dumps([vars(outcome) for outcome in batch(seeds)])
             with os.fdopen(writer, "w") as pipe:

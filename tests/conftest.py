@@ -12,6 +12,10 @@ import pytest
 import torch
 from hypothesis import settings
 
+from workbench.workers.keeping import end_with
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    end_with(os.getppid())  # a test that hangs would otherwise outlive whoever ended the run
 os.environ["WORKBENCH_ARCHIVE"] = "off"
 SEED = int(os.environ.setdefault("WORKBENCH_SEED", "0"))
 settings.register_profile("suite", derandomize=SEED == 0)

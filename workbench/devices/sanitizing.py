@@ -7,8 +7,6 @@ orchestrator's business. Holds no CUDA.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import subprocess
 import threading
 import time
@@ -18,6 +16,7 @@ from contextlib import suppress
 from workbench.errors import DeviceError
 from workbench.model import Kernel, Problem, Target
 from workbench.profile.sanitizer import TOOLS, NotLooked, Run, find_sanitizer, sanitized, surroundings
+from workbench.workers.keeping import end, kept
 
 QUIET_S = 3.0
 """How long nobody must have wanted the GPU."""
@@ -71,8 +70,8 @@ class Leisure:
         """None when somebody wanted the card meanwhile."""
         try:
             process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=surroundings(),
-                start_new_session=True,
+                kept(command), env=surroundings(), start_new_session=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             )  # fmt: skip
         except OSError as error:
             raise NotLooked(f"compute-sanitizer cannot be started: {error.strerror or error}") from error
@@ -90,8 +89,7 @@ class Leisure:
                     raise NotLooked(f"compute-sanitizer did not end within {TIMEOUT_S:g} s")
         finally:
             if process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                end(process)
                 process.communicate()
 
 

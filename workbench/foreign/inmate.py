@@ -57,9 +57,10 @@ class Inmate:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._channel, theirs = socket.socketpair()
         self._output, their_output = os.pipe()
+        owner = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
-            self._become(serve, theirs, their_output)
+            self._become(serve, theirs, their_output, owner)
         theirs.close()
         os.close(their_output)
         for number in (self._channel.fileno(), self._output):
@@ -68,7 +69,7 @@ class Inmate:
         self._selector.register(self._channel, selectors.EVENT_READ)
         self._selector.register(self._output, selectors.EVENT_READ)
 
-    def _become(self, serve: Serve, channel: socket.socket, output: int) -> None:
+    def _become(self, serve: Serve, channel: socket.socket, output: int, owner: int) -> None:
         os.setsid()
         for number in (1, 2):
             os.dup2(output, number)
@@ -77,7 +78,9 @@ class Inmate:
         last = os.sysconf("SC_OPEN_MAX")
         os.closerange(3, channel.fileno())
         os.closerange(channel.fileno() + 1, last)
-        sandbox.enter(self._scratch, self.allowance, lambda fences: serve(channel, self._nonce, fences))
+        sandbox.enter(
+            self._scratch, self.allowance, owner, lambda fences: serve(channel, self._nonce, fences)
+        )
 
     def __enter__(self) -> Inmate:
         return self

@@ -47,8 +47,10 @@ CACHES = ("TORCH_EXTENSIONS_DIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR",
           "XDG_CACHE_HOME", "TRITON_HOME", "MPLCONFIGDIR")  # fmt: skip
 
 
-def enter(scratch: Path, allowance: Allowance, work: Callable[[tuple[Fence, ...]], None]) -> NoReturn:
-    """In a fresh fork: shut in, run ``work`` with what holds, end. Descends two more forks.
+def enter(
+    scratch: Path, allowance: Allowance, owner: int, work: Callable[[tuple[Fence, ...]], None]
+) -> NoReturn:
+    """In a fresh fork of ``owner``: shut in, run ``work`` with what holds, end. Descends two more forks.
 
     The first process waits for the second, which is the first of its own process namespace and takes in
     orphans: when it ends, the kernel ends everything in it. The third runs ``work``.
@@ -56,7 +58,7 @@ def enter(scratch: Path, allowance: Allowance, work: Callable[[tuple[Fence, ...]
     try:
         gpu = allowance.driver_bytes > 0
         spaces = _namespaces(gpu)
-        _end_with_parent()
+        end_with(owner)  # not before: what a process gains in a user namespace makes the kernel forget it
         _descend()
         if gpu and spaces["own process numbers"] == "yes":
             _mount_proc()
@@ -74,9 +76,7 @@ def _descend() -> None:
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
-        _end_with_parent()
-        if os.getppid() not in (keeper, 0):  # 0: the parent lies outside this process namespace
-            os._exit(LOST)
+        end_with(keeper)
         return
     os.closerange(0, 1024)  # the channel ends when the last process of the inside ends, not with this one
     while True:
@@ -89,8 +89,11 @@ def _descend() -> None:
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _end_with_parent() -> None:
+def end_with(parent: int) -> None:
+    """This process, forked from ``parent``'s main thread, ends when that does; at once if it has already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() not in (parent, 0):  # 0: the parent lies outside this process namespace
+        os._exit(LOST)
 
 
 def _namespaces(gpu: bool) -> dict[str, str]:

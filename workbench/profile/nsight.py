@@ -21,6 +21,7 @@ from workbench.profile.raw_page import read_page
 from workbench.profile.request import ProfileRequest
 from workbench.profile.sentences import bound_of, longest, sentences
 from workbench.workers.environment import scrubbed
+from workbench.workers.keeping import run_kept
 
 TIMEOUT_S = 120.0
 PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/usr/local")
@@ -151,6 +152,4 @@ def surroundings() -> dict[str, str]:
 
 
 def _run(command: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=timeout_s, env=surroundings(), check=False
-    )
+    return run_kept(command, timeout_s, surroundings())

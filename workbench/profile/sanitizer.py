@@ -25,6 +25,7 @@ from workbench.profile.sanitizer_reports import hazard_of, unread, why_none
 from workbench.referee.gpu_protocol import CubinImage
 from workbench.referee.planning import ONE_SM, UNALIGNED, plan_cases, situations
 from workbench.workers.environment import scrubbed
+from workbench.workers.keeping import run_kept
 
 Tool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "synccheck", "racecheck", "initcheck")
@@ -161,9 +162,7 @@ def find_sanitizer() -> str:
 def run_tool(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Run one tool to its end. Raises ``NotLooked`` when it takes too long, ``DeviceError`` without it."""
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=TIMEOUT_S, env=surroundings(), check=False
-        )
+        return run_kept(command, TIMEOUT_S, surroundings())
     except subprocess.TimeoutExpired:
         raise NotLooked(f"compute-sanitizer did not end within {TIMEOUT_S:g} s") from None
     except OSError as error:

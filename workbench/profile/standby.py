@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -29,6 +28,7 @@ from workbench.profile.nsight import (
 )
 from workbench.profile.raw_page import read_page
 from workbench.profile.request import GO, LOADED, REQUEST, ProfileRequest
+from workbench.workers.keeping import end, kept
 
 Alone = Callable[[], AbstractContextManager[None]]
 """Gives the card to the caller for the time of a ``with``."""
@@ -44,7 +44,7 @@ class Standby:
         try:
             with (self._folder / "output").open("wb") as out, (self._folder / "errors").open("wb") as errors:
                 self._process = subprocess.Popen(
-                    command(self._folder, os.getpid()),
+                    kept(command(self._folder, os.getpid())),
                     env=surroundings(),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
@@ -85,10 +85,7 @@ class Standby:
 
     def close(self) -> None:
         """End it, with the program it watches; idempotent."""
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        end(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -128,6 +128,7 @@ class _Server:
             "control": control,
             "scratch": str(self._scratch),
             "preload": preload,
+            "owner": os.getpid(),
         }
         with self._log.open("wb") as log:
             # -P: no file of the current folder may pose as a module before the path is set.

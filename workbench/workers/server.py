@@ -1,7 +1,7 @@
 """The fork-server process: waits for tasks, forks a child for each, ends what runs too long.
 
 Owns the children: it alone kills and reaps them, and it leaves no process behind when the process
-that started it goes away. Never runs a task itself, never starts a thread (a forked copy of a
+that started it goes away. Never runs a task itself, never forks beside a thread (a forked copy of a
 process with threads may hang) and never reads what a child answers: that travels past it.
 """
 
@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -49,10 +50,10 @@ class Task:
 class Server:
     """One loop over the control socket, the callers' status sockets and the end of children."""
 
-    def __init__(self, control: socket.socket, scratch: Path) -> None:
+    def __init__(self, control: socket.socket, scratch: Path, owner: int) -> None:
         self._control = control
         self._scratch = scratch
-        self._parent = os.getppid()
+        self._parent = owner
         self._tasks: dict[int, Task] = {}
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -198,6 +199,35 @@ def _tell(status: socket.socket, message: dict[str, Any]) -> None:
         status.send(json.dumps(message).encode())
 
 
+class _Watch(threading.Thread):
+    """Ends this process when its owner has gone, as long as it does nothing but import."""
+
+    def __init__(self, owner: int, scratch: Path) -> None:
+        super().__init__(daemon=True)
+        self._owner, self._scratch = owner, scratch
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Look, five times a second."""
+        while not self._over.wait(0.2 * PARENT_CHECK_S):
+            if os.getppid() != self._owner:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+                os._exit(child.NO_ANSWER)
+
+    def end(self) -> None:
+        """Be gone: from now on the process may be forked."""
+        self._over.set()
+        self.join()
+        # Python has done with a thread a moment before the kernel has.
+        gone = time.monotonic() + PARENT_CHECK_S
+        while _threads() > 1 and time.monotonic() < gone:
+            time.sleep(0.0005)
+
+
+def _threads() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
 def _preload(entry: str) -> None:
     module, _, function = entry.partition(":")
     loaded = importlib.import_module(module)
@@ -206,14 +236,17 @@ def _preload(entry: str) -> None:
 
 
 def main(config: dict[str, Any]) -> None:
-    """Entry of the process; ``config`` has ``control`` (descriptor), ``scratch`` and ``preload``."""
+    """Entry of the process; ``config`` has ``control`` (descriptor), ``scratch``, ``preload``, ``owner``."""
     control = socket.socket(fileno=config["control"])
     control.set_inheritable(False)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    watch = _Watch(config["owner"], Path(config["scratch"]))
+    watch.start()
     try:
         for entry in config["preload"]:
             _preload(entry)
-        if (threads := len(list(Path("/proc/self/task").iterdir()))) != 1:
+        watch.end()
+        if (threads := _threads()) != 1:
             raise RuntimeError(
                 f"{threads} threads run after importing {config['preload']}; forking needs one"
             )
@@ -222,6 +255,6 @@ def main(config: dict[str, Any]) -> None:
         return
     gc.collect()
     gc.freeze()  # children share the modules' memory instead of copying it at their first collection
-    server = Server(control, Path(config["scratch"]))
+    server = Server(control, Path(config["scratch"]), config["owner"])
     control.send(b"{}")
     server.run()

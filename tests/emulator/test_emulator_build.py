@@ -103,7 +103,7 @@ def test_a_silent_compiler_still_gives_a_diagnostic() -> None:
     [
         ('asm volatile("mov.u32 %0, %laneid;" : "=r"(x));', "inline PTX"),
         ("__cluster_dims__(2);", "a cluster that the kernel sets"),
-        ("auto g = cooperative_groups::this_grid();", "grid-wide"),
+        ("auto g = cooperative_groups::this_multi_grid();", "several cards"),
         ("CUtensorMap m;", "TMA"),
         ("child<<<1, 1>>>();", "launches from device code"),
     ],

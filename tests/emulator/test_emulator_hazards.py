@@ -6,7 +6,6 @@ import pytest
 import torch
 from launching import Out, Shape, line_of, run
 
-from workbench.errors import EmulatorUnsupported
 from workbench.model import Hazard
 
 
@@ -115,12 +114,12 @@ def test_deadlock_ends_the_run(mode: Any) -> None:
     assert execution.outputs == ()
 
 
-def test_grid_barrier_is_not_a_fault_of_the_kernel() -> None:
+def test_nobody_promises_that_a_later_block_starts() -> None:
     args = {"flag": Out((1,), "i32", zero=True), "y": Out((64,))}
-    with pytest.raises(
-        EmulatorUnsupported, match="cannot run this yet: a block that waits for a later block"
-    ):
-        run("faults.cu:waits_for_later_block", Shape(64, 1), args, workers=1)
+    (hazard,) = run("faults.cu:waits_for_later_block", Shape(64, 1), args, workers=1).report.hazards
+    assert hazard.hazard == "barrier"
+    assert "thread (0, 0, 0) of block (0, 0, 0) waits for a block after its own" in hazard.message
+    assert "write cooperative=True in the launch" in hazard.message
 
 
 def test_shuffle_from_outside_the_mask_gives_nan() -> None:

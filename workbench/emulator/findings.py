@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workbench.emulator import lines
-from workbench.emulator.unsupported import unsupported
 from workbench.emulator.values import Binary, LaunchCounts
 from workbench.model import DTYPE_BYTES, AccessSite, Hazard, TensorMeta
 from workbench.plan.steps import Launch
@@ -26,6 +25,9 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "race_write_after_write": "race",
     "race_write_after_read": "race",
     "divergent_barrier": "barrier",
+    "not_cooperative": "barrier",
+    "missing_blocks": "barrier",
+    "waits_for_later_block": "barrier",
     "ended_block": "barrier",
     "uninitialised_global": "uninitialised",
     "uninitialised_shared": "uninitialised",
@@ -42,6 +44,14 @@ _WAITS = {
     "deadlock_at_barrier": "at __syncthreads",
     "deadlock_in_warp_operation": "in a warp operation",
     "deadlock_polling": "for a value that nobody will write",
+}
+
+
+_MEETINGS = {
+    "not_cooperative": "waits for the whole grid, whose launch is not cooperative: write cooperative=True",
+    "missing_blocks": "waits at this grid barrier for ever: {said}",
+    "waits_for_later_block": "waits for a block after its own, and nobody promises that it starts: write "
+    "cooperative=True in the launch, or let blocks wait only for those before them",
 }
 
 
@@ -68,14 +78,11 @@ class Findings:
         self._line = lines.source_lines(scene.binary.path, addresses)
 
     def hazards(self) -> tuple[Hazard, ...]:
-        """Faults in order of severity. Raises ``EmulatorUnsupported`` for a grid that waits for itself."""
+        """Faults in order of severity."""
         faults = self.result["faults"]
-        for fault in faults:
-            if fault["kind"] == "waits_for_later_block":
-                line = self._line.get(fault["pc"]) or self.scene.step.line
-                raise unsupported(line, "a block that waits for a later block")
         found = [self._hazard(fault) for fault in faults if fault["kind"] in _HAZARD_OF]
-        deadlock = [fault for fault in faults if fault["kind"] in _WAITS]
+        later = any(fault["kind"] == "waits_for_later_block" for fault in faults)  # told once
+        deadlock = [] if later else [fault for fault in faults if fault["kind"] in _WAITS]
         if deadlock:
             found.append(self._deadlock(deadlock))
         told = dict.fromkeys(hazard for hazard in found if hazard is not None)
@@ -152,6 +159,8 @@ class Findings:
             return f"{who} waits for lanes that never come: {fault['message']}"
         if kind == "mask_without_caller":
             return f"{who} is not in the mask it passes: {fault['message']}"
+        if kind in _MEETINGS:
+            return f"{who} {_MEETINGS[kind].format(said=fault['message'])}"
         verb = _DONE[fault["action"]]
         place = self._place(fault)
         if kind == "misaligned" and not fault["size"]:

@@ -42,6 +42,7 @@ def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometr
         reverse=options.reverse,
         sample=_sampling_step(blocks // prod(step.cluster), options.traced_blocks),
         cluster=step.cluster,
+        cooperative=step.cooperative,
     )
 
 

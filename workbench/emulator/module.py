@@ -39,6 +39,7 @@ class _Config(ctypes.Structure):
         ("checks", ctypes.c_uint32), ("reverse", ctypes.c_uint32), ("sample", ctypes.c_uint32),
         ("text_bytes", ctypes.c_uint32), ("buffers", ctypes.c_uint32),
         ("shared_arrays", ctypes.c_uint32), ("guards", ctypes.c_uint32), ("shadow_shift", ctypes.c_uint32),
+        ("cooperative", ctypes.c_uint32),
         ("module_base", ctypes.c_uint64), ("touch_tls", ctypes.c_void_p),
         ("shared", ctypes.c_void_p), ("guard_offsets", ctypes.c_void_p),
         ("dynamic_offset", ctypes.c_uint64), ("data_low", ctypes.c_uint64), ("data_high", ctypes.c_uint64),
@@ -69,6 +70,7 @@ class Geometry:
     reverse: bool = False
     sample: int = 1
     cluster: Dim3 = (1, 1, 1)
+    cooperative: bool = False
 
 
 class LoadedBinary:
@@ -139,6 +141,7 @@ class LoadedBinary:
             shared_arrays=len(binary.shared_arrays),
             guards=len(binary.guards),
             shadow_shift=binary.shadow_shift,
+            cooperative=geometry.cooperative,
             module_base=base,
             touch_tls=self._touch,
             shared=ctypes.addressof(self._arrays),

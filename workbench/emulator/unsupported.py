@@ -15,7 +15,7 @@ _FEATURES: tuple[tuple[str, str], ...] = (
     (r"\bCUtensorMap\b|\bcp_async_bulk|\btensormap\b", "TMA (tensor maps, bulk copies)"),
     (r"\b__cluster_dims__\b", "a cluster that the kernel sets (the plan's launch can)"),
     (r"\bbarrier_arrive\b|\bbarrier_wait\b|\bquery_shared_rank\b", "split cluster barriers"),
-    (r"\bthis_grid\b|\bgrid_group\b", "grid-wide synchronisation"),
+    (r"\bthis_multi_grid\b|\bmulti_grid_group\b", "synchronisation of several cards"),
     (r"#\s*include\s*<cuda/(std/)?(barrier|pipeline|ptx|atomic|semaphore|latch)\b", "libcu++ barriers"),
     (r"#\s*include\s*<cub/(?!block/block_(reduce|scan)\.|warp/warp_reduce\.)", "this part of CUB"),
     (r"\bcub::(?!BlockReduce\b|BlockScan\b|WarpReduce\b|BLOCK_)", "this part of CUB"),

@@ -50,6 +50,8 @@ emu_index emu_cluster_size() __attribute__((const));
 unsigned emu_cluster_rank() __attribute__((const));  // linear index of the block in its cluster
 void* emu_map_shared(const void* address, unsigned rank);  // the same place in another block's shared memory
 void emu_cluster_barrier();
+void emu_grid_barrier();  // all blocks of a cooperative launch
+unsigned emu_is_cooperative() __attribute__((const));
 
 int emu_barrier(int predicate);  // returns the number of threads whose predicate is not zero
 uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width);
@@ -83,6 +85,7 @@ struct emu_config {
   uint32_t buffers;
   uint32_t shared_arrays, guards;
   uint32_t shadow_shift;  // log2 of the bytes that one cell of shadow memory stands for
+  uint32_t cooperative;   // all blocks are there at the same time
   uint64_t module_base;
   void (*touch_tls)();            // makes the C library create this module's TLS for the calling OS thread
   const emu_range* shared;        // static __shared__ arrays, as offsets into the module's TLS

@@ -13,6 +13,7 @@
 #include "races.h"
 #include "scheduler.h"
 #include "state.h"
+#include "together.h"
 #include "warp.h"
 
 namespace emu {
@@ -115,7 +116,11 @@ void run_blocks(Launch& launch, Worker& worker) {
   const emu_config& config = launch.config;
   for (;;) {
     worker.block = launch.next_block++;
-    if (worker.block >= launch.blocks || worker.given_up()) break;
+    if (worker.block >= launch.blocks) break;
+    if (worker.given_up()) {
+      launch.blocks_done++;  // nobody waits for it: it counts as started, and will write nothing
+      break;
+    }
     uint64_t row = config.grid[0], plane = row * config.grid[1];
     worker.block_index = {static_cast<unsigned>(worker.block % row),
                           static_cast<unsigned>(worker.block % plane / row),
@@ -189,6 +194,20 @@ void run_clusters(Launch& launch) {
   }
 }
 
+// All blocks on one OS thread, in turns.
+void run_cooperative(Launch& launch) {
+  Worker& worker = *take_worker();
+  prepare(worker, launch);
+  worker.cluster = nullptr;
+  {
+    CrashGuard guard(worker);
+    run_together(launch, worker, poison_shared);
+  }
+  merge_results(launch, worker);
+  current_worker = nullptr;
+  give_back(&worker);
+}
+
 void run_on_all_cores(Launch& launch) {
   uint64_t count = std::min<uint64_t>(std::max(1u, launch.config.workers), launch.blocks);
   std::vector<Worker*> workers;
@@ -225,6 +244,7 @@ void* emu_map_shared(const void* address, unsigned rank) {
     emu_trap("map_shared_rank: the cluster has no block of that rank");
   return reinterpret_cast<void*>(own - worker.tls + worker.cluster->members[rank]->tls);
 }
+unsigned emu_is_cooperative() { return current_worker->launch->config.cooperative; }
 unsigned emu_thread_rank() { return current_worker->running->rank; }
 unsigned emu_dynamic_shared_bytes() { return current_worker->launch->config.dynamic_shared_bytes; }
 
@@ -246,6 +266,21 @@ void emu_cluster_barrier() {
   thread.run = emu::Run::AtBarrier;
   worker.at_barrier++;
   worker.at_cluster_barrier += worker.cluster != nullptr;
+  emu::wait_here(worker, thread);
+}
+
+void emu_grid_barrier() {
+  emu::Worker& worker = *current_worker;
+  emu::Thread& thread = *worker.running;
+  thread.wait_pc = __builtin_return_address(0);
+  if (!worker.launch->config.cooperative) {
+    emu::report(worker, &thread, {.kind = "not_cooperative", .pc = emu::module_offset(worker, thread.wait_pc)});
+    emu::stop_after_this_block(worker);
+    emu::end_thread(worker, thread);
+  }
+  thread.run = emu::Run::AtBarrier;
+  worker.at_barrier++;
+  worker.at_grid_barrier++;
   emu::wait_here(worker, thread);
 }
 
@@ -311,6 +346,7 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
     launch.shadow.push_back(static_cast<emu::GlobalCell*>(shadow));
   }
   if (config->cluster[0] * config->cluster[1] * config->cluster[2] > 1) emu::run_clusters(launch);
+  else if (config->cooperative) emu::run_cooperative(launch);
   else emu::run_on_all_cores(launch);
   for (size_t i = 0; i < launch.buffers.size(); i++)
     if (launch.shadow[i]) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));

@@ -111,7 +111,8 @@ bool published(const Launch& launch, uint64_t one, uint64_t other) {
 }
 
 void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier,
-                 uint32_t other_pc) {
+                 uint32_t other_pc, uint32_t meeting) {
+  if (meeting != worker.launch->meeting) return;  // a grid barrier lies between
   Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
   uint64_t block = (earlier >> 33) - 1;
   if (block != worker.block) {
@@ -130,11 +131,12 @@ void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint6
   bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
   if (conflict_in_global(write, key) && !one_request)
     note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write,
-                cell.write_pc);
+                cell.write_pc, cell.write_meeting);
   if (!reads && conflict_in_global(read, key))
-    note_global(worker, lane, "race_write_after_read", read, cell.read_pc);
+    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
   (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
+  (reads ? cell.read_meeting : cell.write_meeting) = worker.launch->meeting;
   if (!reads) cell.write_request = worker.request;
 }
 

@@ -98,11 +98,13 @@ void note_divergent_barrier(Worker& worker) {
   }
 }
 
+}  // namespace
+
 // Threads that have returned do not count, as on the hardware.
 void release_barrier(Worker& worker) {
   note_divergent_barrier(worker);
   if (worker.at_cluster_barrier == worker.at_barrier) meet_cluster(worker);
-  worker.at_cluster_barrier = 0;
+  worker.at_cluster_barrier = worker.at_grid_barrier = 0;
   for (int i = 0; i < worker.thread_count; i++) {
     Thread& thread = worker.threads[i];
     if (thread.run != Run::AtBarrier) continue;
@@ -111,11 +113,13 @@ void release_barrier(Worker& worker) {
   }
   worker.predicate_result = worker.predicate_count;
   worker.predicate_count = worker.at_barrier = 0;
-  worker.barrier_epoch++;
+  worker.barrier_epoch = ++worker.last_epoch;
   worker.tally.barriers++;
   note_progress(worker);
   worker.current_warp = reverse(worker) ? worker.warp_count - 1 : 0;
 }
+
+namespace {
 
 const char* name_of(Run run) {
   switch (run) {
@@ -124,6 +128,8 @@ const char* name_of(Run run) {
     default: return "deadlock_polling";
   }
 }
+
+}  // namespace
 
 // One fault for each place at which threads wait; its message is the number of threads there.
 void report_deadlock(Worker& worker) {
@@ -142,7 +148,9 @@ void report_deadlock(Worker& worker) {
   stop_after_this_block(worker);
 }
 
-// The next thread to run; null when the block has ended or is given up.
+namespace {
+
+// The next thread to run; null when the block has ended, is given up, or waits for other blocks.
 NOINLINE Thread* next_thread(Worker& worker) {
   for (;;) {
     if (worker.given_up()) return nullptr;
@@ -151,6 +159,10 @@ NOINLINE Thread* next_thread(Worker& worker) {
     if (worker.tracing) replay(worker, worker.current_warp, LogEnd::Complete);
     if (move_to_runnable_warp(worker)) continue;
     if (!worker.alive) return nullptr;
+    if (worker.at_barrier == worker.alive && worker.at_grid_barrier == worker.at_barrier) {
+      worker.meets_grid = true;
+      return nullptr;
+    }
     if (worker.at_barrier == worker.alive) {
       release_barrier(worker);
     } else if (!force_incomplete_operation(worker)) {
@@ -218,6 +230,15 @@ bool hopeless(Worker& worker) {
   return launch.blocks_done.load() + launch.blocks_stuck.load() >= started;
 }
 
+// Every thread of the block has had its turn, and what it waits for may be another block's to write.
+void leave_to_others(Worker& worker, Thread& thread) {
+  worker.idle_turns = 0;
+  if (worker.tracing) replay(worker, thread.warp, LogEnd::Complete);
+  worker.warps[thread.warp].ready |= lane_bit(thread.lane);
+  thread.run = Run::Ready;
+  hand_over(worker, &thread, nullptr);
+}
+
 void give_up_waiting(Worker& worker, Thread& thread) {
   if (worker.launch->next_block.load() < worker.launch->blocks)
     report(worker, &thread, {.kind = "waits_for_later_block", .pc = module_offset(worker, thread.wait_pc)});
@@ -228,16 +249,28 @@ void give_up_waiting(Worker& worker, Thread& thread) {
 }  // namespace
 
 void run_block(Worker& worker) {
-  worker.block_serial++;
-  worker.barrier_epoch++;
+  begin_block(worker);
+  go_on(worker);
+  end_block(worker);
+}
+
+void begin_block(Worker& worker) {
+  worker.block_serial = ++worker.last_serial;
+  worker.barrier_epoch = ++worker.last_epoch;
   worker.alive = worker.thread_count;
-  worker.at_barrier = worker.at_cluster_barrier = worker.predicate_count = 0;
+  worker.at_barrier = worker.at_cluster_barrier = worker.at_grid_barrier = worker.predicate_count = 0;
   worker.cluster_epoch = worker.barrier_epoch;
   worker.idle_turns = 0;
   start_threads(worker);
   worker.current_warp = reverse(worker) ? worker.warp_count - 1 : 0;
+}
+
+void go_on(Worker& worker) {
   if (Thread* first = next_thread(worker)) hand_over(worker, nullptr, first);
   worker.running = nullptr;
+}
+
+void end_block(Worker& worker) {
   for (int i = 0; i < worker.thread_count; i++) {  // threads that were given up still hold a stack
     Thread& thread = worker.threads[i];
     if (thread.stack) worker.free_stacks.push_back(thread.stack);
@@ -263,7 +296,12 @@ void end_thread(Worker& worker, Thread& thread) {
 NOINLINE void yield(Worker& worker, Thread& thread) {
   thread.polls = 0;
   if (worker.given_up()) hand_over(worker, &thread, nullptr);
-  if (UNLIKELY(hopeless(worker))) give_up_waiting(worker, thread);
+  if (worker.in_turns && worker.idle_turns >= static_cast<uint64_t>(worker.alive)) {
+    leave_to_others(worker, thread);
+    return;
+  }
+  if (worker.in_turns) worker.idle_turns++;
+  else if (UNLIKELY(hopeless(worker))) give_up_waiting(worker, thread);
   Warp& warp = worker.warps[thread.warp];
   if (!warp.ready) drain_full_logs(worker);
   uint32_t later = warp.ready & ~(lane_bit(thread.lane) | (lane_bit(thread.lane) - 1));
@@ -276,7 +314,10 @@ NOINLINE void yield(Worker& worker, Thread& thread) {
   }
   // The lanes' log memory is about to be used by another warp.
   if (worker.tracing) replay(worker, thread.warp, LogEnd::Complete);
-  if (!move_to_runnable_warp(worker)) return;
+  if (!move_to_runnable_warp(worker)) {
+    if (worker.in_turns) leave_to_others(worker, thread);
+    return;
+  }
   warp.ready |= lane_bit(thread.lane);
   thread.run = Run::Ready;
   Thread* next = next_thread(worker);

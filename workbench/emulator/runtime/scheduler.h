@@ -6,6 +6,17 @@ namespace emu {
 // Runs one block from its first thread to the end, or until it is given up.
 void run_block(Worker&);
 
+// The same in parts: `go_on` returns when the block has ended, waits for other blocks, or is given up.
+void begin_block(Worker&);
+void go_on(Worker&);
+void end_block(Worker&);
+
+// Lets the threads that wait at a barrier go on.
+void release_barrier(Worker&);
+
+// A fault for each place at which threads of the block wait; the block is given up.
+void report_deadlock(Worker&);
+
 // Called by a thread that cannot go on (its `run` says why): runs the others, returns when it may continue.
 void wait_here(Worker&, Thread&);
 

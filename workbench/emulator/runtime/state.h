@@ -112,11 +112,12 @@ struct SharedCell {
   uint32_t written_in_block = 0;
 };
 
-// Last accesses to one element of a global buffer.
+// Last accesses to one element of a global buffer, and after how many grid barriers they were.
 struct GlobalCell {
   uint64_t write, read;
   uint32_t write_pc, read_pc;
   uint32_t write_request;
+  uint32_t write_meeting, read_meeting;
 };
 
 struct Tally {
@@ -146,6 +147,7 @@ struct Launch {
   // This block and those above it are given up. Those below still run, so that the fault that is
   // reported is the one of the lowest block, however many workers there are.
   std::atomic<uint64_t> first_given_up{kNever};
+  uint32_t meeting = 0;  // grid barriers passed by the blocks of a cooperative launch
   // By block, while races are looked for: whether a thread of it has called __threadfence, and whether one
   // has looked at memory with an atomic or a volatile read.
   std::vector<std::atomic<uint8_t>> fenced, listened;
@@ -174,25 +176,43 @@ struct Cluster {
   uint64_t turn = 0;     // clusters that have ended
 };
 
+// A block between its first instruction and its last.
+struct BlockState {
+  Thread* threads = nullptr;
+  Warp* warps = nullptr;
+  int current_warp = 0;
+  emu_index block_index{};
+  uint64_t block = 0;          // linear index
+  uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
+  uint32_t barrier_epoch = 0;  // likewise
+  int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
+  int at_grid_barrier = 0;
+  bool meets_grid = false;  // all of its threads wait at a grid barrier
+  bool tracing = false;     // its accesses are logged
+  uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
+  std::vector<SharedCell> shared_shadow;
+  uint32_t shadow_shift = 2, shadow_restarted_in = 0;
+};
+
 // One OS thread and the block it runs.
-struct Worker {
-  Thread threads[kMaxThreads];
-  Warp warps[kMaxWarps];
-  int thread_count = 0, warp_count = 0, current_warp = 0;
+struct Worker : BlockState {
+  Thread own_threads[kMaxThreads];
+  Warp own_warps[kMaxWarps];
+  int thread_count = 0, warp_count = 0;
   Thread* running = nullptr;
   void* scheduler_stack_pointer = nullptr;
   std::vector<Stack*> free_stacks;
+  bool in_turns = false;       // runs many blocks in turns (see together.cpp)
+  uint64_t progress = 0;       // grows when a thread gets anywhere
+  uint32_t last_epoch = 0;     // of all barriers so far
   Stack* crash_stack = nullptr;   // where a thread that crashed ends
   Stack* signal_stack = nullptr;  // where the signal handler runs
   Crash crash{};
 
   Launch* launch = nullptr;
   uint64_t module_base = 0, text_bytes = 0;  // copies: every access needs them
-  emu_index block_index{}, block_size{}, grid_size{};
-  uint64_t block = 0;          // linear index
-  uint32_t block_serial = 0;   // never repeats, so that shadow memory need not be cleared
-  uint32_t barrier_epoch = 0;  // likewise
-  int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
+  emu_index block_size{}, grid_size{};
+  uint32_t last_serial = 0;  // of all blocks so far
   Cluster* cluster = nullptr;  // null where blocks are on their own
   unsigned cluster_rank = 0;
   int at_cluster_barrier = 0;
@@ -200,7 +220,6 @@ struct Worker {
   uint64_t left_at = kNever;   // the meeting before which the block ended
   std::vector<Remote> remotes;
   std::set<std::tuple<uint64_t, uint32_t, uint8_t>> known_remotes;  // address, pc, kind: noted once
-  uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
 
   uint64_t tls = 0;
   std::vector<emu_range> shared;  // addresses; the dynamic array is the last one when there is one
@@ -209,15 +228,16 @@ struct Worker {
   uint64_t dynamic_low = kNever;
 
   uint32_t request = 0;                // number of the warp request that is being replayed
-  bool tracing = false;                // this block's accesses are logged
   std::vector<Event> log_memory;       // kLogCapacity events for each lane; warps use it one after the other
   std::vector<uint32_t> site_numbers;  // by site_key; 0 for a site not seen yet
   std::vector<Site> sites;
   std::map<FaultKey, Fault> faults;
-  std::vector<SharedCell> shared_shadow;
-  uint32_t shadow_shift = 2, shadow_restarted_in = 0;
   Tally tally;
 
+  Worker() {
+    threads = own_threads;
+    warps = own_warps;
+  }
   Thread* lanes_of(int warp) { return &threads[warp * kWarp]; }
   int lane_count(int warp) const {
     return thread_count - warp * kWarp < kWarp ? thread_count - warp * kWarp : kWarp;
@@ -226,6 +246,7 @@ struct Worker {
 };
 
 inline void note_progress(Worker& worker) {
+  worker.progress++;
   if (UNLIKELY(worker.idle_turns >= kHopeless)) worker.launch->blocks_stuck--;
   worker.idle_turns = 0;
 }

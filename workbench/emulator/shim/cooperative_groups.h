@@ -45,6 +45,30 @@ struct cluster_group {
 };
 EMU_INLINE cluster_group this_cluster() { return {}; }
 
+struct grid_group {
+  static void sync() {
+    EMU_FENCE;
+    emu_grid_barrier();
+    EMU_FENCE;
+  }
+  static bool is_valid() { return emu_is_cooperative(); }
+  static dim3 group_dim() { return dim3(gridDim.x, gridDim.y, gridDim.z); }
+  static dim3 dim_blocks() { return group_dim(); }
+  static dim3 block_index() { return thread_block::group_index(); }
+  static unsigned long long num_blocks() {
+    return (unsigned long long)gridDim.x * gridDim.y * gridDim.z;
+  }
+  static unsigned long long block_rank() {
+    return blockIdx.x + (unsigned long long)gridDim.x * (blockIdx.y + (unsigned long long)gridDim.y * blockIdx.z);
+  }
+  static unsigned long long num_threads() { return num_blocks() * thread_block::size(); }
+  static unsigned long long size() { return num_threads(); }
+  static unsigned long long thread_rank() {
+    return block_rank() * thread_block::size() + emu_thread_rank();
+  }
+};
+EMU_INLINE grid_group this_grid() { return {}; }
+
 template <unsigned N, class Parent = void>
 struct thread_block_tile {
   static_assert(N <= 32 && (N & (N - 1)) == 0,

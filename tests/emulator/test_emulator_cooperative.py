@@ -1,0 +1,182 @@
+"""Cooperative launches: blocks that are there at the same time, meet, and read what others have written."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from workbench.compile import compile_kernel
+from workbench.emulator.build import build
+from workbench.emulator.execute import Execution, execute
+from workbench.emulator.values import Mode, Options
+from workbench.model import H100, CompileReport, TensorMeta
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+
+SOURCE = """/* plan
+def plan(x):
+    y = empty_like(x)
+    sums = empty((BLOCKS,), f32)
+    launch("shares", grid=BLOCKS, block=64, args=[x, sums, y, x.numel], cooperative=True)
+    return y
+*/
+#include <cooperative_groups.h>
+
+__global__ void shares(const float* x, float* sums, float* y, int count) {
+    __shared__ float mine[64];
+    float sum = 0.0f;
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < count; i += gridDim.x * 64) sum += x[i];
+    mine[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float total = 0.0f;
+        for (int i = 0; i < 64; ++i) total += mine[i];
+        sums[blockIdx.x] = total;
+    }
+    meet();
+    float all = 0.0f;
+    for (int i = 0; i < gridDim.x; ++i) all += sums[i];
+    meet();
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < count; i += gridDim.x * 64) y[i] = x[i] / all;
+    mine[threadIdx.x] += 1.0f;
+}
+"""
+GRID = "cooperative_groups::this_grid().sync();"
+OWN = """
+__device__ unsigned arrived;
+__device__ volatile unsigned side;
+
+// A barrier of the kernel's own: the last to arrive turns it over. After two of them it is as it was.
+__device__ void barrier() {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const unsigned mine = side;
+        __threadfence();
+        if (atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1) side = mine ^ 1;
+        else while (side == mine) {}
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+__global__ void"""
+
+
+def of(blocks: int, meet: str = GRID, source: str = SOURCE) -> str:
+    return source.replace("BLOCKS", str(blocks)).replace("meet();", meet)
+
+
+def with_own(blocks: int) -> str:
+    return of(blocks, "barrier();", SOURCE.replace("\n__global__ void", OWN))
+
+
+def run(source: str, mode: Mode = "checked", reverse: bool = False, count: int = 1003) -> Execution:
+    x = torch.rand(count) + 0.5
+    meta = TensorMeta(dtype="f32", shape=(count,), strides=(1,))
+    plan = interpret(parse(source), {"x": meta}, H100)
+    options = Options(case="test", races=True, reverse=reverse)
+    execution = execute(plan, build(source, plan.instances, mode), {"x": x}, options)
+    if execution.outputs and not execution.report.hazards:
+        torch.testing.assert_close(execution.outputs[0], x / x.sum(), rtol=1e-4, atol=1e-7)
+    return execution
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 7, 132])
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_blocks_meet_and_read_one_another(blocks: int, mode: Mode, reverse: bool) -> None:
+    report = run(of(blocks), mode, reverse).report
+    assert not report.hazards, report.hazards[0].message
+    assert not report.stopped and not report.kept
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_barrier_of_the_kernels_own_works_too(reverse: bool) -> None:
+    report = run(with_own(7), reverse=reverse).report
+    assert not report.hazards, report.hazards[0].message
+    assert not report.kept
+
+
+def test_a_barrier_that_is_missing_is_a_race() -> None:
+    told = [hazard.message for hazard in run(of(4, "")).report.hazards if hazard.hazard == "race"]
+    assert [words for words in told if "writes workspace %1" in words and "of block 0 read" in words], told
+
+
+def test_a_second_write_after_the_readers_is_ordered_by_a_second_barrier_only() -> None:
+    again = SOURCE.replace(
+        "    mine[threadIdx.x] += 1.0f;", "    if (threadIdx.x == 0) sums[blockIdx.x] = all;"
+    )
+    assert not run(of(4, source=again)).report.hazards
+    once = again.replace("    meet();\n    for (int i = blockIdx.x", "    for (int i = blockIdx.x")
+    told = [hazard for hazard in run(of(4, source=once)).report.hazards if "of block" in hazard.message]
+    assert told and told[0].hazard == "race" and "workspace %1" in told[0].message
+
+
+def test_a_barrier_that_a_block_never_reaches_is_told() -> None:
+    source = of(
+        4,
+        source=SOURCE.replace(
+            "    float sum = 0.0f;", "    float sum = 0.0f;\n    if (blockIdx.x == 2) return;"
+        ),
+    )
+    for reverse in (False, True):
+        report = run(source, reverse=reverse).report
+        (hazard,) = report.hazards
+        assert hazard.hazard == "barrier" and report.stopped
+        assert "waits at this grid barrier for ever" in hazard.message
+        assert "1 of 4 blocks never come, block (2, 0, 0) among them" in hazard.message
+        assert hazard.line == source[: source.index(GRID)].count("\n") + 1
+
+
+def test_a_barrier_of_its_own_that_a_block_never_reaches_comes_to_an_end() -> None:
+    source = with_own(4).replace(
+        "    float sum = 0.0f;", "    float sum = 0.0f;\n    if (blockIdx.x == 2) return;"
+    )
+    report = run(source).report
+    (hazard,) = report.hazards
+    assert hazard.hazard == "barrier" and "for a value that nobody will write" in hazard.message
+
+
+def test_a_grid_barrier_needs_a_cooperative_launch() -> None:
+    (hazard,) = run(of(4).replace(", cooperative=True", "")).report.hazards
+    assert hazard.hazard == "barrier" and "write cooperative=True" in hazard.message
+
+
+def test_blocks_that_wait_for_later_ones_without_a_promise_are_told() -> None:
+    (hazard,) = run(with_own(64).replace(", cooperative=True", "")).report.hazards
+    assert hazard.hazard == "barrier" and "nobody promises that it starts" in hazard.message
+
+
+def test_shared_memory_is_each_blocks_own() -> None:
+    early = SOURCE.replace(
+        "    mine[threadIdx.x] = sum;\n", "    if (blockIdx.x != 1) mine[threadIdx.x] = sum;\n"
+    )
+    hazards = run(of(3, source=early)).report.hazards
+    assert hazards
+    for hazard in hazards:
+        assert hazard.hazard == "uninitialised" and "of block (1, 0, 0)" in hazard.message
+
+
+def test_a_fault_before_the_barrier_is_the_one_that_is_told() -> None:
+    (hazard,) = run(
+        of(3, source=SOURCE.replace("sums[blockIdx.x] = total", "sums[blockIdx.x + 2] = total"))
+    ).report.hazards
+    assert hazard.hazard == "out_of_bounds" and "of block (1, 0, 0)" in hazard.message
+
+
+def test_as_many_threads_as_a_card_holds() -> None:
+    source = (
+        of(132)
+        .replace("block=64", "block=1024")
+        .replace("* 64", "* 1024")
+        .replace("[64]", "[1024]")
+        .replace("i < 64", "i < 1024")
+    )
+    assert not run(source, count=140_000).report.hazards
+
+
+def test_the_gpu_compiler_takes_the_same_text() -> None:
+    meta = TensorMeta(dtype="f32", shape=(8,), strides=(1,))
+    plan = interpret(parse(of(4)), {"x": meta}, H100)
+    assert plan.launches[0].cooperative
+    assert isinstance(compile_kernel(of(4), plan.instances), CompileReport)

@@ -271,7 +271,7 @@ def main() -> None:
             print(f"baselines compiled after {time.monotonic() - started:.0f} s", flush=True)
         if given.phase != "compile":
             left_s = given.seconds - (time.monotonic() - started)
-        run(given.ops.split(","), left_s, given.without.split(","))
+            run(given.ops.split(","), left_s, given.without.split(","))
 
 
 if __name__ == "__main__":

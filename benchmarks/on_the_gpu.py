@@ -1,12 +1,16 @@
-"""All that is worth running on a machine with an NVIDIA GPU, in one go: verdicts, recovery, times, figures.
+"""All that is worth running on a machine with an NVIDIA GPU: phases of benchmarks, and parts of one's own.
 
-Each part runs in a process of its own under its own time limit and writes its own receipt, so that a part
-that fails or hangs costs the others nothing. Receipts (``gpu_PART.json``, written as the part goes on, and
-one for every kernel that was timed) are packed after each part into ``on_the_gpu.tgz`` in the folder that
-``$WORKBENCH_RECEIPTS`` names.
+    python benchmarks/on_the_gpu.py PHASE... --seconds 580      the phases of gpu_phases.py, one by one
+    python benchmarks/on_the_gpu.py PHASE... --resume           those of them that are not done yet
+    python benchmarks/on_the_gpu.py --list                      what there is, and how long it takes
+    python benchmarks/on_the_gpu.py PHASE... --dry-run          the smallest form, on a machine without a GPU
+    python benchmarks/on_the_gpu.py --parts probe,recovery      parts of this file alone
 
-Usage: ``python benchmarks/on_the_gpu.py [--parts probe,recovery] [--seconds 275] [--ops softmax,layer_norm]
-[--seeds 2] [--slow]``
+Each phase or part runs in a process of its own under its own time limit and writes its own receipt, so that
+one that fails or hangs costs the others nothing; phases whose times count come first, each alone on a quiet
+card. Receipts and logs are packed after each into ``on_the_gpu.tgz`` in the folder ``$WORKBENCH_RECEIPTS``,
+for ``take_receipts.py``. A call goes on in ``--work`` where an earlier one stopped, on a fresh machine
+``--from`` what that one packed.
 """
 
 from __future__ import annotations
@@ -443,9 +447,43 @@ def run_all(given: argparse.Namespace) -> None:
         pack()
 
 
+def list_phases() -> None:
+    """What there is."""
+    from gpu_phases import PHASES
+
+    for phase in PHASES.values():
+        kind = "times" if phase.timed else "verdicts"
+        print(f"{phase.name:<16}{kind:<10}about {phase.expected_s:4.0f} s, at most {phase.limit_s:.0f}")
+
+
+def run_phases(given: argparse.Namespace) -> int:
+    """The named phases; 1 where one is not ok."""
+    from gpu_phases import PHASES
+    from gpu_session import GpuSession
+
+    if unknown := [name for name in given.phases if name not in PHASES]:
+        print(f"no phase {', '.join(unknown)}; there are {', '.join(PHASES)}", file=sys.stderr)
+        return 2
+    receipts = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
+    session = GpuSession(given.work, receipts, given.dry_run)
+    if given.archive is not None and not session.known():
+        session.unpack(given.archive)
+    rows = session.run([PHASES[name] for name in given.phases], given.seconds, given.resume)
+    print("\n".join(["", *(row.line() for row in rows)]))
+    return int(any(row.state not in ("ok", "nothing to do") for row in rows))
+
+
 def main() -> None:
     """See the module."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("phases", nargs="*", metavar="PHASE")
+    parser.add_argument("--resume", action="store_true", help="leave out phases that were ok")
+    parser.add_argument("--dry-run", action="store_true", help="no GPU: the emulator, the smallest form")
+    parser.add_argument("--list", action="store_true", help="phases, the seconds they take and their limits")
+    parser.add_argument("--work", type=Path, default=ROOT / "out" / "gpu-session", help="folder of phases")
+    parser.add_argument(
+        "--from", type=Path, dest="archive", help="an earlier session's archive to go on from"
+    )
     parser.add_argument("--parts", default="probe,recovery,verdicts,judged,memory,launch,clock")
     parser.add_argument("--part", default="")
     parser.add_argument("--seconds", type=float, default=275.0)
@@ -455,7 +493,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.part:
         raise SystemExit(run_part(given.part, given))
-    run_all(given)
+    if given.list:
+        list_phases()
+    elif given.phases:
+        raise SystemExit(run_phases(given))
+    else:
+        run_all(given)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def searched(team: Team, branches: int) -> Json:
     from scripted_expert import problem_of
 
     device = NullDevice()
-    policy = Policy(rounds=10**6, branches=branches, stagnant_rounds=10**6, stop_at_roofline=10.0)
+    policy = Policy(rounds=10**6, branches=branches, stagnant_rounds=10**6, stop_at_roofline=1e9)
     scales = Scales(branches)
     with tempfile.TemporaryDirectory(prefix="overhead-") as folder:
         first = opening(problem_of("softmax"), policy, device, team.name)

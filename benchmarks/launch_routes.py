@@ -107,7 +107,7 @@ def _whole(bench: Bench) -> Iterator[tuple[str, Call]]:
     """The calls a person makes, the operation they replace, and their pieces."""
     x, applied, original = bench.x, bench.applied, bench.original
     device = x.get_device()
-    run, values = PlanRunner(bench.plan, bench.kernels, swift=True).prepare(device).run, (x,)
+    run, values = PlanRunner(bench.plan, bench.kernels, applied=True).prepare(device).run, (x,)
     plain = PlanRunner(bench.plan, bench.kernels).prepare(device).run
     yield "plan runner", lambda: run(values)
     yield "plan runner through ctypes", lambda: plain(values)

@@ -99,3 +99,61 @@ def test_applied_kernels_where_calls_are_made(name: str) -> None:
 
     told = getattr(launch_figures, name)()
     assert told["correct"], told
+
+
+TURNS = """/* plan
+def plan(x):
+    part = empty([64], f32)
+    y = empty([1], f32)
+    launch("summed", grid=64, block=128, args=[x, part, y, x.numel])
+    return y
+*/
+__device__ unsigned done;
+__global__ void summed(const float* x, float* part, float* y, int count) {
+    __shared__ bool last;
+    float sum = 0.0f;
+    for (int i = blockIdx.x * 128 + threadIdx.x; i < count; i += 64 * 128) sum += x[i];
+    if (threadIdx.x == 0) part[blockIdx.x] = 0.0f;
+    __syncthreads();
+    atomicAdd(&part[blockIdx.x], sum);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) last = atomicInc(&done, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!last || threadIdx.x) return;
+    float all = 0.0f;
+    for (int i = 0; i < 64; ++i) all += ((volatile float*)part)[i];
+    y[0] = all;
+}
+"""
+"""Adds up in the block that is done last: two launches at a time would count each other's blocks."""
+
+
+def test_a_kernel_with_counters_called_from_two_streams_and_inside_a_graph() -> None:
+    from workbench.live.gpu_calls import architecture
+
+    count = 2**22
+    plan = plan_of(TURNS, {"x": TensorMeta(dtype="f32", shape=(count,), strides=(1,))})
+    run = PlanRunner(plan, load(TURNS, [plan], architecture(0)), applied=True).prepare(0).run
+    xs = [torch.full((count,), value, device="cuda") for value in (1.0, 0.5)]
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    torch.cuda.synchronize()
+    found = []
+    for turn in range(400):
+        with torch.cuda.stream(streams[turn % 2]):
+            found.append(run((xs[turn % 2],))[0])
+    torch.cuda.synchronize()
+    assert torch.cat(found).tolist() == [count * 1.0, count * 0.5] * 200
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        here = torch.cuda.current_stream()
+        (first,) = run((xs[0],))
+        streams[1].wait_stream(here)
+        with torch.cuda.stream(streams[1]):
+            (second,) = run((xs[1],))
+        here.wait_stream(streams[1])
+        (third,) = run((xs[1],))
+    for _ in range(20):
+        graph.replay()
+    torch.cuda.synchronize()
+    assert (first.item(), second.item(), third.item()) == (count * 1.0, count * 0.5, count * 0.5)

@@ -63,7 +63,7 @@ def test_without_a_compiler_ctypes_launches(monkeypatch: pytest.MonkeyPatch, tmp
         assert swift.swift_launch() is None
         x = torch.randn(5, 7)
         plan = plan_of(AFFINE, {"x": f32(5, 7)})
-        (y,) = PlanRunner(plan, kernels_of(plan, RecordedDriver()), swift=True)({"x": x})
+        (y,) = PlanRunner(plan, kernels_of(plan, RecordedDriver()), applied=True)({"x": x})
         torch.testing.assert_close(y, -(3 * x + 0.5 + 7))
     finally:
         swift.swift_launch.cache_clear()

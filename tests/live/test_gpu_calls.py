@@ -13,6 +13,7 @@ from recorded_driver import RecordedDriver
 from test_applied import DOUBLE, Scale, doubled, scale_problem
 from torch import Tensor, nn
 
+from workbench.gpu import program
 from workbench.live import gpu_calls
 from workbench.live.applied import Applied
 from workbench.live.binding import Binding
@@ -270,6 +271,32 @@ def test_a_preloaded_kernel_may_be_captured_at_its_first_call(
     x = torch.ones(2, 2)
     assert torch.equal(applied(x), 2 * x)
     assert applied.kernel_calls == 1
+
+
+def test_a_call_that_cannot_wait_for_its_turn_goes_to_the_original(
+    driver: RecordedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream, captures = 7, {0: 0}
+    monkeypatch.setattr(program, "_no_stream", lambda device: stream)
+    monkeypatch.setattr(driver, "capture_of", lambda stream, device: captures.get(stream, 0), raising=False)
+    monkeypatch.setattr(driver, "event", lambda device: None, raising=False)
+    monkeypatch.setattr(driver, "follow", lambda *_: None, raising=False)
+    source = DOUBLE.replace("__global__", "__device__ int done;\n__global__").replace(
+        "{\n    int", "{\n    done = 0;\n    int"
+    )
+    applied = Applied(doubled, doubles.problem(), source, H100, driver)
+    x = torch.randn(5, 7)
+    for _ in range(3):
+        assert torch.equal(applied(x), 2 * x)
+    stream, captures = 9, {7: 1}
+    for _ in range(2):
+        assert torch.equal(applied(x), 2 * x)
+    assert (applied.kernel_calls, applied.fallback_calls) == (3, 2)
+    assert "until the capture ends" in applied.last_fallback
+    captures = {}
+    for _ in range(2):
+        assert torch.equal(applied(x), 2 * x)
+    assert (applied.kernel_calls, applied.fallback_calls) == (5, 2)
 
 
 def test_many_kinds_do_not_fill_the_memory(applied: Applied, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,8 @@ CLUSTER_DIMENSION = 4
 """``CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION``."""
 PORTABLE_CLUSTER = 8
 """Blocks of a cluster that every card takes; more must be asked for."""
+LEGACY = (0, 1)
+"""Handles of the default stream that waits for the others."""
 INVALID_CONTEXT = 201
 OUT_OF_RESOURCES = 701
 NOT_TOGETHER = 720
@@ -168,6 +170,33 @@ class Driver:
             _check(bindings.cuMemcpyDtoH(ctypes.addressof(room), address, len(held)))
             del room
         return bytes(held)
+
+    def capture_of(self, stream: int, device: int) -> int:
+        """Number of the graph capture a stream takes part in; 0 for none."""
+        if stream in LEGACY:  # it cannot be captured, and asking while another is would be an error
+            return 0
+        with self.current(device):
+            status, number, *_ = _check(_bindings().cuStreamGetCaptureInfo(_bindings().CUstream(stream)))
+        return int(number) if int(status) else 0
+
+    def event(self, device: int) -> Any:
+        """An event for ``follow``; it lives as long as the process."""
+        bindings = _bindings()
+        with self.current(device):
+            return _check(bindings.cuEventCreate(int(bindings.CUevent_flags.CU_EVENT_DISABLE_TIMING)))
+
+    def follow(self, later: int, earlier: int, event: Any, device: int) -> None:
+        """Make one stream wait for all that another has been given so far. Raises ``GpuError``.
+
+        Where that other stream has been destroyed, this thread waits for the device.
+        """
+        bindings = _bindings()
+        with self.current(device):
+            (refused,) = bindings.cuEventRecord(event, bindings.CUstream(earlier))[:1]
+            if int(refused):
+                _check(bindings.cuCtxSynchronize())
+            else:
+                _check(bindings.cuStreamWaitEvent(bindings.CUstream(later), event, 0))
 
     def make_current(self, device: int) -> None:
         """Give this thread the device's context: a thread that has not used CUDA yet has none."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.compile import load_cubin
 from workbench.errors import GpuError, PlanError
 from workbench.gpu import driver as cuda
+from workbench.gpu.turn import Turn
 from workbench.gpu.variables import Watched, variables_of
 from workbench.model import CompileFailed
 from workbench.plan.steps import Launch, Plan
@@ -72,6 +73,9 @@ class Kernels:
         self.driver = driver or cuda.driver()
         self._handles: dict[Instance, Any] = {}
         self._variables: list[tuple[tuple[str, ...], Any]] = []
+        self._keeping: set[Consts] = set()
+        """Consts under which the code has variables of its own."""
+        self._turns: dict[int, Turn] = {}
         self.add(images)
         self._functions: dict[tuple[Instance, int], tuple[int, Function]] = {}
         self._lock = threading.Lock()
@@ -84,12 +88,20 @@ class Kernels:
                 self._handles.setdefault((name, image.consts), handle)
             if names := variables_of(image.cubin):
                 self._variables.append((names, next(iter(handles.values()))))
+                self._keeping.add(image.consts)
 
     def watched(self, device: int) -> Watched:
         """Every ``__device__`` variable as it is now. Raises ``GpuError``."""
         return Watched(
             (names, partial(self.driver.variable, handle, device)) for names, handle in self._variables
         )
+
+    def turn(self, plan: Plan, device: int) -> Turn | None:
+        """Who may launch this plan next; None where its kernels keep nothing between launches."""
+        if not any(consts in self._keeping for _, consts in plan.instances):
+            return None
+        with self._lock:
+            return self._turns.setdefault(device, Turn(self.driver, device))
 
     def missing(self, plan: Plan) -> tuple[Instance, ...]:
         """What a plan launches and is not here yet."""

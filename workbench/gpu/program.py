@@ -29,6 +29,7 @@ from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, Vie
 
 if TYPE_CHECKING:
     from workbench.gpu.kernels import Kernels
+    from workbench.gpu.turn import Turn
 
 Run = Callable[[Sequence[Any]], tuple[Any, ...]]
 """One execution: the plan's tensors in its order of arguments in, its outputs out."""
@@ -62,14 +63,21 @@ class Laid(NamedTuple):
     """The same behind a check; made for one kind of tensors."""
 
 
-def program_of(
-    plan: Plan, kernels: Kernels, device: int, poison: bool, swift: SwiftLaunch | None = None
-) -> Laid:
-    """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``.
+class Ways(NamedTuple):
+    """What differs between a plan that is judged and one that is applied."""
 
-    Launches go through ``swift`` where it is given, else through ctypes.
-    """
-    layout = _Layout(plan, kernels, device, poison, swift)
+    poison: bool = False
+    """New buffers begin as NaN, or as large integers."""
+    swift: SwiftLaunch | None = None
+    """Launches go through it; without it through ctypes."""
+    turns: bool = False
+    """Calls may come from several streams: kernels that keep counters run in one after the other."""
+
+
+def program_of(plan: Plan, kernels: Kernels, device: int, ways: Ways) -> Laid:
+    """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``."""
+    layout = _Layout(plan, kernels, device, ways.poison, ways.swift)
+    layout.turn = kernels.turn(plan, device) if ways.turns else None
     for step in plan.steps:
         layout.add(step)
     return Laid(layout.function(), layout.guarded)
@@ -82,6 +90,7 @@ class _Layout:
     device: int
     poison: bool
     swift: SwiftLaunch | None = None
+    turn: Turn | None = None
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     """What the function's text refers to."""
@@ -221,6 +230,13 @@ class _Layout:
         guarded: Guarded = self._made(lines, names)
         return guarded
 
+    def _in_turn(self) -> list[str]:
+        """All lines, behind one comparison where the kernels keep something between launches."""
+        if self.turn is None:
+            return self.lines
+        inner = ["if stream != turn.stream: turn.change(stream)", *self.lines]
+        return ["with turn.lock:", *(f"    {line}" for line in inner)]
+
     @property
     def _arguments(self) -> range:
         return range(len(self.plan.arguments))
@@ -233,11 +249,11 @@ class _Layout:
             f"{arguments}= values" if arguments else "",
             *first,
             f"stream = stream_of({self.device})",
-            *self.lines,
+            *self._in_turn(),
             f"return ({outputs})",
         ]
         text = "def run(values):\n" + "".join(f"    {line}\n" for line in lines if line)
-        known = self.names | names
+        known = self.names | names | {"turn": self.turn}
         exec(compile(text, "<a plan laid out>", "exec"), known)
         return known["run"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from workbench.gpu.program import Laid, program_of
+from workbench.gpu.program import Laid, Ways, program_of
 from workbench.gpu.swift import swift_launch
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ T = TypeVar("T")
 class PlanRunner:
     """``runner(tensors)`` is one execution of the plan; safe to call from many threads at once."""
 
-    def __init__(self, plan: Plan, kernels: Kernels, swift: bool = False) -> None:
-        """``swift``: launch by a way that is built for it, where this machine can build one."""
+    def __init__(self, plan: Plan, kernels: Kernels, applied: bool = False) -> None:
+        """``applied``: for calls from any stream, by a way that is built for it where this machine can."""
         self.plan = plan
-        self._swift = swift_launch() if swift else None
+        self._ways = Ways(swift=swift_launch(), turns=True) if applied else Ways()
         self._kernels = kernels
         self._names = tuple(name for name, _ in plan.arguments)
         self._laid: dict[tuple[int, bool], Laid] = {}
@@ -60,7 +60,7 @@ class PlanRunner:
         with self._lock:
             known = self._laid.get((device, poison))
             if known is None:
-                known = program_of(self.plan, self._kernels, device, poison, self._swift)
+                known = program_of(self.plan, self._kernels, device, self._ways._replace(poison=poison))
                 if device >= 0 and torch.cuda.device_count() > 1:
                     known = _on_device(known, device)
                 self._laid[device, poison] = known

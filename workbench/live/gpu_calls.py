@@ -98,7 +98,7 @@ class GpuCalls:
             kernels = self._kernels[arch] = Kernels((), self._driver)
         if missing := kernels.missing(plan):
             kernels.add(images(self._source, missing, arch))
-        return PlanRunner(plan, kernels, swift=True).prepare(device)
+        return PlanRunner(plan, kernels, applied=True).prepare(device)
 
     def failed(self, key: Key, error: GpuError) -> None:
         """The driver refused a launch: tensors of this kind go to the original from now on."""

@@ -26,6 +26,8 @@ CLOCK = HERE / "receipts" / "2026-11-21-h100-clock.json"
 KERNELBENCH_CPU = HERE / "receipts" / "kernelbench-emulator.json"
 KERNELBENCH_GPU = HERE / "receipts" / "kernelbench-h100.json"
 MEASURED = HERE / "receipts" / "measured"
+ROWS = "rows.json"
+"""Which shapes of which receipts are shown: ``file``, ``problem``, ``shape``, ``card``; all, without it."""
 FIGURES = "*-h100-figures.json"
 """Below ``receipts``."""
 PAGE = HERE.parent / "docs" / "benchmarks.md"
@@ -124,7 +126,18 @@ def read_measured(folder: Path) -> tuple[dict[str, Json], list[Json]]:
     """Receipts by file name, and the shapes that failed: ``problem``, ``shape``, ``why``."""
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     found = {file.name: json.loads(file.read_text()) for file in files}
-    return found, found.pop("failures.json", [])
+    failures, rows = found.pop("failures.json", []), found.pop(ROWS, None)
+    return found if rows is None else shown(found, rows), failures
+
+
+def shown(receipts: dict[str, Json], rows: Sequence[Json]) -> dict[str, Json]:
+    """The receipts with those of their shapes that ``rows`` lists: others have been measured again since."""
+    wanted = {(row["file"], row["shape"]) for row in rows}
+    found = {
+        name: receipt | {"cases": [case for case in receipt["cases"] if (name, case["case"]) in wanted]}
+        for name, receipt in receipts.items()
+    }
+    return {name: receipt for name, receipt in found.items() if receipt["cases"]}
 
 
 def page(
@@ -168,12 +181,12 @@ def measured_section(receipts: dict[str, Json], failures: Sequence[Json]) -> str
 
 
 def best_measured(receipts: dict[str, Json]) -> list[Json]:
-    """The best kernel of every problem and shape, by the lower bound of its factor; suspects are left out."""
-    best: dict[tuple[str, str], Json] = {}
+    """The best kernel of every problem, shape and card, by its factor's lower bound; without suspects."""
+    best: dict[tuple[str, str, str], Json] = {}
     for file, receipt in receipts.items():
         for case in receipt["cases"]:
             row = _row(file, receipt, case)
-            key = (row["problem"], row["shape"])
+            key = (row["problem"], row["shape"], row["card"])
             if row["fastest"] is None or case["measured"]["suspicion"]:
                 continue
             if key not in best or row["fastest"]["low"] > best[key]["fastest"]["low"]:
@@ -187,6 +200,8 @@ def _row(file: str, receipt: Json, case: Json) -> Json:
         "file": file,
         "problem": receipt["problem"]["name"],
         "shape": case["case"],
+        "card": receipt["machine"]["card"],
+        "made": receipt.get("made", ""),
         "time_us": case["time_us"],
         "floor_us": case.get("floor_us", 0.0),
         "measured": case["measured"],

@@ -1,8 +1,10 @@
 """Takes the receipts that docs/benchmarks.md needs out of what benchmarks/on_the_gpu.py packed.
 
-Keeps, for every problem and shape, the receipt of the best kernel, and notes the shapes for which no kernel
-passed in ``failures.json``. Then writes the page.
-Usage: ``python benchmarks/take_receipts.py on_the_gpu.tgz``
+An archive replaces what it measured and nothing else: for each problem, shape and card the best kernel of the
+newest archive that gave it a time that is believed. So a run of few ops leaves the other rows as they were.
+Which shapes of which receipts are shown stands in ``rows.json``; problems without a correct kernel in
+``failures.json``. A receipt that no row needs goes, unless documentation or a test names it. Then writes the
+page. Usage: ``python benchmarks/take_receipts.py on_the_gpu.tgz``; several are taken in the order given.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import table
 
 Json = dict[str, Any]
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def contents(archive: Path) -> tuple[dict[str, Json], list[Json]]:
@@ -52,19 +55,57 @@ def _doubted(row: Json) -> bool:
 
 
 def take(archive: Path, folder: Path) -> list[str]:
-    """Write what the page needs into ``folder``; returns the receipts' names."""
-    receipts, rows = contents(archive)
-    wanted = sorted({row["file"] for row in table.best_measured(receipts)})
+    """Merge an archive into ``folder``; returns the names of the receipts that it added."""
+    receipts, judged = contents(archive)
+    kept, failed = table.read_measured(folder)
+    rows = {_key(row): row for row in table.best_measured(kept)}
+    fresh = {
+        key: row
+        for key, row in ((_key(row), row) for row in table.best_measured(receipts))
+        if key not in rows or row["made"] >= rows[key]["made"]
+    }
+    rows |= fresh
+    taken = sorted({row["file"] for row in fresh.values()})
     folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.json"):
-        old.unlink()
-    for name in wanted:
+    for name in taken:
         (folder / name).write_text(json.dumps(receipts[name], separators=(",", ":")) + "\n")
-    (folder / "failures.json").write_text(json.dumps(failures(rows), indent=1) + "\n")
-    return wanted
+    needed = {row["file"] for row in rows.values()}
+    for old in folder.glob("*.json"):
+        if old.name not in {*needed, table.ROWS, "failures.json"} and not named(old.name):
+            old.unlink()
+    _write_list(folder / table.ROWS, [_told(rows[key]) for key in sorted(rows)])
+    tried = {row["op"] for row in judged}
+    failed = [one for one in failed if one["problem"] not in tried] + failures(judged)
+    _write_list(folder / "failures.json", failed)
+    return taken
+
+
+def _key(row: Json) -> tuple[str, str, str]:
+    return row["problem"], row["shape"], row["card"]
+
+
+def _told(row: Json) -> Json:
+    return {name: row[name] for name in ("file", "problem", "shape", "card")}
+
+
+def _write_list(path: Path, rows: list[Json]) -> None:
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def named(receipt: str) -> bool:
+    """True for a receipt that documentation, a test or a program names; the generated page does not count."""
+    return any(receipt in path.read_text(errors="replace") for path in _texts())
+
+
+def _texts() -> list[Path]:
+    places = (("docs", "*.md"), ("tests", "*.py"), ("benchmarks", "*.py"), ("notebooks", "*.ipynb"))
+    found = [path for folder, kind in places for path in (ROOT / folder).glob(f"**/{kind}")]
+    away = ROOT / "tests" / "browser" / "node_modules"
+    return [p for p in (*found, ROOT / "README.md") if p != table.PAGE and away not in p.parents]
 
 
 if __name__ == "__main__":
-    for taken in take(Path(sys.argv[1]), table.MEASURED):
-        print(taken)
+    for archive in sys.argv[1:]:
+        for taken in take(Path(archive), table.MEASURED):
+            print(taken)
     table.main()

@@ -124,3 +124,63 @@ def test_only_receipts_that_make_a_row_are_taken(tmp_path: Path) -> None:
         {"problem": "conv", "shape": "all", "why": "mismatch"},
         {"problem": "pool", "shape": "all", "why": "passed"},
     ]
+
+
+def archive_of(folder: Path, *receipts: tuple[str, dict[str, Any]], op: str = "") -> Path:
+    """What a session packs: receipts by file name, and one judged row of an op."""
+    import tarfile
+
+    place = folder / "receipts"
+    place.mkdir(parents=True)
+    for name, one in receipts:
+        (place / name).write_text(json.dumps(one | {"format": "workbench-receipt/1"}))
+    if op:
+        judged = {"part": "judged", "rows": [{"op": op, "kind": "mismatch"}]}
+        (folder / "gpu_judged.json").write_text(json.dumps(judged))
+    with tarfile.open(folder.with_suffix(".tgz"), "w:gz") as tar:
+        tar.add(folder, "on_the_gpu")
+    return folder.with_suffix(".tgz")
+
+
+def test_a_later_archive_replaces_what_it_measured_and_nothing_else(tmp_path: Path) -> None:
+    table, taking, folder = load(), load("take_receipts"), tmp_path / "measured"
+    old = "both" + ".json"  # a name that no text holds
+    both = receipt("softmax", "8x8", 10.0, rival("eager", 40.0, 4.0))
+    both["cases"] += receipt("softmax", "9x9", 7.0, rival("eager", 14.0, 2.0))["cases"]
+    norm = receipt("norm", "4", 5.0, rival("eager", 10.0, 2.0))
+    taking.take(archive_of(tmp_path / "first", (old, both), ("norm.json", norm), op="conv"), folder)
+    slower = receipt("softmax", "8x8", 20.0, rival("eager", 40.0, 2.0))
+    doubted = receipt("norm", "4", 1.0, rival("eager", 10.0, 10.0), suspicion="clocks disagree")
+    other = receipt("norm", "4", 4.0, rival("eager", 8.0, 2.0))
+    other["machine"]["card"] = "NVIDIA H200"
+    second = archive_of(
+        tmp_path / "second",
+        ("slower.json", slower),
+        ("doubted.json", doubted),
+        ("other.json", other),
+        op="pool",
+    )
+    assert taking.take(second, folder) == ["other.json", "slower.json"]
+    kept, failed = table.read_measured(folder)
+    rows = {
+        (row["problem"], row["shape"], row["card"][-4:]): row["file"] for row in table.best_measured(kept)
+    }
+    assert rows == {
+        ("softmax", "8x8", "H100"): "slower.json",  # the newest, though another was faster
+        ("softmax", "9x9", "H100"): old,
+        ("norm", "4", "H100"): "norm.json",
+        ("norm", "4", "H200"): "other.json",
+    }
+    assert [one["problem"] for one in failed] == ["conv", "pool"]
+    late = norm | {"made": "2026"}
+    taking.take(archive_of(tmp_path / "late", ("late.json", late)), folder)
+    assert taking.take(archive_of(tmp_path / "early", ("early.json", norm | {"made": "2025"})), folder) == []
+    third = receipt("softmax", "9x9", 6.0, rival("eager", 14.0, 2.3))
+    taking.take(archive_of(tmp_path / "third", ("third.json", third)), folder)
+    assert not (folder / old).exists(), "no row needs it any more"
+
+
+def test_a_receipt_that_is_named_somewhere_stays() -> None:
+    taking = load("take_receipts")
+    assert taking.named("939ec16b7c8c-nvidia-h100-80gb-hbm3-20261121T181615.json")
+    assert not taking.named("939ec16b7c8c-nvidia-h100-80gb-hbm3-" + "0" * 8 + ".json")

@@ -47,6 +47,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("grid_split", "on"): "Several blocks a row",
     ("split_join", "launch"): "Pieces of a row are joined by a further launch",
     ("split_join", "last"): "The block that is done last joins the pieces",
+    ("split_join", "grid"): "All blocks keep their pieces and wait for one another",
     ("columns_by", "thread"): "A thread sums up a column",
     ("columns_by", "bundle"): "A block sums up a bundle of columns",
     ("look_back", "off"): "One block scans a row",
@@ -105,7 +106,8 @@ RISKS: Mapping[str, str] = {
     "threads_per_row": "One team must keep enough loads in flight by itself.",
     "block_size": "Idle lanes on short rows, fewer independent blocks on long ones.",
     "grid_split": "One more launch; partial results go through memory.",
-    "split_join": "Its counter serves one launch at a time: not the same kernel in two streams at once.",
+    "split_join": "Its counter serves one launch at a time: calls from two streams wait for each other. "
+    "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",

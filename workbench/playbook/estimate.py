@@ -28,6 +28,7 @@ from workbench.playbook.schedule import Schedule, Team, bundle_of, pieces_of, sc
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.techniques import settled
+from workbench.playbook.together_kernel import keeps_pieces, piece_of, together
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.views import View, split
@@ -57,6 +58,9 @@ _PARTIALS_NS = 400.0
 _GATHERED = 4
 _ARRIVAL_US = 0.8
 """The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
+_MEETING_US = 1.5
+"""A grid barrier: an arrival's way to L2, the news of the last one's way back, 0.6 to 0.7 us each, and two
+barriers of the block (a guess; not measured)."""
 _PAST_L2 = 0.99
 """Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
 _LANES = 32
@@ -279,6 +283,8 @@ class _Model:
         if self.as_asked:
             fit = replace(fit, single_pass=self.schedule.single_pass)
         pieces = pieces_of(fit, self.target, rows, columns)
+        if pieces > 1 and self._meets(space, kernel, fit, pieces):
+            return self._row_as(kernel, stored, replace(together(fit), team="block"), pieces)
         if pieces > 1:
             single = self.schedule.single_pass
             fit = replace(fit, cache="reread", team=split_team(fit), persistent=False, single_pass=single)
@@ -330,6 +336,11 @@ class _Model:
             own = lanes // together * self._width(space.rows) if together > 1 else lanes
             gathered = _PARTIALS_NS * math.ceil(pieces / own / _GATHERED)
             work = Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0)
+            if keeps:
+                met = sum(bool(step.accumulators) for step in passes)
+                found = self._launched(work)
+                waiting_us = met * (_MEETING_US + (walks[0].join_ns + gathered) * 1e-3)
+                return replace(found, us=found.us + waiting_us)
             return self._split(work, [bool(step.accumulators) for step in passes], gathered)
         return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
 
@@ -406,6 +417,10 @@ class _Model:
         if self.schedule.stream_stores and any(one.stored_bytes and one.again_bytes for one in walks):
             total = replace(total, us=total.us * _PAST_L2)
         return total
+
+    def _meets(self, space: RowSpace, kernel: Kernel, schedule: Schedule, pieces: int) -> bool:
+        """True where the blocks of a row keep their pieces and wait for one another."""
+        return keeps_pieces(space, kernel, schedule, piece_of(self.at(space.columns), pieces))
 
     def _launched(self, work: Work) -> Estimate:
         time = launch_time(self.target, work)

@@ -128,6 +128,6 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_bf16.h>")
     if any("fetch" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
-    if any("cluster_reduce" in kernel.helpers for kernel in kernels):
+    if any("cluster_reduce" in kernel.helpers or kernel.cooperative for kernel in kernels):
         lines.append("#include <cooperative_groups.h>")
     return ["\n".join(lines)] if lines else []

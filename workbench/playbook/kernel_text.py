@@ -68,6 +68,10 @@ class KernelText:
     """Integer arguments after the buffers: names in kernel and plan."""
     cluster: int = 1
     """Blocks of a cluster."""
+    template: str = ""
+    """Further template arguments, in the plan language; ``{chunk}`` stands for the columns of a piece."""
+    cooperative: bool = False
+    """All blocks are on the card at the same time."""
     resident: str = ""
     """Blocks that stay on a multiprocessor, in the plan language; the grid calls it ``{resident}``."""
 
@@ -92,6 +96,11 @@ class SplitText:
     threads: int
     most_teams: int = 0
     """Blocks along the rows that there are counters for; 0 where none are needed."""
+    together: KernelText | None = None
+    """The kernel of blocks that wait for one another, each with a piece of at most ``most_of_a_piece``."""
+    most_of_a_piece: int = 0
+    met: tuple[tuple[str, str], ...] = ()
+    """Buffers of partial results of that kernel."""
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
 

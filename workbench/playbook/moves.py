@@ -104,12 +104,13 @@ def _structures(problem: Problem) -> list[Vector]:
     found: dict[Vector, None] = {}
     # What several blocks share is read again from L2: half of those stream their results past it.
     shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
-    for team, cache, split, single, threads in choices:
+    joins = _joins(problem)
+    for (team, cache, split, single, threads), join in itertools.product(choices, joins):
         vector = (
             ("block_size", threads),
             ("grid_split", split),
             ("look_back", split),
-            ("split_join", "last"),
+            ("split_join", join if split == "on" else "last"),
             ("columns_by", "bundle"),
             ("row_cache", cache),
             ("single_pass", single),
@@ -120,6 +121,12 @@ def _structures(problem: Problem) -> list[Vector]:
         )
         found[settled(problem, vector)] = None
     return [*_pointwise(problem), *_scanning(problem), *found]
+
+
+def _joins(problem: Problem) -> tuple[str, ...]:
+    """How pieces of a row may come together: by waiting for one another where that is possible, or not."""
+    waiting = settled(problem, (("grid_split", "on"), ("split_join", "grid")))
+    return ("grid", "last") if dict(waiting).get("split_join") == "grid" else ("last",)
 
 
 def _read_once(problem: Problem) -> bool:

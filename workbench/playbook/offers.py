@@ -30,6 +30,7 @@ from workbench.playbook.schedule import (
     schedule_of,
 )
 from workbench.playbook.technique import Settings
+from workbench.playbook.together_kernel import always_together, fits_together
 from workbench.playbook.traits import RowTraits, Traits
 
 
@@ -91,12 +92,14 @@ def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
 def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
+    if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):
+        return ()  # blocks that wait for one another do it once
     return ("off", "on") if saves and settings["fusion"] == "all" else ()
 
 
 def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
     """True when some rows go through memory in every pass: those that do not wait on the chip."""
-    if schedule.split or schedule.cache == "reread" or not row.joint_kept:
+    if schedule.split or schedule.cache == "reread" or not row.joint.kept:
         return True
     fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
     return any(fit.cache == "reread" for fit in fits)
@@ -117,7 +120,15 @@ def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings.get("grid_split") != "on":
         return ()
-    return ("launch", "last") if any(row.ends_joining for row in traits.rows) else ()
+    values = ["launch"]
+    if any(row.ends_joining for row in traits.rows):
+        values.append("last")
+    schedule = replace(schedule_of(tuple(settings.items())), join_grid=True)
+    if any(
+        not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
+    ):
+        values.append("grid")
+    return tuple(values) if len(values) > 1 else ()
 
 
 def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -211,7 +211,8 @@ class PlanText:
             lines.append(f"{resident} = {kernel.resident.replace('{threads}', block)}")
             grid = grid.replace("{resident}", resident)
         grid = grid.replace("{threads}", block)
-        parts = [f'f"{kernel.name}<{{{width}}}>"' if width else f'"{kernel.name}"']
+        given = [part for part in (f"{{{width}}}" if width else "", kernel.template) if part]
+        parts = [f'f"{kernel.name}<{", ".join(given)}>"' if given else f'"{kernel.name}"']
         parts += [f"grid={grid}", f"block={block}"]
         arguments = [*(self._buffers[name] for name in kernel.buffers), *kernel.scalars]
         parts.append(f"args=[{', '.join(arguments)}]")
@@ -219,6 +220,8 @@ class PlanText:
             parts.append(f"const={consts}")
         if kernel.cluster > 1:
             parts.append(f"cluster={kernel.cluster}")
+        if kernel.cooperative:
+            parts.append("cooperative=True")
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
         return lines + _call("launch", parts)
@@ -231,16 +234,13 @@ class PlanText:
             split = self._bundled(split, lines)
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
+        if split.together and split.teams != "1":  # one block too many would not be there with the others
+            share = f"{fill} // {split.teams}"
         if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
             share = f"{fill} // {split.teams}"
         lines.append(f"pieces = max(1, min({share}, cdiv({columns}, {split.least})))")
         body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
-        shape = "(pieces,)" if split.rows.is_one else f"(pieces, {self.size(split.rows)})"
-        for name, dtype in split.partials:
-            self._buffers[name] = self._names.new(name)
-            body.append(f"{self._buffers[name]} = empty({shape}, {dtype})")
-        for kernel in split.kernels:
-            body += self._launch(kernel)
+        body += self._pieces(split)
         if split.plain is None:
             return lines + body
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
@@ -248,6 +248,27 @@ class PlanText:
         if split.most_teams and not split.teams.isdecimal():
             conditions.append(f"{split.teams} <= {split.most_teams}")
         return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
+
+    def _pieces(self, split: SplitText) -> list[str]:
+        """Partial results and launches: blocks that wait for one another where their pieces fit."""
+        apart = self._partials(split, split.partials)
+        for kernel in split.kernels:
+            apart += self._launch(kernel)
+        if split.together is None:
+            return apart
+        meet = [*self._partials(split, split.met), *self._launch(split.together)]
+        fits = f"chunk <= {split.most_of_a_piece}"
+        if split.kernels:
+            return _branch(fits, meet, apart)
+        return [f'require({fits}, "all pieces must fit in registers at the same time")', *meet]
+
+    def _partials(self, split: SplitText, partials: Sequence[tuple[str, str]]) -> list[str]:
+        shape = "(pieces,)" if split.rows.is_one else f"(pieces, {self.size(split.rows)})"
+        lines = []
+        for name, dtype in partials:
+            self._buffers[name] = self._names.new(name)
+            lines.append(f"{self._buffers[name]} = empty({shape}, {dtype})")
+        return lines
 
     def _bundled(self, split: SplitText, lines: list[str]) -> SplitText:
         """The split with the name of what a block bundles."""
@@ -357,8 +378,9 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
     match step:
         case KernelText():
             return (step,)
-        case SplitText(kernels=kernels, plain=plain):
-            return kernels if plain is None else (*kernels_of(plain), *kernels)
+        case SplitText(kernels=kernels, plain=plain, together=together):
+            shared = kernels if together is None else (together, *kernels)
+            return shared if plain is None else (*kernels_of(plain), *shared)
         case ShapedText(short=short, long=long):
             return (*kernels_of(short), *kernels_of(long))
         case TiledText(tiled=tiled, plain=plain):

@@ -42,6 +42,8 @@ class Schedule:
     """Columns of a matrix: a block has a bundle of neighbours, where rows are split."""
     join_last: bool = False
     """The block of a row that is done last joins them instead, where nothing is left to do but that."""
+    join_grid: bool = False
+    """All blocks wait for all, where the row is needed again: they keep their pieces meanwhile."""
     stream: bool = False
     fast_math: bool = False
     items: int = 1
@@ -91,10 +93,12 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     together = bundle_of(rows, schedule.width) if schedule.bundle and team == "thread" else threads
     fill = target.sm_count * (target.threads_per_sm // (2 * threads))
     blocks = rows if team == "block" else -(-rows // together)
-    share = fill // max(blocks, 1) if schedule.bundle else -(-fill // max(blocks, 1))
+    share = fill // max(blocks, 1) if schedule.bundle or schedule.join_grid else -(-fill // max(blocks, 1))
     return max(1, min(share, -(-columns // LEAST_PIECE[team])))
 
 
+RESIDENT = 1024
+"""Threads that a multiprocessor has room for when blocks share rows: half of what it could hold."""
 MOST_IN_BUNDLE = 2048
 """Partial results that a block's groups join through shared memory: threads times the vector width."""
 _LANES_OF_BUNDLE = (8, 32)
@@ -177,7 +181,8 @@ def schedule_of(vector: Vector) -> Schedule:
         single_pass=on("single_pass", "off"),
         split=on("grid_split", "off"),
         bundle=values.get("columns_by") == "bundle",
-        join_last=values.get("split_join") == "last",
+        join_last=values.get("split_join") in ("last", "grid"),
+        join_grid=values.get("split_join") == "grid",
         stream=on("stream_hints", "off"),
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),

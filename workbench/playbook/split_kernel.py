@@ -1,7 +1,7 @@
 """Few long rows: several blocks share a row, and each further pass is a launch of its own.
 
-Owns which launches a split has: every pass leaves a partial result a piece, the next one joins them, or the
-last block of the same one does.
+Owns which launches a split has: every pass leaves a partial result a piece, the next one joins them, the last
+block of the same one does, or all blocks do when they have waited for one another.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from workbench.playbook.bundle_kernel import bundle_kernel
 from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
+from workbench.playbook.row_passes import RowSpace, passes_of
 from workbench.playbook.schedule import LEAST_PIECE, Schedule, bundle_text, split_from, split_team
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
+from workbench.playbook.together_kernel import Together, fits_together, together_kernel
+from workbench.playbook.traits import row_shape
 
 
 def split_kernel(
@@ -30,7 +33,10 @@ def split_kernel(
     site.macros.name(kernel.stores[0].rows, "ROWS")
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = Partials(shared)
-    texts = _launches(shared, kernel, name, names, partials)
+    joint = _together(shared, kernel, names, name)
+    constant = rows.number is not None and columns.number is not None
+    alone = joint is not None and constant and plain is None
+    texts = () if alone else _launches(shared, kernel, name, names, partials)
     counted = MOST_TEAMS if any("arrives_last" in text.helpers for text in texts) else 0
     teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
     bundle = ""
@@ -38,7 +44,7 @@ def split_kernel(
         teams, bundle = f"cdiv({site.size(rows)}, {{bundle}})", bundle_text(site.size(rows))
     return SplitText(
         texts,
-        partials.all,
+        partials.all if texts else (),
         plain,
         teams,
         rows,
@@ -47,8 +53,20 @@ def split_kernel(
         split_from(schedule),
         threads,
         counted,
+        None if joint is None else joint.text,
+        0 if joint is None else joint.most,
+        () if joint is None else joint.partials,
         bundle,
     )
+
+
+def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together | None:
+    """The one launch of blocks that wait for one another, where some declared row can be kept by them."""
+    space = RowSpace(site.program.pool, kernel)
+    shape = row_shape(space, passes_of(space, kernel, single_pass=True))
+    if not fits_together(site.schedule, shape, site.cases[: site.declared]):
+        return None
+    return together_kernel(site, kernel, names.new(f"{name}_together"))
 
 
 def _launches(

@@ -111,8 +111,8 @@ STRUCTURE = (
     ),
     Technique(
         name="split_join",
-        title="the last block joins the pieces",
-        values=("launch", "last"),
+        title="blocks wait for one another, or the last one joins",
+        values=("launch", "last", "grid"),
         offers=offers.split_join,
         structural=True,
         bottleneck="launch",
@@ -124,7 +124,11 @@ STRUCTURE = (
             "a counter. The one that finds the counter full knows that all results lie in memory, and joins "
             "them; nobody has waited. The counter is a variable of the kernel's own that returns to zero by "
             "itself, so that nothing need be cleared before the launch; two launches of it at the same time "
-            "would share it. A launch that is broken off takes its module with it, and the counter too."
+            "would share it. A launch that is broken off takes its module with it, and the counter too. "
+            "Where the row is needed again, as in a softmax, all blocks must learn the result, and a block "
+            "may wait for all others only if they are on the card too. A cooperative launch promises it or "
+            "is refused: each block keeps its piece in registers, leaves its part, waits at a barrier of the "
+            "whole grid, joins all parts and writes. One launch, and the row is read once."
         ),
     ),
     Technique(

@@ -37,8 +37,8 @@ class RowTraits:
     passes: int
     joint_passes: int
     """Passes when reductions that can be made at once are."""
-    joint_kept: int = 0
-    """Loads that later passes need again even then."""
+    joint: RowShape
+    """The same shape when they are: with the loads that later passes need again even then."""
     bundles: bool = False
     """Neighbouring results are made of neighbours, in a single pass."""
     ends_joining: bool = False
@@ -153,10 +153,10 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=False)
     joint = passes_of(space, kernel, single_pass=True)
-    kept = row_shape(space, joint).kept
+    once = row_shape(space, joint)
     joins = bool(passes) and all(step.accumulators for step in passes)
     bundles = _bundles(space, passes) or _bundles(space, joint)
-    return RowTraits(row_shape(space, passes), len(passes), len(joint), kept, bundles, joins)
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins)
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:

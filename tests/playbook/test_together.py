@@ -1,0 +1,127 @@
+"""Blocks that keep their pieces and wait for one another: right in any order, in one launch."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import plan_of, reference
+from workbench.compile import compile_kernel
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import H100, CompileReport, Problem, Vector
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import moves, seed_vectors
+from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.referee.occupancy import not_together
+
+GRID: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "grid"), ("vector_width", "4"))
+TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True))
+
+
+def layer_norm(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.layer_norm(t["x"], t["x"].shape[1:])
+
+
+def group_norm(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.group_norm(t["x"], 2)
+
+
+def rms_norm(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"] * torch.rsqrt((t["x"] * t["x"]).mean(1, keepdim=True) + 1e-5)
+
+
+def centred_and_scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    centred = t["x"] - t["x"].mean(1, keepdim=True)
+    return centred / (centred.abs().amax(1, keepdim=True) + 1.0)
+
+
+CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
+    "softmax": (lambda t: t["x"].softmax(1), (1, 9000), 1),
+    "softmax_odd": (lambda t: t["x"].softmax(1), (3, 9001), 1),
+    "log_softmax": (lambda t: t["x"].log_softmax(1), (2, 8196), 1),
+    "layer_norm": (layer_norm, (2, 9000), 1),
+    "group_norm": (group_norm, (1, 4, 5000), 1),
+    "rms_norm": (rms_norm, (5, 8200), 1),
+    "two_barriers": (centred_and_scaled, (2, 8200), 1),
+    "with_a_result_a_row": (lambda t: (t["x"] - t["x"].mean(1, keepdim=True), t["x"].mean(1)), (2, 9000), 1),
+}
+
+
+@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_right_in_any_order(name: str, varying: bool) -> None:
+    call, shape, launches = CALLS[name]
+    torch.manual_seed(1)
+    tensors = {"x": torch.randn(shape)}
+    source = generate(problem_of(call, tensors, varying=varying), GRID).kernel.source
+    plan = plan_of(source, tensors)
+    assert len(plan.launches) == launches and plan.launches[0].cooperative
+    assert plan.launches[0].grid[1] > 1, "split into pieces"
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        assert not done.report.kept
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-5)
+
+
+def wide(columns: int, rows: int = 1, varying: bool = False) -> Problem:
+    return problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(rows, columns)}, varying=varying)
+
+
+def test_a_million_columns_take_one_launch_that_fits_without_spills() -> None:
+    vector = tuple({**dict(GRID), "block_size": "1024"}.items())
+    source = generate(wide(2**20), vector).kernel.source
+    plan = plan_of(source, {"x": torch.empty(1, 2**20)})
+    (launch,) = plan.launches
+    assert launch.grid == (1, 132, 1) and launch.cooperative
+    report = compile_kernel(source, plan.instances)
+    assert isinstance(report, CompileReport)
+    (entry,) = report.kernels
+    assert entry.registers <= 64 and entry.spill_store_bytes == 0
+    assert not_together(H100, plan, report) is None
+
+
+def test_rows_that_do_not_fit_at_once_take_the_launches_of_before() -> None:
+    source = generate(wide(2**20, varying=True), GRID).kernel.source
+    plans = {n: plan_of(source, {"x": torch.empty(1, n)}) for n in (2**20, 2**23)}
+    assert [step.cooperative for step in plans[2**20].launches] == [True]
+    assert [step.cooperative for step in plans[2**23].launches] == [False] * 3
+    assert "else:" in source and "cooperative=True" in source
+
+
+def test_never_more_blocks_than_a_card_holds_at_once() -> None:
+    source = generate(wide(2**17, rows=5, varying=True), (*GRID[1:], ("block_size", "1024"))).kernel.source
+    for rows in (2, 3, 5, 7, 16, 50, 131):
+        plan = plan_of(source, {"x": torch.empty(rows, 2**15 + 2**17 // rows // 8 * 8)})
+        assert all(step.grid[0] * step.grid[1] <= 132 for step in plan.launches if step.cooperative)
+    assert plan_of(source, {"x": torch.empty(16, 2**17)}).launches[0].grid == (16, 8, 1)
+
+
+def test_offered_only_where_a_row_is_needed_again_and_fits() -> None:
+    def join(problem: Problem) -> str | None:
+        return dict(settled(problem, GRID)).get("split_join")
+
+    assert join(wide(2**20)) == "grid"
+    assert join(wide(2**23)) is None
+    assert join(wide(2**12, rows=4096)) is None
+    total = problem_of(lambda t: t["x"].sum(1), {"x": torch.empty(1, 2**20)}, varying=False)
+    assert join(total) == "launch", "the last block suffices there"
+
+
+def test_a_search_begins_with_it_and_a_split_moves_to_it() -> None:
+    problem = wide(2**20)
+    first = [dict(card.vector) for card in seed_vectors(problem, H100, 5)]
+    assert [vector for vector in first if vector.get("split_join") == "grid"]
+    apart = settled(problem, (("grid_split", "on"), ("vector_width", "4")))
+    (card,) = [c for c in moves(problem, apart, None, H100) if dict(c.vector).get("split_join") == "grid"]
+    assert card.predicted_factor > 1.2 and card.technique == "split_join"
+    assert predicted_factor(problem, apart, card.vector, H100) > 1.2
+
+
+def test_it_teaches_what_it_rests_on() -> None:
+    text = TECHNIQUES["split_join"].teaches
+    assert "cooperative launch" in text and "registers" in text

@@ -1,0 +1,140 @@
+"""Few long rows in one launch: each block keeps its piece of a row in registers and waits for all others.
+
+Owns the text of a split whose blocks meet at grid barriers, and how much a block can keep. It rests on a
+cooperative launch (CUDA programming guide, "Cooperative Groups", "Grid Synchronization"): all blocks are on
+the card at the same time, or nothing is launched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from workbench.model import H100
+from workbench.playbook.fitting import Cases, RowShape, most_kept
+from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.program import Kernel
+from workbench.playbook.row_kernel import RowKernel
+from workbench.playbook.row_passes import Accumulator, RowSpace, passes_of, waiting_loads
+from workbench.playbook.schedule import RESIDENT, Schedule, pieces_of, split_team
+from workbench.playbook.split_launch import Partials, SplitKernel
+
+BARRIER = "cooperative_groups::this_grid().sync();"
+
+
+def most_of_a_piece(threads: int, kept: int) -> int:
+    """Columns that a block keeps where RESIDENT threads share the registers of a multiprocessor."""
+    return threads * most_kept(max(threads, RESIDENT)) // max(kept, 1)
+
+
+def together(schedule: Schedule) -> Schedule:
+    """How a block computes its piece: in registers, so few of them that all blocks find room at once."""
+    pieces = replace(schedule, cache="registers", single_pass=True, chains=False, items=1)
+    return replace(pieces, promised=max(RESIDENT, schedule.threads))
+
+
+def fits_together(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:
+    """True where some case's rows are shared by blocks that can keep all of them; ``shape`` in one pass."""
+    return any(_fits_at(schedule, shape, case) for case in cases)
+
+
+def always_together(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:
+    """True where every case's are."""
+    return all(_fits_at(schedule, shape, case) for case in cases)
+
+
+def _fits_at(schedule: Schedule, shape: RowShape, case: Mapping[str, int]) -> bool:
+    if not schedule.join_grid or not shape.kept or split_team(schedule) != "block":
+        return False
+    threads = Schedule.threads if schedule.fit else schedule.threads
+    columns = shape.columns.at(case)
+    pieces = pieces_of(schedule, H100, shape.rows.at(case), columns)
+    return pieces > 1 and piece_of(columns, pieces) <= most_of_a_piece(threads, shape.kept)
+
+
+def keeps_pieces(space: RowSpace, kernel: Kernel, schedule: Schedule, piece: int) -> bool:
+    """True where blocks keep pieces of so many columns, because something a column is left to do."""
+    if not schedule.join_grid or split_team(schedule) != "block":
+        return False
+    passes = passes_of(space, kernel, single_pass=True)
+    kept = len(waiting_loads(space, passes))
+    return kept > 0 and not passes[-1].accumulators and piece <= most_of_a_piece(schedule.threads, kept)
+
+
+def piece_of(columns: int, pieces: int) -> int:
+    """Columns of a piece, as the plan computes them: whole vectors."""
+    return -(-columns // (8 * pieces)) * 8
+
+
+@dataclass(frozen=True)
+class Together:
+    """The one launch, the most columns of a piece, and the buffers of partial results: name and type."""
+
+    text: KernelText
+    most: int
+    partials: tuple[tuple[str, str], ...]
+
+
+class TogetherKernel(SplitKernel):
+    """The one launch."""
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, partials: Partials, vector: bool) -> None:
+        RowKernel.__init__(self, site, kernel, name, vector)
+        self.number = 0
+        self.partials = partials
+        self.joins = False
+        self.step = self.passes[-1]
+        self.frame.scalars = ("pieces",)
+        self.waits.begin = self.begin
+
+    @property
+    def kept(self) -> int:
+        """Loads that wait in registers."""
+        return len(self.waits.entries) if self.waits.in_registers else 0
+
+    def text(self) -> KernelText:
+        """Write it."""
+        body: list[str] = []
+        for number, step in enumerate(self.passes):
+            body += self._pass(number, step)
+            if step.accumulators:
+                body += self._shared_by_all(step.accumulators)
+        body += self._row_stores()
+        kept = self.waits.declarations(self.team, "PIECE")
+        lines = [*self._piece(), *self._pointer_lines, *kept, *body]
+        text = self.frame.finish(self.name, self._rows(lines), f"({self._grid()}, pieces)")
+        head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
+        code = text.code.removeprefix("template <int VEC>\n")
+        return replace(text, code=f"{head}\n{code}", template="{chunk}", cooperative=True)
+
+    def _shared_by_all(self, accumulators: list[Accumulator]) -> list[str]:
+        """Leave what this piece amounts to, wait, join what all pieces amount to."""
+        lines = self._left()
+        lines += ["// Nobody goes on before every block has left its part.", BARRIER]
+        for accumulator in accumulators:
+            lines += self._gathered(self._accumulator(accumulator))
+        return lines
+
+    def _piece(self) -> list[str]:
+        columns = self.frame.macros.text(self.space.columns)
+        return [
+            "// All blocks are on the card at once. Each keeps a piece of a row in registers, waits for the",
+            "// others, and goes on with its piece: one launch, one read, one write.",
+            "const int begin = blockIdx.y * PIECE;",
+            f"const int end = begin + PIECE < {columns} ? begin + PIECE : {columns};",
+        ]
+
+
+def together_kernel(site: Site, kernel: Kernel, name: str) -> Together | None:
+    """The kernel, with vectors where sizes allow them.
+
+    None for rows that need not wait: nothing a column is left to do, or nothing is read again.
+    """
+    site = replace(site, schedule=together(site.schedule))
+    found = TogetherKernel(site, kernel, name, Partials(site), site.schedule.width > 1)
+    if not found.kept or found.passes[-1].accumulators:
+        return None
+    text = found.text()
+    if text.width is not None and not text.width.is_possible:
+        text = TogetherKernel(site, kernel, name, found.partials, vector=False).text()
+    return Together(text, most_of_a_piece(site.schedule.threads, found.kept), found.partials.all)

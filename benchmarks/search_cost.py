@@ -7,41 +7,31 @@ comes before the first kernel, but not opening the problem. Run from the root:
     python benchmarks/search_cost.py [--device model|emulator|cuda] [--seconds 60] [--evaluations 40] [OP ...]
 
 An op is one of ``sample_ops``; the default are those that memory bounds, two of each family. ``model`` is the
-device of ``second_run.py``: what it finds is found by modelled times. Prints a table and writes
+device of ``searches.py``: what it finds is found by modelled times. Prints a table and writes
 ``search-cost.json`` to ``$WORKBENCH_RECEIPTS``.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import grid
-from second_run import NEAR, ModelDevice
+from searches import NEAR, device_named, grown, parser, report, sample, tabled
 
 from workbench.agents.playbook import playbook_team
 from workbench.devices.base import Device, OnStage
-from workbench.live.start import open_device_named
 from workbench.model import Digest, Evaluation, Kernel, Problem
-from workbench.orchestrator import run
 from workbench.policy import Policy
-from workbench.problem.capture import read_file
-from workbench.problem.intake import open_problem
-from workbench.session import Session, opening
 from workbench.tree import Tree
 
-ROOT = Path(__file__).resolve().parents[1]
 OPS = ("softmax", "log_softmax", "layer_norm", "rms_norm", "kl_div", "cross_entropy", "gelu_bias", "silu_mul")
 
 
@@ -111,46 +101,45 @@ def cost_of(op: str, tree: Tree, judged: dict[Digest, float], seconds: float) ->
 
 async def search(op: str, device: Device, policy: Policy, all_shapes: bool) -> Cost:
     """One search in a folder of its own."""
-    problem = grid.problem_of(op) if all_shapes else open_problem(read_file(ROOT / "sample_ops" / f"{op}.py"))
+    problem = grid.problem_of(op) if all_shapes else sample(op)
     timed = Timed(device)
-    team = playbook_team()
-    with (
-        tempfile.TemporaryDirectory(prefix="search-cost-") as folder,
-        Session.create(Path(folder) / "s", opening(problem, policy, timed, team.name)) as session,
-    ):
-        await run(session, team, timed)
-        if session.tree.failures:
-            raise SystemExit(f"{op}: {session.tree.failures}")
-        return cost_of(op, session.tree, timed.judged, time.monotonic() - timed.started)
+    tree = await grown(problem, timed, playbook_team(), policy)
+    return cost_of(op, tree, timed.judged, time.monotonic() - timed.started)
 
 
 def table(costs: Sequence[Cost]) -> list[str]:
     """A row a search."""
-    lines = ["| op | best | found in round | as evaluation | of | after s | of | the kernel | stopped |"]
-    lines.append("|---|---|---|---|---|---|---|---|---|")
+    columns = (
+        "op",
+        "best",
+        "found in round",
+        "as evaluation",
+        "of",
+        "after s",
+        "of",
+        "the kernel",
+        "stopped",
+    )
+    rows: list[tuple[object, ...]] = []
     for one in costs:
         if one.found is None:
-            lines.append(f"| {one.op} | none correct | | | {len(one.kernels)} | | {one.seconds:.0f} | | |")
-            continue
-        number, kept = one.found
-        lines.append(
-            f"| {one.op} | {kept.score:.2f}x | {kept.round} | {number} | {len(one.kernels)} "
-            f"| {kept.seconds:.0f} | {one.seconds:.0f} | {kept.title} | {one.stopped} |"
-        )
-    return lines
+            row = (one.op, "none correct", "", "", len(one.kernels), "", f"{one.seconds:.0f}", "", "")
+        else:
+            number, kept = one.found
+            best = (f"{kept.score:.2f}x", kept.round, number, len(one.kernels))
+            row = (one.op, *best, f"{kept.seconds:.0f}", f"{one.seconds:.0f}", kept.title, one.stopped)
+        rows.append(row)
+    return tabled(columns, rows)
 
 
 def main() -> None:
     """Search, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("ops", nargs="*", default=OPS)
-    parser.add_argument("--device", default="model", choices=("model", "emulator", "cuda"))
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--evaluations", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--grid", action="store_true", help="at the four shapes of benchmarks/grid.py")
-    options = parser.parse_args()
-    device: Device = ModelDevice() if options.device == "model" else open_device_named(options.device)
+    words = parser(__doc__, OPS, rounds=8)
+    words.add_argument("--seconds", type=float, default=60.0)
+    words.add_argument("--evaluations", type=int, default=40)
+    words.add_argument("--grid", action="store_true", help="at the four shapes of benchmarks/grid.py")
+    options = words.parse_args()
+    device = device_named(options.device)
     policy = Policy(rounds=options.rounds, branches=options.evaluations, seconds=options.seconds)
     costs: list[Cost] = []
 
@@ -161,12 +150,7 @@ def main() -> None:
         await device.close()
 
     asyncio.run(everything())
-    print("\n".join(table(costs)))
-    if folder := os.environ.get("WORKBENCH_RECEIPTS"):
-        receipt = {"device": options.device, "policy": policy.model_dump(), "table": table(costs)}
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**receipt, "rows": [asdict(one) for one in costs]}, indent=1)
-        (Path(folder) / "search-cost.json").write_text(text + "\n")
+    report("search-cost", {"device": options.device, "policy": policy.model_dump()}, table(costs), costs)
 
 
 if __name__ == "__main__":

@@ -13,74 +13,23 @@ referee's model; it checks no results, which other suites do. Prints a table and
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from model_of_time import candidate
+from searches import NEAR, device_named, grown, parser, report, sample, tabled
 
 from workbench.agents.playbook import playbook_team
 from workbench.archive import Archive, remembering
-from workbench.devices.base import Device, OnStage
-from workbench.live.start import open_device_named
-from workbench.model import H100, CompileFailed, Diagnostic, Evaluation, Kernel, Passed, Problem
-from workbench.orchestrator import run
+from workbench.devices.base import Device
 from workbench.playbook.family import family_of
 from workbench.policy import Policy
-from workbench.problem.capture import read_file
-from workbench.problem.intake import open_problem
-from workbench.problem.reference import Reference
-from workbench.referee.baselines import EagerOp
-from workbench.referee.eager import eager_operations
-from workbench.referee.roofline import case_times
-from workbench.session import Session, opening
 from workbench.tree import Tree
 
-ROOT = Path(__file__).resolve().parents[1]
 OPS = ("softmax", "log_softmax", "layer_norm", "rms_norm", "l2_norm", "logsumexp")
-NEAR = 0.99
-
-
-class ModelDevice:
-    """Times by the referee's model; takes every kernel that compiles for right."""
-
-    name = "model"
-    parallel = 2
-
-    def __init__(self) -> None:
-        self.target = H100
-        self._eager: dict[str, dict[str, tuple[EagerOp, ...]]] = {}
-
-    async def evaluate(self, problem: Problem, kernel: Kernel, on_stage: OnStage) -> Evaluation:
-        """Compile, count at a small size, model."""
-        on_stage("compiling")
-        return await asyncio.to_thread(self._judge, problem, kernel)
-
-    def _judge(self, problem: Problem, kernel: Kernel) -> Evaluation:
-        found = candidate(problem, kernel)
-        common = {"kernel": kernel.digest, "device": "emulator", "target": self.target.name}
-        if found is None:
-            failed = CompileFailed(stage="nvrtc", diagnostics=(Diagnostic(line=1, message="see stderr"),))
-            return Evaluation(outcome=failed, **common)
-        eager = self._eager_of(problem)
-        times = case_times(self.target, problem, found.plans, found.compiled, found.seen, eager)
-        return Evaluation(outcome=Passed(), times=times, **common)
-
-    def _eager_of(self, problem: Problem) -> dict[str, tuple[EagerOp, ...]]:
-        if problem.digest not in self._eager:
-            reference = Reference(problem)
-            eager = {case.label: eager_operations(reference, problem, case) for case in problem.cases}
-            self._eager[problem.digest] = eager
-        return self._eager[problem.digest]
-
-    async def close(self) -> None:
-        """Nothing to end."""
 
 
 @dataclass(frozen=True)
@@ -106,19 +55,6 @@ class Search:
         return None
 
 
-async def search(problem: Problem, device: Device, archive: Archive, policy: Policy) -> Tree:
-    """One search in a folder of its own, with an archive."""
-    team = remembering(playbook_team(), archive)
-    with (
-        tempfile.TemporaryDirectory(prefix="second-run-") as folder,
-        Session.create(Path(folder) / "s", opening(problem, policy, device, team.name)) as session,
-    ):
-        await run(session, team, device)
-        if session.tree.stopped is None or session.tree.failures:
-            raise SystemExit(f"{problem.name}: {session.tree.failures or 'the search did not end'}")
-        return session.tree
-
-
 def told(op: str, family: str, memory: str, tree: Tree, seconds: float) -> Search:
     """What a tree says, branch after branch."""
     judged = [node for node in tree.nodes.values() if node.evaluation is not None]
@@ -134,7 +70,7 @@ def told(op: str, family: str, memory: str, tree: Tree, seconds: float) -> Searc
 
 async def searches(op: str, device: Device, root: Path, policy: Policy, kin: dict[str, str]) -> list[Search]:
     """Without, with its own past, and with the past of another op of the family."""
-    problem = open_problem(read_file(ROOT / "sample_ops" / f"{op}.py"))
+    problem = sample(op)
     family = family_of(problem).name
     begin = [("nothing", root / op)]
     begin.append(("itself", root / op))
@@ -143,7 +79,7 @@ async def searches(op: str, device: Device, root: Path, policy: Policy, kin: dic
     found = []
     for memory, folder in begin:
         started = time.monotonic()
-        tree = await search(problem, device, Archive(folder), policy)
+        tree = await grown(problem, device, remembering(playbook_team(), Archive(folder)), policy)
         found.append(told(op, family, memory, tree, time.monotonic() - started))
         print(f"{op}, remembering {memory}: best {found[-1].best:.3f}x", flush=True)
     kin.setdefault(family, op)
@@ -152,27 +88,23 @@ async def searches(op: str, device: Device, root: Path, policy: Policy, kin: dic
 
 def table(found: Sequence[Search]) -> list[str]:
     """A row a search."""
-    lines = ["| op | begins with the past of | best | found in round | as evaluation | of | seconds |"]
-    lines.append("|---|---|---|---|---|---|---|")
+    columns = ("op", "begins with the past of", "best", "found in round", "as evaluation", "of", "seconds")
+    rows = []
     for one in found:
         best = max(other.best for other in found if other.op == one.op)
-        place = one.reached(best)
-        where = f"{place[0]} | {place[1]}" if place else "not | -"
-        lines.append(
-            f"| {one.op} | {one.memory} | {one.best:.2f}x | {where} | {len(one.scores)} | {one.seconds:.0f} |"
+        round, number = one.reached(best) or ("not", "-")
+        rows.append(
+            (one.op, one.memory, f"{one.best:.2f}x", round, number, len(one.scores), f"{one.seconds:.0f}")
         )
-    return lines
+    return tabled(columns, rows)
 
 
 def main() -> None:
     """Search, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("ops", nargs="*", default=OPS)
-    parser.add_argument("--device", default="model", choices=("model", "emulator", "cuda"))
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--branches", type=int, default=16)
-    options = parser.parse_args()
-    device: Device = ModelDevice() if options.device == "model" else open_device_named(options.device)
+    words = parser(__doc__, OPS, rounds=3)
+    words.add_argument("--branches", type=int, default=16)
+    options = words.parse_args()
+    device = device_named(options.device)
     policy = Policy(rounds=options.rounds, branches=options.branches)
     found: list[Search] = []
 
@@ -184,17 +116,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="archives-") as root:
         asyncio.run(everything(Path(root)))
-    print("\n".join(table(found)))
-    if folder := os.environ.get("WORKBENCH_RECEIPTS"):
-        rows = [asdict(one) for one in found]
-        receipt = {
-            "device": options.device,
-            "policy": policy.model_dump(),
-            "table": table(found),
-            "rows": rows,
-        }
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / "second-run.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    report("second-run", {"device": options.device, "policy": policy.model_dump()}, table(found), found)
 
 
 if __name__ == "__main__":

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from workbench.model import H100, Digest, Evaluation, Kernel, Passed
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import search_cost as module
+import searches
 
 
 class Judge:
@@ -64,3 +68,26 @@ def test_kernels_come_in_the_order_they_were_judged() -> None:
 
 def _row(cost: Any) -> str:
     return str(module.table([cost])[-1])
+
+
+def test_both_programs_tell_their_searches_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import second_run
+
+    monkeypatch.setenv("WORKBENCH_RECEIPTS", str(tmp_path))
+    found = [
+        second_run.Search("softmax", "rows", "nothing", (1.0, 1.99, 2.0), (1, 1, 2), 30.4),
+        second_run.Search("softmax", "rows", "itself", (), (), 3.0),
+    ]
+    lines = second_run.table(found)
+    assert lines[2:] == [
+        "| softmax | nothing | 2.00x | 1 | 2 | 3 | 30 |",
+        "| softmax | itself | 0.00x | not | - | 0 | 3 |",
+    ]
+    assert len({line.count("|") for line in lines}) == 1
+    searches.report("second-run", {"device": "model"}, lines, found)
+    receipt = json.loads((tmp_path / "second-run.json").read_text())
+    assert (
+        receipt["device"] == "model"
+        and receipt["table"] == lines
+        and receipt["rows"][0]["scores"] == [1.0, 1.99, 2.0]
+    )

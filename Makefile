@@ -26,7 +26,7 @@ $(VENV)/python-ok:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/installed: $(VENV)/python-ok pyproject.toml constraints.txt
+$(VENV)/installed: $(VENV)/python-ok pyproject.toml constraints.txt extension/labextension/sources.json
 	$(PIP) -e .
 	@touch $@
 
@@ -84,6 +84,7 @@ browser: $(VENV)/installed-older
 # The built files are committed: nobody needs node to use or to install the workbench.
 assets:
 	cd workbench/views/src && npm ci --ignore-scripts && node build.mjs
+	cd extension && npm ci --ignore-scripts && PATH="$(CURDIR)/$(BIN):$$PATH" npm run build
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .

@@ -67,11 +67,12 @@ OLDER = "WORKBENCH_OLDER_JUPYTER"
 def serve(tmp_path: Path) -> Iterator[Callable[[str, str], str]]:
     """Starts a server with a home of its own on the story's notebook; gives its address."""
     with ExitStack() as running:
-        yield lambda python, app: running.enter_context(_served(tmp_path, python, app))
+        yield lambda python, app: running.enter_context(served(tmp_path, python, app))
 
 
 @contextmanager
-def _served(tmp_path: Path, python: str, app: str) -> Iterator[str]:
+def served(tmp_path: Path, python: str, app: str) -> Iterator[str]:
+    """A running server's address; it serves ``root`` below the path, where the story's notebook is."""
     root = tmp_path / "root"
     root.mkdir()
     write_notebook(root, tmp_path / HOLD)

@@ -245,21 +245,26 @@ def _section(entry: Json) -> Markup:
     return tag("details", summary, tag("div", inside(entry), cls="inside"), id=f"branch-{row['id']}")
 
 
-def inside(entry: Json) -> list[object]:
-    """What is known of one branch, from its message to its source."""
+def inside(entry: Json, own: bool = False) -> list[object]:
+    """What is known of one branch, from its message to its source.
+
+    Of the reader's ``own``, whose text stands above, neither where it came from nor, where nothing is marked
+    in it, the source.
+    """
     said = (
         tag("p", entry["message"], cls=f"message tone-{entry['row']['tone']}") if entry["message"] else None
     )
+    source = [tag("h3", "Source"), listing(entry)] if entry["lines"] else None
     return [
         said,
-        tag("p", entry["explanation"]) if entry["explanation"] else None,
-        _card(entry),
+        tag("p", entry["explanation"]) if entry["explanation"] and not (own and said) else None,
+        None if own else _card(entry),
         _factors(entry),
         [_timing(time) for time in entry["times"]],
         [to_markup(found["drawing"]) for found in entry["rooflines"][:1]],
         _profile(entry["profile"]),
         _numbers(entry),
-        [tag("h3", "Source"), listing(entry)] if entry["lines"] else None,
+        None if own and not entry["diagnostics"] else source,
     ]
 
 

@@ -1,4 +1,4 @@
-"""One branch as the output of a cell: its verdict, its numbers, its source with the messages in place.
+"""One branch as the output of a cell: its verdict, its numbers, the compiler's messages in place.
 
 Takes a tree and a branch's id; owns no state. What is shown of a branch is report.py's.
 """
@@ -21,7 +21,9 @@ def verdict_html(tree: Tree, branch: BranchId) -> Markup:
     verdict = tag("span", row["words"], cls=f"verdict tone-{row['tone']}")
     name = tag("span", tag("span", row["id"], cls="id"), row["title"], cls="name")
     head = tag("p", glyph(row, 6), " ", name, " ", verdict, " ", row["label"], cls="own-verdict")
-    return tag("div", style("theme.css", "report.css"), head, inside(entry), cls="wb wb-report frozen")
+    return tag(
+        "div", style("theme.css", "report.css"), head, inside(entry, own=True), cls="wb wb-report frozen"
+    )
 
 
 def verdict_text(tree: Tree, branch: BranchId, name: str = "kernel") -> str:

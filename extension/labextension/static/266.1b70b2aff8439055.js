@@ -1,0 +1,21 @@
+"use strict";(self.rspackChunkcuda_workbench=self.rspackChunkcuda_workbench||[]).push([[266],{646(e,t,r){var n=r(601),o=r.n(n),a=r(314),c=(r.n(a))()(o());c.push([e.id,`/* Colours are the theme's own, so that light, dark and high contrast follow. */
+.cm-editor .wb-cuda-word,
+.cm-editor .wb-cuda-word * {
+  color: var(--jp-mirror-editor-builtin-color);
+  font-weight: 600;
+}
+
+.cm-editor .wb-cuda-magic,
+.cm-editor .wb-cuda-magic * {
+  color: var(--jp-mirror-editor-meta-color);
+}
+
+.cm-editor .wb-cuda-plan {
+  background: var(--jp-layout-color2);
+}
+
+.cm-editor .wb-cuda-plan * {
+  color: var(--jp-mirror-editor-variable-color, var(--jp-content-font-color1));
+  font-style: normal;
+}
+`,""]),r.d(t,{},{A:c})},314(e){e.exports=function(e){var t=[];return t.toString=function(){return this.map(function(t){var r="",n=void 0!==t[5];return t[4]&&(r+="@supports (".concat(t[4],") {")),t[2]&&(r+="@media ".concat(t[2]," {")),n&&(r+="@layer".concat(t[5].length>0?" ".concat(t[5]):""," {")),r+=e(t),n&&(r+="}"),t[2]&&(r+="}"),t[4]&&(r+="}"),r}).join("")},t.i=function(e,r,n,o,a){"string"==typeof e&&(e=[[null,e,void 0]]);var c={};if(n)for(var i=0;i<this.length;i++){var s=this[i][0];null!=s&&(c[s]=!0)}for(var u=0;u<e.length;u++){var l=[].concat(e[u]);n&&c[l[0]]||(void 0!==a&&(void 0===l[5]||(l[1]="@layer".concat(l[5].length>0?" ".concat(l[5]):""," {").concat(l[1],"}")),l[5]=a),r&&(l[2]&&(l[1]="@media ".concat(l[2]," {").concat(l[1],"}")),l[2]=r),o&&(l[4]?(l[1]="@supports (".concat(l[4],") {").concat(l[1],"}"),l[4]=o):l[4]="".concat(o)),t.push(l))}},t}},601(e){e.exports=function(e){return e[1]}},665(e,t,r){r.r(t);var n=r(72),o=r.n(n),a=r(825),c=r.n(a),i=r(659),s=r.n(i),u=r(56),l=r.n(u),d=r(540),p=r.n(d),f=r(113),v=r.n(f),m=r(646),h={};h.styleTagTransform=v(),h.setAttributes=l(),h.insert=s().bind(null,"head"),h.domAPI=c(),h.insertStyleElement=p(),o()(m.A,h);let y=m.A&&m.A.locals?m.A.locals:void 0;r.d(t,{},{default:y})},72(e){var t=[];function r(e){for(var r=-1,n=0;n<t.length;n++)if(t[n].identifier===e){r=n;break}return r}function n(e,n){for(var o={},a=[],c=0;c<e.length;c++){var i=e[c],s=n.base?i[0]+n.base:i[0],u=o[s]||0,l="".concat(s," ").concat(u);o[s]=u+1;var d=r(l),p={css:i[1],media:i[2],sourceMap:i[3],supports:i[4],layer:i[5]};if(-1!==d)t[d].references++,t[d].updater(p);else{var f=function(e,t){var r=t.domAPI(t);return r.update(e),function(t){t?(t.css!==e.css||t.media!==e.media||t.sourceMap!==e.sourceMap||t.supports!==e.supports||t.layer!==e.layer)&&r.update(e=t):r.remove()}}(p,n);n.byIndex=c,t.splice(c,0,{identifier:l,updater:f,references:1})}a.push(l)}return a}e.exports=function(e,o){var a=n(e=e||[],o=o||{});return function(e){e=e||[];for(var c=0;c<a.length;c++){var i=r(a[c]);t[i].references--}for(var s=n(e,o),u=0;u<a.length;u++){var l=r(a[u]);0===t[l].references&&(t[l].updater(),t.splice(l,1))}a=s}}},659(e){var t={};e.exports=function(e,r){var n=function(e){if(void 0===t[e]){var r=document.querySelector(e);if(window.HTMLIFrameElement&&r instanceof window.HTMLIFrameElement)try{r=r.contentDocument.head}catch(e){r=null}t[e]=r}return t[e]}(e);if(!n)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");n.appendChild(r)}},540(e){e.exports=function(e){var t=document.createElement("style");return e.setAttributes(t,e.attributes),e.insert(t,e.options),t}},56(e,t,r){e.exports=function(e){var t=r.nc;t&&e.setAttribute("nonce",t)}},825(e){e.exports=function(e){if("u"<typeof document)return{update:function(){},remove:function(){}};var t=e.insertStyleElement(e);return{update:function(r){var n,o,a;n="",r.supports&&(n+="@supports (".concat(r.supports,") {")),r.media&&(n+="@media ".concat(r.media," {")),(o=void 0!==r.layer)&&(n+="@layer".concat(r.layer.length>0?" ".concat(r.layer):""," {")),n+=r.css,o&&(n+="}"),r.media&&(n+="}"),r.supports&&(n+="}"),(a=r.sourceMap)&&"u">typeof btoa&&(n+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(a))))," */")),e.styleTagTransform(n,t,e.options)},remove:function(){var e;null===(e=t).parentNode||e.parentNode.removeChild(e)}}}},113(e){e.exports=function(e,t){if(t.styleSheet)t.styleSheet.cssText=e;else{for(;t.firstChild;)t.removeChild(t.firstChild);t.appendChild(document.createTextNode(e))}}}}]);

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -62,6 +64,10 @@ def test_bindings_are_made_anew() -> None:
     assert "functions=['run']" in text and "PYBIND11_MODULE" not in text
     assert "cpp_sources='torch::Tensor run(torch::Tensor x);'" in text
     compile(text, "solution.py", "exec")
+    other = cuda.replace("torch::Tensor run", "at::Tensor run").replace(" {\n", "  // [B, I]\n{\n", 1)
+    assert "'at::Tensor run(torch::Tensor x);'" in bench.wrapped("name", other)
+    with pytest.raises(SystemExit, match="run is not declared"):
+        bench.wrapped("name", cuda.replace("torch::Tensor run", "auto run"))
 
 
 def test_arguments_come_from_the_task() -> None:
@@ -73,5 +79,8 @@ def test_arguments_come_from_the_task() -> None:
     }
     text = "class Model:\n    def __init__(self, n, eps=0.1): ...\ndef get_inputs(n=1): return [n]"
     names: dict[str, object] = {}
-    exec(bench.configured(text, json.dumps(config)), names)
+    exec(bench.configured(text, json.dumps(config), {}), names)
     assert names["get_init_inputs"]() == {"n": 4, "eps": 0.5} and names["get_inputs"]() == [4]  # type: ignore[operator]
+    exec(bench.configured(text, json.dumps(config), {"n": 2, "other": 3}), names)
+    assert names["get_init_inputs"]() == {"n": 2, "eps": 0.5} and names["get_inputs"]() == [2]  # type: ignore[operator]
+    assert bench.smaller_told("llama_ffw") and not bench.smaller_told("layernorm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from workbench.foreign import verdicts
-from workbench.foreign.provenance import defined, family_of, shares_of
+from workbench.foreign.provenance import brought, defined, family_of, shares_of
 from workbench.foreign.values import Provenance, Share
 
 OWN = ("my_gemm_kernel", "row_softmax")
@@ -23,7 +23,7 @@ OWN = ("my_gemm_kernel", "row_softmax")
         ("row_softmax(float const*, float*, int)", ""),
         ("void (anonymous namespace)::my_gemm_kernel<128>(float*)", ""),
         ("unheard_of(float*)", "other"),
-        ("void (anonymous namespace)::softmax_warp_forward<float, float>(float*)", "other"),
+        ("void (anonymous namespace)::softmax_warp_forward<float, float>(float*)", "PyTorch"),
     ],
 )
 def test_families(kernel: str, family: str) -> None:
@@ -31,7 +31,15 @@ def test_families(kernel: str, family: str) -> None:
 
 
 def test_without_known_definitions_a_kernel_of_no_library_is_the_solutions_own() -> None:
-    assert family_of("unheard_of(float*)", ()) == ""
+    assert family_of("unheard_of(float*)", None) == ""
+    assert brought("module = load_inline(cuda_sources=text)") is None
+
+
+def test_a_text_that_can_bring_no_kernel_has_none_of_its_own() -> None:
+    text = "import torch\n\nclass ModelNew:\n    def forward(self, x):\n        return torch.softmax(x, 1)\n"
+    assert brought(text) == [] and family_of("unheard_of(float*)", brought(text)) == "other"
+    ran = {"void (anonymous namespace)::softmax_warp_forward<float, float>(float*)": 5.0}
+    assert shares_of(ran, brought(text))["own_kernels"] == []
 
 
 def test_names_that_a_macro_makes_are_not_known() -> None:

@@ -157,3 +157,55 @@ def test_a_kernel_with_counters_called_from_two_streams_and_inside_a_graph() -> 
         graph.replay()
     torch.cuda.synchronize()
     assert (first.item(), second.item(), third.item()) == (count * 1.0, count * 0.5, count * 0.5)
+
+
+TOGETHER = """/* plan
+def plan(x):
+    sums = empty((132,), f32)
+    y = empty_like(x)
+    launch("shares", grid=132, block=256, args=[x, sums, y], const={"COUNT": x.numel}, cooperative=True)
+    return y
+*/
+#include <cooperative_groups.h>
+
+__global__ void shares(const float* x, float* sums, float* y) {
+    if (threadIdx.x == 0) {
+        float sum = 0.0f;
+        for (int i = blockIdx.x; i < COUNT; i += gridDim.x) sum += x[i];
+        sums[blockIdx.x] = sum;
+    }
+    cooperative_groups::this_grid().sync();
+    float all = 0.0f;
+    for (int i = 0; i < gridDim.x; ++i) all += sums[i];
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < COUNT; i += gridDim.x * 256) y[i] = x[i] / all;
+}
+"""
+
+
+def test_blocks_of_a_cooperative_launch_wait_for_one_another_in_a_graph_too() -> None:
+    from workbench.live.gpu_calls import architecture
+
+    meta = TensorMeta(dtype="f32", shape=(50_000,), strides=(1,))
+    plan = plan_of(TOGETHER, {"x": meta})
+    runner = PlanRunner(plan, load(TOGETHER, [plan], architecture(0)))
+    x = torch.rand(50_000, device="cuda")
+    for _ in range(3):
+        (y,) = runner({"x": x})
+        torch.testing.assert_close(y, x / x.sum(), rtol=1e-4, atol=0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        (y,) = runner({"x": x})
+    x.uniform_()
+    for _ in range(3):
+        y.zero_()
+        graph.replay()
+        torch.testing.assert_close(y, x / x.sum(), rtol=1e-4, atol=0)
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    results = []
+    for stream in (first, second) * 8:
+        with torch.cuda.stream(stream):
+            results += runner({"x": x})
+    torch.cuda.synchronize()
+    for one in results:
+        torch.testing.assert_close(one, x / x.sum(), rtol=1e-4, atol=0)

@@ -29,7 +29,11 @@ FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("cuBLAS", re.compile(r"cublas|nvjet|gemm|gemv|gemmk1|splitKreduce|cutlass|sm\d\d_xmma")),
     ("NCCL", re.compile(r"nccl")),
     ("cuFFT", re.compile(r"cufft|fft_")),
-    ("PyTorch", re.compile(r"at::|at_cuda|c10::|pytorch_flash|fmha|cub::|thrust")),
+    (
+        "PyTorch",
+        # Its softmax of short rows lies in a namespace without a name (PersistentSoftmax.cuh).
+        re.compile(r"at::|at_cuda|c10::|pytorch_flash|fmha|cub::|thrust|softmax_warp_(?:for|back)ward"),
+    ),
     ("torch.compile", re.compile(r"^triton_(poi|per|red|tem|for|spl|unk)_")),
 )
 """Whose kernel a name is, of what comes with PyTorch; the first that fits.
@@ -57,16 +61,21 @@ def defined(source: str) -> list[str]:
     return list(names)
 
 
-def family_of(kernel: str, own: Collection[str]) -> str:
+def brought(source: str) -> list[str] | None:
+    """Names of the kernels a text brings: none where it has no way to; None where they cannot be told."""
+    return defined(source) or (None if _MACRO.search(source) or claims(source) else [])
+
+
+def family_of(kernel: str, own: Collection[str] | None) -> str:
     """Whose a kernel is; empty for one of the solution's own, whose definitions are called ``own``.
 
     Where definitions are known, a kernel of another name is none of them, whoever's it is.
     """
     head = re.split(r"[<(]", kernel.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
     words = re.findall(r"\w+", head)
-    if words and words[-1] in own:
+    if own is not None and words and words[-1] in own:
         return ""
-    others = UNKNOWN if own else ""
+    others = UNKNOWN if own is not None else ""
     return next((family for family, names in FAMILIES if names.search(kernel)), others)
 
 
@@ -95,8 +104,9 @@ def profiled(call: Callable[[], Any], source: str) -> dict[str, Any]:
         call()
         ran, blind = recorded(call)
         own = ladder.called | _called(call, ladder.built)
-        kernels = defined(source)
-        return {**device_time(ran, blind, kernels), "own": sorted(own)[:20], "defined": kernels[:20]}
+        kernels = brought(source)
+        told = {"own": sorted(own)[:20], "defined": (kernels or [])[:20]}
+        return {**device_time(ran, blind, kernels), **told}
     # Not torch.profiler: it imports the compiler, a second and a half of a fresh process.
     for _ in range(2):  # the first profile of a process measures its own beginning
         with profiler.profile() as profile, profiler.record_function(REGION):
@@ -120,7 +130,7 @@ def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:
     return [share for share in shares if share["percent"] >= 1][:8]
 
 
-def device_time(ran: Sequence[Ran], blind: str, own: Collection[str]) -> dict[str, Any]:
+def device_time(ran: Sequence[Ran], blind: str, own: Collection[str] | None) -> dict[str, Any]:
     """Device time by kernel name, and how many kernels and copies a call starts; or why that is not known."""
     times: dict[str, float] = {}
     for one in ran:
@@ -129,7 +139,7 @@ def device_time(ran: Sequence[Ran], blind: str, own: Collection[str]) -> dict[st
     return {**shares_of(times, own), "launches": len(ran), "clock": clock, "why_blind": blind[:300]}
 
 
-def shares_of(times: Mapping[str, float], own: Collection[str]) -> dict[str, Any]:
+def shares_of(times: Mapping[str, float], own: Collection[str] | None) -> dict[str, Any]:
     """Shares of the device time, largest first, and the names of the solution's own kernels."""
     total = sum(times.values()) or 1.0
     found = []

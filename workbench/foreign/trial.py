@@ -115,7 +115,9 @@ class _Trial:
             self._load()
         tried = cases.cases_of(self.problem, self.options.most_elements)
         if not tried:
-            return Suspect(message="nothing was checked: every size of the problem is too large to run here")
+            least = min(cases.elements(self.problem, case) for case in self.problem.cases)
+            told = f"the smallest size has {least:,} elements, and {cases.LARGEST_ELEMENTS:,} are the most"
+            return Suspect(message=f"nothing was checked: {told}; give the problem's inputs a smaller size")
         with self._clock("calls"):
             covered = self._calls(tried)
             main = covered[0]

@@ -54,19 +54,20 @@ def judged_already(folders: Iterable[Path]) -> set[str]:
     return found
 
 
-def grid(
-    ops: Sequence[str], phase: str = "measure", without: str = ""
-) -> Callable[[Turn], Sequence[str] | None]:
-    """The grid over the ops that no earlier try has a row of; None when all have one."""
+def grid(ops: Sequence[str] = (), phase: str = "measure") -> Callable[[Turn], Sequence[str] | None]:
+    """The grid over ``ops``, else those of the call, else all; without what an earlier try has a row of.
+
+    None when all have one.
+    """
 
     def command(turn: Turn) -> Sequence[str] | None:
-        left = [op for op in ops if phase == "compile" or op not in judged_already(turn.earlier)]
+        done = judged_already(turn.earlier) if phase == "measure" else set()
+        left = [op for op in ops or turn.ops or sample_ops() if op not in done]
         if not left:
             return None
         # A compile's limit is per op and half of its seconds; it is the phase's limit that ends it.
         seconds = int(turn.seconds * (2 if phase == "compile" else 1)) - 10
         words = ["--ops", ",".join(left), "--phase", phase, "--seconds", str(seconds)]
-        words += ["--without", without] if without else []
         dry = ["--list", "--ops", ",".join(left[:2])]
         return [PYTHON, str(BENCHMARKS / "grid.py"), *(dry if turn.dry else words)]
 
@@ -153,8 +154,8 @@ PHASES = {
         Phase("figures", 180, 260, script("nine_figures", ["--seconds", "{seconds}"], ["--help"])),
         Phase("launch", 25, 60, script("nine_figures", ["--parts", "probe,routes", "--seconds", "{seconds}"],
               ["--help"])),
-        Phase("compile", 130, 240, grid(sample_ops(), "compile")),
-        Phase("grid", 980, 580, grid(sample_ops()), goes_on=True),
+        Phase("compile", 130, 240, grid(phase="compile")),
+        Phase("grid", 980, 580, grid(), goes_on=True),
         Phase("long-compile", 60, 200, grid(LONG, "compile")),
         Phase("softmax-long", 100, 200, grid(LONG), goes_on=True),
         Phase("instance-norm", 40, 60, instance_norm),

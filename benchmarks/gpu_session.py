@@ -49,6 +49,8 @@ class Turn:
     seconds: float
     earlier: tuple[Path, ...] = ()
     dry: bool = False
+    ops: tuple[str, ...] = ()
+    """What the person wants measured, in this order; empty for all."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ class Row:
 class GpuSession:
     """Phases one after the other in a work folder; ``receipts`` gets the archive."""
 
-    def __init__(self, work: Path, receipts: Path, dry: bool = False) -> None:
-        self.work, self.receipts, self.dry = work, receipts, dry
+    def __init__(self, work: Path, receipts: Path, dry: bool = False, ops: Sequence[str] = ()) -> None:
+        self.work, self.receipts, self.dry, self.ops = work, receipts, dry, tuple(ops)
         self.token = f"{os.getpid()}-{time.time_ns()}"
         self._state = work / "session.json"
         work.mkdir(parents=True, exist_ok=True)
@@ -125,7 +127,7 @@ class GpuSession:
             return Row(phase.name, "no time", 0.0, f"{max(left_s, 0.0):.0f} s left")
         earlier = self.tries(phase.name)
         out = self.work / (f"{phase.name}-{len(earlier) + 1}" if earlier else phase.name)
-        command = phase.command(Turn(out, limit, earlier, self.dry))
+        command = phase.command(Turn(out, limit, earlier, self.dry, self.ops))
         if command is None:
             return Row(phase.name, "nothing to do", 0.0)
         unquiet = quiet_card() if phase.timed and not self.dry else ""
@@ -133,7 +135,7 @@ class GpuSession:
         print(f"==== {phase.name} (at most {limit:.0f} s, {out / 'log.txt'})", flush=True)
         row = self._tried(phase, list(command), out, limit)
         if row.state == "ok" and phase.goes_on and not self.dry:
-            rest = phase.command(Turn(out, limit, (*earlier, out)))
+            rest = phase.command(Turn(out, limit, (*earlier, out), ops=self.ops))
             row = row if rest is None else replace(row, state="cut off", note="more to do")
         return replace(row, note="; ".join(filter(None, (row.note, unquiet))))
 

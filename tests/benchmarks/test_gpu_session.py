@@ -185,6 +185,7 @@ def test_the_grid_leaves_out_what_earlier_tries_have() -> None:
         found.add("b")
         assert command(Turn(Path("x"), 100.0)) is None
         assert gpu_phases.grid(("a", "b"), "compile")(Turn(Path("x"), 100.0)) is not None
+        assert "d,c" in (gpu_phases.grid()(Turn(Path("x"), 100.0, ops=("d", "c", "a"))) or ())
 
 
 def test_the_program_lists_runs_dry_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:

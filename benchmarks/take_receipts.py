@@ -32,6 +32,8 @@ def contents(archive: Path) -> tuple[dict[str, Json], list[Json]]:
             if file is None:
                 continue
             value = json.loads(file.read())
+            if not isinstance(value, dict):
+                continue  # what became of each phase
             if value.get("format", "").startswith("workbench-receipt/"):
                 receipts[Path(member.name).name] = value
             elif value.get("part") == "judged":

@@ -36,6 +36,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("threads_per_row", "block"): "One block a row",
     ("threads_per_row", "warp"): "One warp a row",
     ("threads_per_row", "thread"): "One thread a row",
+    ("threads_per_row", "bundle"): "32 rows side by side a block",
     ("threads_per_row", "fit"): "A warp for short rows, a block for long ones",
     ("block_size", "64"): "Blocks of 64 threads",
     ("block_size", "128"): "Blocks of 128 threads",

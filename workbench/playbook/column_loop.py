@@ -66,7 +66,7 @@ class Waits:
         own = [f"{CTYPES[wait.load.dtype]} {edge};" for wait, edge in beside]
         if self.cache == "shared":
             return [*self._shared(team, columns), *own]
-        share = {"thread": "", "warp": "32", "block": "THREADS"}[team.kind]
+        share = {"thread": "", "warp": "32", "block": "THREADS", "bundle": "GROUPS"}[team.kind]
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
@@ -111,7 +111,7 @@ class Waits:
             return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
         if self.cache == "registers":
             threads = MOST_FITTED if fit else team.threads
-            lanes = {"thread": 1, "warp": 32, "block": threads}[team.kind]
+            lanes = {"thread": 1, "warp": 32, "block": threads, "bundle": threads // 32}[team.kind]
             most = lanes * most_kept(threads) // count
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
@@ -144,6 +144,9 @@ class ColumnLoop:
         self._packs: dict[int, str] = {}
         self._before: list[str] = []
         self._after: list[str] = []
+        self._ahead: list[str] = []
+        self._turning: list[str] = []
+        self._turned: list[str] = []
         self._slots = {
             (wait.becomes if wait.becomes is not None and number > wait.turns else wait.load).serial: name
             for wait, name in kernel.waits.entries
@@ -162,6 +165,7 @@ class ColumnLoop:
             if self.kernel.peeling is None:
                 self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
+        self._load_turned(roots)
         self._keep_loads()
         self._keep_replacements()
         self._scope.prepare(roots)
@@ -211,7 +215,7 @@ class ColumnLoop:
         if self.edge:
             return self._one_step(body)
         begin, end = self._bounds()
-        if self.kernel.waits.in_registers:
+        if self.kernel.waits.in_registers or self._turned:
             return self._unrolled(body, begin, end or columns)
         start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * VEC"
         step = " * ".join(
@@ -236,7 +240,7 @@ class ColumnLoop:
 
     def _unrolled(self, body: list[str], begin: str, end: str) -> list[str]:
         team = self.kernel.team
-        position = {"thread": "i", "warp": "i * 32 + lane", "block": "i * THREADS + threadIdx.x"}[team.kind]
+        position = "i" if team.kind == "thread" else f"i * {team.lanes} + {team.lane}"
         if self.vector:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
         if begin:
@@ -244,7 +248,11 @@ class ColumnLoop:
         inner = body if team.kind == "thread" else block(f"if (col < {end})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
-        return ["#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
+        inner = [*self._turning, *inner, *self._turned]
+        if not self.kernel.waits.in_registers:
+            columns = self.frame.macros.text(self.kernel.space.columns)
+            return block(f"for (int i = 0; i * {team.lanes} < {columns}; ++i)", inner)
+        return [*self._ahead, "#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
 
     # -------------------------------------------------------------------------------- loads
 
@@ -268,6 +276,16 @@ class ColumnLoop:
             self._before.append(f"const auto {pack} = {function}<VEC>({address});")
             self._packs[load.serial] = f"{pack}.at[k]"
             self._use_vector(load.buffer, row_part, column_part)
+
+    def _load_turned(self, roots: list[Expr]) -> None:
+        """What lies along the rows of a team that reads across them comes through a tile."""
+        for load in self.kernel.space.column_loads(roots):
+            if load.serial in self._scope.bound or load.lookups or self._hidden(roots, load):
+                continue
+            if turned := self.kernel.turned_load(load):
+                self._scope.bound[load.serial] = Text(turned.place)
+                self._ahead += turned.ahead
+                self._turning += turned.each
 
     def _use_vector(self, buffer: str, row_part: View, column_part: View) -> None:
         """Note what must hold of a buffer's vectors; those of peeled rows lie at borders anyway."""
@@ -394,6 +412,10 @@ class ColumnLoop:
             self.frame.helpers.update([function, "pack"])
             self._after.append(f"{function}({self._address(store.buffer, row_part, column_part)}, {pack});")
             self._use_vector(store.buffer, row_part, column_part)
+            return
+        if turned := self.kernel.turned_store(store, stream):
+            self._scope.lines += statement(f"{turned.place} = {self._scope.text(store.value).code};")
+            self._turned += turned.each
             return
         element = f"{self.kernel.row_pointer(store.buffer, row_part)}[{self._column(column_part).code}]"
         stream = stream and self.frame.has_hints(store.buffer)

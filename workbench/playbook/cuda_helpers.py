@@ -403,6 +403,21 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
+    "join_groups": """
+// Every warp has a value for each of 32 rows; every thread gets what all warps together have for its lane's.
+template <typename Op, typename T>
+__device__ T join_groups(T value) {
+    __shared__ T partial[THREADS / 32][32];
+    partial[threadIdx.x / 32][threadIdx.x % 32] = value;
+    __syncthreads();
+    value = partial[0][threadIdx.x % 32];
+    for (int group = 1; group < THREADS / 32; ++group) {
+        value = Op::join(value, partial[group][threadIdx.x % 32]);
+    }
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
     **SCANS,
     **SPLITS,
 }

@@ -22,19 +22,17 @@ from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
+from workbench.playbook.reach import APART, read_apart, sectors_over_least, written_apart
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.schedule import Schedule, Team, bundle_of, pieces_of, schedule_of, split_team
+from workbench.playbook.schedule import Schedule, bundle_of, pieces_of, schedule_of, split_team
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
-from workbench.playbook.sizes import ONE, Size, product
+from workbench.playbook.sizes import Size, product
 from workbench.playbook.techniques import settled
 from workbench.playbook.together_kernel import keeps_pieces, piece_of, together
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
-from workbench.playbook.views import View, split
 
-_APART = 4.0
-"""Cost of reads whose neighbours in a warp lie far apart, after what L1 saves."""
 _REGISTERS = 24
 """Of a thread, beside the values of its row that it keeps."""
 _UNROLLED, _UNROLLED_WIDE = 16, 6
@@ -308,6 +306,8 @@ class _Model:
         waits = {wait.load.serial for wait in waiting_loads(space, passes)} if keeps else set[int]()
         lanes = lanes_of(schedule)
         together = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
+        if schedule.team == "bundle":
+            together = _LANES
         if together > 1:
             lanes = schedule.threads
             rows = math.ceil(rows / together)
@@ -321,11 +321,11 @@ class _Model:
             )
             again = max(again, one.again_bytes)
             walks.append(one)
-        if spilled := self._spilled(len(waits) * columns / pieces / lanes, schedule):
+        if spilled := self._spilled(len(waits) * columns / pieces / lanes_of(schedule), schedule):
             walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + spilled * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
-        kept = len(waits) * columns / pieces
+        kept = len(waits) * columns / pieces * (together if schedule.team == "bundle" else 1)
         held = kept / lanes if schedule.cache == "registers" else 0.0
         shared = 4 * kept if schedule.cache == "shared" else 0.0
         resident = self._resident(schedule.threads, held, shared * schedule.threads / max(lanes, _LANES))
@@ -351,12 +351,12 @@ class _Model:
         peeled = not self.as_asked and is_peeled(schedule, space, step, self.at(space.columns))
         width = schedule.width if peeled else width
         if row.together > 1:
-            lanes, width = schedule.threads, self._width(space.rows)
+            lanes, width = schedule.threads, 1 if schedule.team == "bundle" else self._width(space.rows)
         fresh = again = 0.0
         requests = len(step.stores)
         news = []
         for load in space.column_loads(step.roots):
-            size = self._read(load) * self._row_apart(space, load, schedule.team)
+            size = self._read(load) * read_apart(space, load, schedule)
             if load.serial not in row.seen:
                 news.append((load, size))
                 requests += 1
@@ -389,7 +389,8 @@ class _Model:
         reads = bool(news) or again > 0
         return Walk(
             fresh_bytes=fresh / row.units,
-            stored_bytes=self._stored(step.stores) / row.units,
+            stored_bytes=sum(self._stored([s]) * written_apart(space, s, schedule.team) for s in step.stores)
+            / row.units,
             again_bytes=again / row.units,
             near_bytes=near / row.units,
             instructions=cost * (columns + _LANES * peeled) * (_LANES if lanes == 1 else 1),
@@ -489,23 +490,8 @@ class _Model:
         """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
         by_buffer: dict[str, tuple[float, float]] = {}
         for load in loads:
-            apart = self._apart(load.view)
+            apart = sectors_over_least(load.view)
             part, most = by_buffer.get(load.buffer, (0.0, 1.0))
-            far = _APART if apart >= _APART else 1.0
+            far = APART if apart >= APART else 1.0
             by_buffer[load.buffer] = (part + self._read(load) * apart, max(most, far))
         return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())
-
-    def _apart(self, view: View) -> float:
-        """Sectors over the least: neighbours two elements apart waste half of what they fetch."""
-        last = view.axes[-1].stride if view.axes else ONE
-        if last.is_one or last.is_zero:
-            return 1.0
-        return _APART if last.number is None else min(float(abs(last.number)), _APART)
-
-    def _row_apart(self, space: RowSpace, load: Load, team: Team) -> float:
-        """Neighbouring threads should read neighbouring elements, whichever axis they run along."""
-        row, column = split(load.view, space.rows, space.columns)
-        along = row if team == "thread" else column
-        if not along.axes or along.axes[-1].stride.is_one or along.axes[-1].stride.is_zero:
-            return 1.0
-        return _APART

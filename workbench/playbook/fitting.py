@@ -43,6 +43,8 @@ class RowShape:
     """Columns lie next to each other in memory."""
     bundles: bool = False
     """Rows do instead, in the one pass over them."""
+    across: bool = False
+    """Rows of the result lie side by side, although columns of what is read do."""
 
 
 def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:
@@ -76,9 +78,11 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     crowded = cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads)
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
+    if team == "bundle" and cache == "reread" and shape.neighbours:
+        return fitted(replace(schedule, team="block"), shape, cases, target)  # tiles want all reads at once
     single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
     ahead = schedule.prefetch and cache == "registers" and team == "block" and longest > prefetch_from(shape)
-    persistent = whole.persistent or ahead
+    persistent = (whole.persistent or ahead) and team != "bundle"
     return replace(whole, cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
 
 
@@ -91,7 +95,7 @@ def most_columns(schedule: Schedule, shape: RowShape) -> int:
         lanes = threads if schedule.team == "block" else lanes_of(schedule)
         return lanes * most_kept(threads) // shape.kept
     rows = schedule.threads // 32 if schedule.team == "warp" else 1
-    return 0 if schedule.team == "thread" else _SHARED_BYTES // (4 * shape.kept * rows)
+    return 0 if schedule.team in ("thread", "bundle") else _SHARED_BYTES // (4 * shape.kept * rows)
 
 
 def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
@@ -111,7 +115,16 @@ def team_for(schedule: Schedule, shape: RowShape) -> Team:
     """Who computes a row of this kernel."""
     if shape.rows.is_one:
         return "block"
-    return schedule.team if shape.neighbours else "thread"
+    if schedule.team == "bundle" and lie_abreast(shape):
+        return "bundle"
+    if shape.neighbours:
+        return "block" if schedule.team == "bundle" else schedule.team
+    return "thread"
+
+
+def lie_abreast(shape: RowShape) -> bool:
+    """True for rows that are needed again, and whose neighbours in memory are other rows' elements."""
+    return bool(shape.kept) and not shape.rows.is_one and (shape.across or not shape.neighbours)
 
 
 def most_kept(threads: int) -> int:
@@ -121,7 +134,8 @@ def most_kept(threads: int) -> int:
 
 def lanes_of(schedule: Schedule) -> int:
     """Threads of a team."""
-    return {"thread": 1, "warp": 32, "block": schedule.threads}[schedule.team]
+    lanes = {"thread": 1, "warp": 32, "block": schedule.threads, "bundle": schedule.threads // 32}
+    return lanes[schedule.team]
 
 
 def prefetch_from(shape: RowShape) -> int:

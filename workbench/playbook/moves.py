@@ -29,6 +29,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("grid_split", "on"): (("split_join", "last"), ("columns_by", "bundle")),
     ("columns_by", "bundle"): (("vector_width", "4"),),
     ("prefetch", "on"): (("vector_width", "4"),),
+    ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
@@ -120,7 +121,27 @@ def _structures(problem: Problem) -> list[Vector]:
             ("vector_width", "4"),
         )
         found[settled(problem, vector)] = None
-    return [*_pointwise(problem), *_scanning(problem), *found]
+    return [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
+
+
+def _abreast(problem: Problem) -> list[Vector]:
+    """Rows side by side: as many warps as their registers can hold a row of, or fewer that overlap."""
+    if dict(settled(problem, (("threads_per_row", "bundle"),))).get("threads_per_row") != "bundle":
+        return []
+    found: dict[Vector, None] = {}
+    for threads, cache, split in itertools.product(
+        ("512", "256", "1024"), ("registers", "reread"), ("off", "on")
+    ):
+        vector = (
+            ("block_size", threads),
+            ("grid_split", split),
+            ("row_cache", cache),
+            ("single_pass", "on" if cache == "reread" else "off"),
+            ("threads_per_row", "bundle"),
+            ("vector_width", "4"),
+        )
+        found[settled(problem, vector)] = None
+    return list(found)
 
 
 def _joins(problem: Problem) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from workbench.playbook.fitting import (
     by_length,
     clustered_part,
     kept_part,
+    lie_abreast,
     longest_whole_row,
     team_for,
 )
@@ -52,8 +53,9 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
     rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    beside = settings.get("fusion") != "none" and any(lie_abreast(row.shape) for row in traits.rows)
     if not rows:
-        return ()
+        return ("thread", "bundle") if beside else ()
     lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
     longest = max(lengths)
     values = ["block"]
@@ -63,7 +65,7 @@ def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
         values.append("warp")
     if longest <= 256:
         values.append("thread")
-    return tuple(values)
+    return (*values, "bundle") if beside else tuple(values)
 
 
 def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Owns the text of multi-stage reductions: softmax, norms and losses are all made 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
@@ -18,7 +18,7 @@ from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.next_row import NextRow
 from workbench.playbook.odd_rows import Peeling, peeling_of
-from workbench.playbook.program import Kernel
+from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_passes import (
     Accumulator,
     Pass,
@@ -31,6 +31,18 @@ from workbench.playbook.schedule import fit_text
 from workbench.playbook.scope import Scope, stem_of
 from workbench.playbook.team import TeamText, team_of
 from workbench.playbook.views import View, split
+
+
+@dataclass(frozen=True)
+class Turned:
+    """An access along rows by a team that computes across them, through a tile of shared memory."""
+
+    place: str
+    """Where the element at hand is in the tile."""
+    each: tuple[str, ...]
+    """Statements of each step: of an input before it is used, of a result after it is made."""
+    ahead: tuple[str, ...] = ()
+    """Statements before the walk, which have all reads of an input on their way."""
 
 
 class RowKernel:
@@ -189,7 +201,10 @@ class RowKernel:
         columns = self.frame.macros.text(self.space.columns)
         for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
             self._results[key] = result
-        self.frame.helpers.update(h for h in text.helpers if self.team.kind != "thread" or h in _USED_ALONE)
+        shuffled = self.team.kind in ("warp", "block")
+        self.frame.helpers.update(
+            h for h in text.helpers if shuffled or h in _USED_ALONE or h == text.helpers[0]
+        )
         helper = self.team.helper(self.site.schedule.tree)
         if not helper:
             return []
@@ -274,6 +289,14 @@ class RowKernel:
     def split(self, view: View) -> tuple[View, View]:
         """A full-level view as a row part and a column part."""
         return split(view, self.space.rows, self.space.columns)
+
+    def turned_store(self, store: Store, stream: bool) -> Turned | None:
+        """How a result is written through a tile; mostly it is not."""
+        return None
+
+    def turned_load(self, load: Load) -> Turned | None:
+        """How an input is read through a tile; mostly it is not."""
+        return None
 
     @property
     def leads(self) -> str:

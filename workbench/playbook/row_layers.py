@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.playbook.abreast_kernel import any_row_kernel
 from workbench.playbook.cluster_kernel import cluster_kernel
 from workbench.playbook.fitting import (
     RowShape,
@@ -20,7 +21,6 @@ from workbench.playbook.fitting import (
 from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
-from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import SHORT_ROW, Schedule, split_from
 from workbench.playbook.split_kernel import split_kernel
@@ -34,11 +34,11 @@ def row_step(site: Site, kernel: Kernel, name: str, names: Names) -> KernelText 
     short, long = by_length(site.schedule, shape, site.cases)
     if long is None:
         assert short is not None
-        return row_kernel(replace(site, schedule=short), kernel, name)
+        return any_row_kernel(replace(site, schedule=short), kernel, name)
     layers = _Layers(site, kernel, name, names, shape)
     if short is None:
         return layers.step(long)
-    brief = row_kernel(replace(site, schedule=short), kernel, names.new(f"{name}_short"))
+    brief = any_row_kernel(replace(site, schedule=short), kernel, names.new(f"{name}_short"))
     return ShapedText(space.columns, SHORT_ROW, brief, layers.step(long))
 
 
@@ -80,7 +80,7 @@ class _Layers:
     def whole(self, long: Schedule, name: str = "") -> KernelText | ShapedText:
         """One team a row: rows that fit on the chip wait there, longer ones are read again."""
         if name:
-            return row_kernel(replace(self.site, schedule=long), self.kernel, name)
+            return any_row_kernel(replace(self.site, schedule=long), self.kernel, name)
         found = kept_part(self.site.schedule, self.shape, self.site.cases)
         if found is None:
             return self._kept(long)
@@ -89,7 +89,7 @@ class _Layers:
         if kept.cache == "registers" and isinstance(fits, KernelText):  # the branch says what the limit would
             fits = replace(fits, limits=replace(fits.limits, fits=""))
         name = self.names.new(f"{self.name}_reread")
-        rest = row_kernel(replace(self.site, schedule=long), self.kernel, name)
+        rest = any_row_kernel(replace(self.site, schedule=long), self.kernel, name)
         return ShapedText(self.shape.columns, most, fits, rest)
 
     def _kept(self, kept: Schedule) -> KernelText | ShapedText:
@@ -97,10 +97,10 @@ class _Layers:
         enough = prefetch_from(self.shape)
         columns = self.shape.columns.number
         if not kept.prefetch or (columns is not None and columns > enough):
-            return row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
+            return any_row_kernel(replace(self.site, schedule=kept), self.kernel, self.name)
         persistent = self.site.schedule.persistent
         alone = replace(kept, prefetch=False, persistent=persistent)
-        shorter = row_kernel(replace(self.site, schedule=alone), self.kernel, self.name)
+        shorter = any_row_kernel(replace(self.site, schedule=alone), self.kernel, self.name)
         name = self.names.new(f"{self.name}_ahead")
-        ahead = row_kernel(replace(self.site, schedule=kept), self.kernel, name)
+        ahead = any_row_kernel(replace(self.site, schedule=kept), self.kernel, name)
         return ShapedText(self.shape.columns, enough, shorter, ahead)

@@ -12,7 +12,7 @@ from typing import Literal
 from workbench.model import H100, Target, Vector
 from workbench.playbook.rewrites import ONLY_FUSED, REWRITES
 
-Team = Literal["thread", "warp", "block"]
+Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
 
 
@@ -149,7 +149,7 @@ def fit_text(columns: str, rows: str) -> str:
 
 def split_team(schedule: Schedule) -> Team:
     """Who computes a piece of a row: a warp would be too few."""
-    return "thread" if schedule.team == "thread" else "block"
+    return "thread" if schedule.team in ("thread", "bundle") else "block"
 
 
 def schedule_of(vector: Vector) -> Schedule:
@@ -162,7 +162,7 @@ def schedule_of(vector: Vector) -> Schedule:
     fuse = values.get("fusion", "all") == "all"
     team: Team = "block"
     match values.get("threads_per_row"):
-        case "thread" | "warp" as chosen:
+        case "thread" | "warp" | "bundle" as chosen:
             team = chosen
     cache: Cache = "reread"
     match values.get("row_cache"):

@@ -63,7 +63,7 @@ STRUCTURE = (
     Technique(
         name="threads_per_row",
         title="who computes a row",
-        values=("block", "warp", "thread", "fit"),
+        values=("block", "warp", "thread", "fit", "bundle"),
         offers=offers.teams,
         structural=True,
         bottleneck="latency",
@@ -74,7 +74,9 @@ STRUCTURE = (
             "for each other. A single thread a row needs no joining at all; that pays for very short rows, "
             "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
             "rows want a block: one warp cannot keep enough loads in flight. Where both are declared, the "
-            "plan can choose between two kernels by the length of the row."
+            "plan can choose between two kernels by the length of the row. Rows that lie side by side, as in "
+            "a softmax over channels, may share a block: 32 of them, a lane each, so that a warp reads what "
+            "is next to each other, and so many warps that a row fits in the registers of its threads."
         ),
     ),
     Technique(

@@ -20,17 +20,17 @@ class TeamText:
     @property
     def rows_per_block(self) -> int:
         """Rows a block computes at a time."""
-        return {"thread": self.threads, "warp": self.threads // 32, "block": 1}[self.kind]
+        return {"thread": self.threads, "warp": self.threads // 32, "block": 1, "bundle": 32}[self.kind]
 
     @property
     def lane(self) -> str:
         """Position of a thread in its team."""
-        return {"thread": "0", "warp": "lane", "block": "threadIdx.x"}[self.kind]
+        return {"thread": "0", "warp": "lane", "block": "threadIdx.x", "bundle": "group"}[self.kind]
 
     @property
     def lanes(self) -> str:
         """Threads of a team."""
-        return {"thread": "1", "warp": "32", "block": "THREADS"}[self.kind]
+        return {"thread": "1", "warp": "32", "block": "THREADS", "bundle": "GROUPS"}[self.kind]
 
     @property
     def first_row(self) -> str:

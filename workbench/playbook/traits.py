@@ -14,7 +14,7 @@ from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import is_unit
 from workbench.playbook.lowering import lower
-from workbench.playbook.program import Kernel, LibraryCall, Program, Scan
+from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
@@ -163,7 +163,14 @@ def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     """What a schedule is fitted to."""
     kept = len(waiting_loads(space, passes))
     bundles = _bundles(space, passes)
-    return RowShape(space.rows, space.columns, kept, _neighbours(space, passes), bundles)
+    neighbours = _neighbours(space, passes)
+    across = neighbours and any(_lies_across(space, store) for step in passes for store in step.stores)
+    return RowShape(space.rows, space.columns, kept, neighbours, bundles, across)
+
+
+def _lies_across(space: RowSpace, store: Store) -> bool:
+    row, column = split(store.view, space.rows, space.columns)
+    return is_unit(row) and not is_unit(column)
 
 
 def scheduled_shape(space: RowSpace, kernel: Kernel, schedule: Schedule) -> RowShape:

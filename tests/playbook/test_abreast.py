@@ -1,0 +1,125 @@
+"""Rows that lie side by side share a block: coalesced both ways, read once, right in any order."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import _compare, plan_of, reference
+from workbench.compile import compile_kernel
+from workbench.emulator.build import build
+from workbench.emulator.execute import Execution, execute
+from workbench.emulator.values import Options
+from workbench.model import H100, CompileReport, Vector
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
+from workbench.playbook.techniques import settled
+
+Tensors = dict[str, torch.Tensor]
+BUNDLE: Vector = (("block_size", "256"), ("threads_per_row", "bundle"))
+
+
+def over_channels(t: Tensors) -> torch.Tensor:
+    return torch.softmax(t["x"], 1)
+
+
+def normalised_transposed(t: Tensors) -> torch.Tensor:
+    x = t["x"].transpose(1, 2)
+    return F.layer_norm(x, (x.shape[2],), t["w"], t["b"])
+
+
+def two_layouts(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    both = t["x"].transpose(1, 2).float() + t["y"].float()
+    return torch.log_softmax(both, 1), (torch.softmax(both, 1) > 0.01)
+
+
+CALLS: dict[str, tuple[Call, Tensors]] = {
+    "results_beside": (over_channels, {"x": torch.randn(3, 37, 23)}),
+    "results_turned": (
+        normalised_transposed,
+        {"x": torch.randn(3, 37, 45), "w": torch.randn(37), "b": torch.randn(37)},
+    ),
+    "input_turned": (
+        lambda t: torch.softmax(t["x"].permute(0, 3, 1, 2), 1),
+        {"x": torch.randn(2, 5, 9, 40)},
+    ),
+    "one_of_two_turned": (
+        two_layouts,
+        {"x": torch.randn(2, 50, 37).half(), "y": torch.randn(2, 37, 50).half()},
+    ),
+}
+
+
+def run(call: Call, tensors: Tensors, vector: Vector, options: Options) -> Execution:
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    plan = plan_of(source, tensors)
+    return execute(plan, build(source, plan.instances, "checked"), tensors, options)
+
+
+@pytest.mark.parametrize("cache", ["registers", "reread"])
+@pytest.mark.parametrize("name", CALLS)
+def test_right_in_any_order(name: str, cache: str) -> None:
+    call, tensors = CALLS[name]
+    for options in (Options(case="races", races=True), Options(case="reverse", reverse=True)):
+        done = run(call, tensors, (*BUNDLE, ("row_cache", cache)), options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            _compare(got, want)
+
+
+@pytest.mark.parametrize("name", ["results_turned", "input_turned"])
+def test_neighbours_are_read_and_written_together(name: str) -> None:
+    call, _ = CALLS[name]
+    x = torch.randn(2, 64, 64) if name == "results_turned" else torch.randn(2, 8, 8, 64)
+    tensors = {"x": x, "w": torch.randn(64), "b": torch.randn(64)}
+    if name == "input_turned":
+        tensors = {"x": x}
+    sectors = {}
+    for team in ("bundle", "thread"):
+        vector = (("block_size", "256"), ("threads_per_row", team), ("row_cache", "registers"))
+        done = run(call, tensors, vector, Options(case=team))
+        assert done.report.counts is not None
+        sectors[team] = done.report.counts.sectors
+    least = 2 * x.numel() // 8
+    assert sectors["bundle"] <= 1.3 * least < 2 * least < sectors["thread"]
+
+
+def test_offered_where_rows_lie_side_by_side() -> None:
+    beside = problem_of(over_channels, {"x": torch.empty(32, 256, 512)})
+    along = problem_of(lambda t: torch.softmax(t["x"], 2), {"x": torch.empty(32, 256, 512)})
+    once = problem_of(lambda t: t["x"].sum(1), {"x": torch.empty(32, 256, 512)})
+    taken = [dict(settled(one, BUNDLE)).get("threads_per_row") for one in (beside, along, once)]
+    assert taken == ["bundle", "block", None]
+    assert any(dict(card.vector).get("threads_per_row") == "bundle" for card in seed_vectors(beside, H100))
+
+
+def test_rows_too_long_for_the_registers_are_read_again() -> None:
+    problem = problem_of(
+        over_channels, {"x": torch.empty(4, 100, 64)}, cases=({"s0": 4, "s1": 5000, "s2": 64},)
+    )
+    source = generate(problem, (*BUNDLE, ("row_cache", "registers"))).kernel.source
+    assert source.count("join_groups<Max>(") == 2 and "<= 512" in source
+    tensors = {"x": torch.randn(2, 700, 33)}
+    plan = plan_of(source, tensors)
+    done = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="long"))
+    _compare(done.outputs[0], reference(over_channels, tensors)[0])
+
+
+def test_nothing_is_spilled() -> None:
+    tensors = {"x": torch.empty(32, 512, 512)}
+    for threads in ("256", "512"):
+        vector = (("block_size", threads), ("threads_per_row", "bundle"), ("row_cache", "registers"))
+        source = generate(problem_of(over_channels, tensors), vector).kernel.source
+        report = compile_kernel(source, plan_of(source, tensors).instances)
+        assert isinstance(report, CompileReport)
+        assert not report.kernels[0].spill_store_bytes and report.kernels[0].registers <= 128
+
+
+def test_predicted() -> None:
+    problem = problem_of(over_channels, {"x": torch.empty(32, 512, 512)}, varying=False)
+    thread = (("grid_split", "on"), ("single_pass", "on"), ("threads_per_row", "thread"))
+    bundle = (*BUNDLE, ("row_cache", "registers"))
+    assert predicted_factor(problem, thread, bundle, H100) > 1.2

@@ -61,6 +61,9 @@ VARIANTS = {
     "shared 512": KEPT.replace("registers", "shared") + "block_size=512",
     "reread": KEPT.replace("registers", "reread") + "block_size=fit",
     "reread 256": KEPT.replace("registers", "reread") + "block_size=256",
+    "together 256": "grid_split=on split_join=grid vector_width=4 block_size=256",
+    "together 512": "grid_split=on split_join=grid vector_width=4 block_size=512",
+    "together 1024": "grid_split=on split_join=grid vector_width=4 block_size=1024",
     "reread 512 four": KEPT.replace("registers", "reread") + "block_size=512 loads_in_flight=4",
 }
 LONG = ("registers", "prefetch", "prefetch 512", "prefetch streaming", "prefetch fast", "shared", "reread")
@@ -73,6 +76,7 @@ TOGETHER = (
     "shared, clusters of 8",
 )
 FEW = ("reread 256", "prefetch, clusters of 4", *TOGETHER)
+ONE = ("reread 256", "reread", "together 256", "together 512", "together 1024")
 ENDLESS = ("reread", *TOGETHER)
 
 
@@ -98,7 +102,9 @@ OPS = {
             ((16, 16384), ("registers", "registers, no split", "reread 256")),
             ((4096, 1024), SHORT),
             ((64, 131072), FEW),
-            ((1, 1048576), FEW),
+            ((1, 1048576), ONE),
+            ((16, 131072), ONE),
+            ((4, 1048576), ONE),
             ((4096, 393216), ENDLESS),
         ),
     ),

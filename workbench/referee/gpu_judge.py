@@ -51,6 +51,7 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
 )
 from workbench.referee.judge import Judgement, joined
+from workbench.referee.occupancy import too_many_at_once
 from workbench.referee.options import JudgeOptions, fresh_seed
 from workbench.referee.probing import ON_GPU, Reach
 from workbench.referee.protocol import Trial
@@ -423,7 +424,7 @@ def does_not_fit(launch: Launch, used: Resources, target: Target) -> str:
             f"({used.registers} a thread), a multiprocessor has {target.registers_per_sm:,}; use smaller "
             "blocks or __launch_bounds__"
         )
-    return ""
+    return too_many_at_once(launch, used, target)
 
 
 def _loss_of_check(result: Result) -> Loss:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from math import prod
 
-from workbench.model import CompileReport, Diagnostic, Target
-from workbench.plan.steps import Plan
+from workbench.model import CompileReport, Diagnostic, Resources, Target
+from workbench.plan.steps import Launch, Plan
 
 WARP = 32
 REGISTER_UNIT = 256
@@ -36,18 +36,24 @@ def resident_blocks(target: Target, threads: int, registers: int, shared_bytes: 
     return max(min(block_limits(target, threads, registers, shared_bytes).values()), 0)
 
 
+def too_many_at_once(launch: Launch, used: Resources, target: Target) -> str:
+    """Why not all blocks of a cooperative launch are on the card at the same time; empty when they are."""
+    if not launch.cooperative:
+        return ""
+    shared = used.shared_bytes + launch.shared_bytes
+    most = target.sm_count * resident_blocks(target, prod(launch.block), used.registers, shared)
+    if prod(launch.grid) <= most:
+        return ""
+    words = f"{prod(launch.grid)} blocks that wait for one another, cooperative=True"
+    has = f"{used.registers} registers a thread, {shared:,} bytes of shared memory"
+    return f"{launch.kernel}: {words}; with {has}, {most} fit on this card at once"
+
+
 def not_together(target: Target, plan: Plan, report: CompileReport) -> Diagnostic | None:
-    """What is wrong with a cooperative launch whose blocks are not on the card at once; None if nothing."""
+    """The first cooperative launch of a plan that is too large for the card; None if none is."""
     known = {(entry.kernel, entry.consts): entry for entry in report.kernels}
-    for step in plan.launches:
-        entry = known.get((step.kernel, step.consts))
-        if not step.cooperative or entry is None:
-            continue
-        shared = entry.shared_bytes + step.shared_bytes
-        each = resident_blocks(target, prod(step.block), entry.registers, shared)
-        if prod(step.grid) > each * target.sm_count:
-            words = f"{prod(step.grid)} blocks that wait for one another, cooperative=True"
-            has = f"{entry.registers} registers a thread, {shared:,} bytes of shared memory"
-            message = f"{step.kernel}: {words}; with {has}, {each * target.sm_count} fit on this card at once"
-            return Diagnostic(line=step.line, message=message)
+    for launch in plan.launches:
+        used = known.get((launch.kernel, launch.consts))
+        if used is not None and (why := too_many_at_once(launch, used, target)):
+            return Diagnostic(line=launch.line, message=why)
     return None

@@ -1,11 +1,13 @@
 """A team of models against a real server: whole sessions, mixed teams, streaming, caps, stopping."""
 
 import asyncio
+import gc
 import itertools
 import json
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 from expert import card, expert, kernel, prattle
@@ -289,6 +291,33 @@ def test_an_identical_request_is_answered_from_the_journal(tmp_path: Path) -> No
         assert asked_for(server.seen[asked].body) == "KernelAnswer"
     assert tree.exchanges["r1/seed/reasoner/2"].cached
     assert tree.spent.calls == len(tree.exchanges) - 1
+
+
+def strings_on(root: object) -> set[str]:
+    """Every string that hangs on an object, at any depth."""
+    found: set[str] = set()
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        one = left.pop()
+        if id(one) not in seen and not isinstance(one, type | ModuleType | FunctionType):
+            seen.add(id(one))
+            found |= {one} if isinstance(one, str) else set()
+            left += gc.get_referents(one)
+    return found
+
+
+def test_a_finished_search_holds_nothing_of_what_was_said(tmp_path: Path) -> None:
+    """Memory grows with the branches, not with the conversation."""
+    with ModelServer(expert()) as server:
+        team = cast_team("llm:m", Choice(base_url=server.url, patience=QUICK))
+        with Session.create(tmp_path, opened(rounds=2)) as session:
+            asyncio.run(run(session, team, NullDevice()))
+            held = strings_on((session.tree, team.reasoner))
+    exchanges = session.tree.exchanges.values()
+    said = {text for e in exchanges for text in (e.answer, *(m.text for m in e.texts().messages))}
+    assert len(said) > 10 and not said & held
+    assert "relu" in held  # it does find what is there
 
 
 # ------------------------------------------------------------------------------------ untrusted text

@@ -43,6 +43,7 @@ async function opened(browser) {
   await page.evaluate(() => window.jupyterapp.restored);
   await page.waitForSelector(".jp-Notebook .jp-Cell");
   await page.evaluate(() => window.jupyterapp.shell.currentWidget.context.ready);
+  await page.addStyleTag({ content: ".Toastify { display: none; }" }); // Lab's news do not belong on a picture
   await page.evaluate(() => {
     if (document.querySelector(".jp-SideBar .lm-mod-current")) window.jupyterapp.commands.execute("application:toggle-left-area");
   });

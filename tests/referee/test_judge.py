@@ -233,6 +233,16 @@ def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
     assert wrong.case == "33x33 on one multiprocessor"
 
 
+def test_a_race_is_told_as_the_cause_of_wrong_numbers_where_none_was_looked_for() -> None:
+    """The typical case has more threads than are traced; a smaller one shows why its numbers are wrong."""
+    source = RIGHT.replace("__syncthreads();", "")
+    options = JudgeOptions(seed=0, wall_s=60, kinds=("normal",), traced_threads=200)
+    typical = judged(Kernel(source=source), options.model_copy(update={"races": False})).outcome
+    assert isinstance(typical, Mismatch), typical
+    outcome = judged(Kernel(source=source), options).outcome
+    assert isinstance(outcome, Hazard) and outcome.hazard == "race", outcome
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("lost", "value"),

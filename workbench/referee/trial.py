@@ -7,7 +7,7 @@ first failing check, which it reports in full. Owns the order of the questions a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ from workbench.model import (
     CompileFailed,
     Crashed,
     Difference,
+    Hazard,
     LaunchFailed,
     Mismatch,
     Outcome,
@@ -128,9 +129,32 @@ class _Trials:
         for planned in checks:
             failed = self._checked(planned)
             if failed is not None:
+                failed = self._cause(failed, planned, checks)
                 self.builds.cancel()
                 return failed
         return Passed(deterministic=self.deterministic)
+
+    def _cause(
+        self, failed: Outcome, at: matrix.PlannedCheck, checks: Sequence[matrix.PlannedCheck]
+    ) -> Outcome:
+        """Of wrong numbers where no races were looked for: the race, where a smaller case has one."""
+        traced = [planned for planned in checks if planned.races]
+        if not isinstance(failed, Mismatch) or at.races or not traced:
+            return failed
+        planned = max(traced, key=lambda planned: matrix.elements(planned.trial))
+        try:
+            module, expected = self.builds.module(planned), self._expected(planned)
+            if expected is None:
+                return failed
+            execution = self._execute(planned, module, expected)
+        except (EmulatorBuildError, EmulatorLaunchError, EmulatorUnsupported, RunnerEnded):
+            return failed  # the wrong numbers were seen; why, was not
+        differences = _differences(execution, expected.bounds)
+        found = verdict(planned, execution, differences)
+        if not isinstance(found, Hazard):
+            return failed
+        self._report(planned, expected, execution, differences)
+        return found
 
     def eager(self) -> tuple[EagerCase, ...]:
         """Operations of the reference at every declared case."""

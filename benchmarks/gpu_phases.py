@@ -20,6 +20,8 @@ BENCHMARKS = ROOT / "benchmarks"
 KERNELBENCH = ROOT / ".kb"
 """The person's: ``level1/``, ``level2/``, ``src/`` and, to go on from, ``first.json``."""
 PUBLISHED = ROOT / "out" / "published"
+AN_OP_S = 40
+"""Seconds that the grid takes for an op, most of them."""
 LONG = ("problems/softmax", "problems/layer_norm")
 REPLAYED = "939ec16b7c8c-nvidia-h100-80gb-hbm3-20261121T181615.json"
 
@@ -65,8 +67,9 @@ def grid(ops: Sequence[str] = (), phase: str = "measure") -> Callable[[Turn], Se
         left = [op for op in ops or turn.ops or sample_ops() if op not in done]
         if not left:
             return None
-        # A compile's limit is per op and half of its seconds; it is the phase's limit that ends it.
-        seconds = int(turn.seconds * (2 if phase == "compile" else 1)) - 10
+        # Measuring begins no op that would be cut off. A compile's limit is for each op, half of its seconds:
+        # it is the phase's own that ends it.
+        seconds = int(turn.seconds) - AN_OP_S if phase == "measure" else 2 * int(turn.seconds)
         words = ["--ops", ",".join(left), "--phase", phase, "--seconds", str(seconds)]
         dry = ["--list", "--ops", ",".join(left[:2])]
         return [PYTHON, str(BENCHMARKS / "grid.py"), *(dry if turn.dry else words)]

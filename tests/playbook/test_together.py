@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import plan_of, reference
+from tests.playbook.running import check, plan_of, reference
 from workbench.compile import compile_kernel
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
@@ -66,6 +66,24 @@ def test_right_in_any_order(name: str, varying: bool) -> None:
         assert not done.report.kept
         for got, want in zip(done.outputs, reference(call, tensors), strict=True):
             assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-5)
+
+
+def test_special_values_and_halves() -> None:
+    x = torch.randn(6, 8200)
+    x[0, 5], x[1, 7], x[2], x[3, :4000] = torch.inf, torch.nan, -torch.inf, -torch.inf
+    call: Call = lambda t: t["x"].softmax(1)  # noqa: E731
+    for given, width in ((x, "4"), (torch.randn(2, 9000).half(), "8")):
+        vector = (*GRID[:3], ("vector_width", width))
+        source = generate(problem_of(call, {"x": given}), vector).kernel.source
+        assert plan_of(source, {"x": given}).launches[0].cooperative
+        check(call, source, {"x": given}, "checked")
+
+
+def test_all_loads_come_before_the_first_value_is_used() -> None:
+    source = generate(wide(2**20), GRID).kernel.source
+    loop = source[source.index("// All loads are on their way") :]
+    assert loop.index("load<VEC>(x + col)") < loop.index("OnlineSoftmax::add")
+    assert loop.count("load<VEC>(x + col)") == 1, "and nothing is read twice"
 
 
 def wide(columns: int, rows: int = 1, varying: bool = False) -> Problem:

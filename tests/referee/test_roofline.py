@@ -24,6 +24,7 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp, compile_us, eager_us
+from workbench.referee.launchtime import MEETING_US
 from workbench.referee.roofline import COMPILE, EAGER, case_time
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import least_flops
@@ -104,6 +105,15 @@ MEASURED = [
 def test_baselines_lie_near_what_was_measured(rows: int, columns: int, eager: float, compiled: float) -> None:
     assert 0.55 < eager_us(H100, softmax_op(rows, columns)) / eager < 1.3
     assert 0.55 < compile_us(H100, PROBLEM, case(rows, columns)) / compiled < 1.3
+
+
+def test_blocks_that_wait_for_one_another_cost_a_barrier() -> None:
+    declared = PROBLEM.cases[0]
+    plan = plan_at(declared)
+    steps = [s.model_copy(update={"cooperative": True}) if s.kind == "launch" else s for s in plan.steps]
+    waiting = plan.model_copy(update={"steps": tuple(steps)})
+    alone, met = (case_time(H100, PROBLEM, declared, one, COMPILED, []) for one in (plan, waiting))
+    assert met.time_us - alone.time_us == pytest.approx(MEETING_US)
 
 
 def test_a_plan_s_time_comes_from_its_launches() -> None:

@@ -25,6 +25,7 @@ from workbench.tree import Tree, fold
 from workbench.views.conversation import conversation_text
 from workbench.views.detail import detail
 from workbench.views.page import to_page
+from workbench.views.report import to_html
 
 PROMPT = "Write a kernel.\n" + "Long as prompts are ✓ </script> \u2028 " * 40
 ANSWER = "the answer, " * 50 + "and its end"
@@ -119,6 +120,18 @@ def test_views_show_the_conversation(tmp_path: Path) -> None:
     assert [row["answer"] for row in rows] == [ONE.answer, TWO.answer]
     assert rows[0]["messages"][1] == {"role": "user", "text": "please"}
     assert details_in(to_page(tree))["b1"]["conversation"] == rows
+
+
+def test_without_scripts_the_answers_can_be_read_and_stay_text(tmp_path: Path) -> None:
+    talked(tmp_path)
+    html = to_html(read_tree(tmp_path))
+    assert "synthesizer, m: 7 tokens in" in html and "b1/synthesizer/1: the answer, " in html
+    assert "not usable: no JSON" in html and "Write a kernel" not in html
+    evil = answered("b1/synthesizer/3", "b1").model_copy(update={"answer": "</div><script>alert(1)</script>"})
+    with Session.resume(tmp_path) as session:
+        session.post(evil)
+        html = to_html(session.tree)
+    assert "&lt;/div&gt;&lt;script&gt;alert(1)" in html and "<script" not in html
 
 
 def test_what_cannot_be_read_any_more_says_why(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from workbench.views.numbers import technique_text
 from workbench.views.phrases import plural
 from workbench.views.project import project
 from workbench.views.svg import to_markup
+from workbench.views.talk import talk
 
 Json = dict[str, Any]
 STATIC = Path(__file__).parent / "static"
@@ -264,6 +265,7 @@ def inside(entry: Json, own: bool = False) -> list[object]:
         [to_markup(found["drawing"]) for found in entry["rooflines"][:1]],
         _profile(entry["profile"]),
         _numbers(entry),
+        talk(entry["conversation"]),
         None if own and not entry["diagnostics"] else source,
     ]
 

@@ -108,6 +108,21 @@ def test_rows_too_long_for_the_registers_are_read_again() -> None:
     _compare(done.outputs[0], reference(over_channels, tensors)[0])
 
 
+def test_longer_rows_do_not_take_the_bundle_from_those_that_fit() -> None:
+    call, tensors = CALLS["input_turned"]
+    cases = ({"s0": 2, "s1": 8, "s2": 8, "s3": 600},)
+    source = generate(
+        problem_of(call, tensors, cases=cases), (*BUNDLE, ("row_cache", "registers"))
+    ).kernel.source
+    assert "join_groups<Max>(" in source and "block_reduce<Max>(" in source
+    for width in (33, 600):
+        wide = {"x": torch.randn(1, 3, 5, width)}
+        plan = plan_of(source, wide)
+        done = execute(plan, build(source, plan.instances, "checked"), wide, Options(case="both"))
+        assert not done.report.hazards
+        _compare(done.outputs[0], reference(call, wide)[0])
+
+
 def test_nothing_is_spilled() -> None:
     tensors = {"x": torch.empty(32, 512, 512)}
     for threads in ("256", "512"):

@@ -102,7 +102,8 @@ def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedu
     """Where the longest rows do not fit on the chip: a schedule for those that do, and their most columns."""
     wanted = replace(schedule, team=team_for(schedule, shape), team_fit=False)
     wanted = replace(wanted, fit=schedule.fit and wanted.team == "block")
-    if fitted(wanted, shape, cases).cache == wanted.cache:
+    whole = fitted(wanted, shape, cases)
+    if (whole.cache, whole.team) == (wanted.cache, wanted.team):
         return None
     most = most_columns(wanted, shape)
     fitting = [case for case in cases if shape.columns.at(case) <= most]

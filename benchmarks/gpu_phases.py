@@ -161,6 +161,8 @@ PHASES = {
         Phase("grid", 980, 580, grid(), goes_on=True),
         Phase("long-compile", 60, 200, grid(LONG, "compile")),
         Phase("softmax-long", 100, 200, grid(LONG), goes_on=True),
+        Phase("long-rows", 100, 170, script("long_rows", ["--only", "softmax", "--seconds", "{seconds}"],
+              ["--help"])),
         Phase("instance-norm", 40, 60, instance_norm),
         Phase("search-cost", 120, 180, script("search_cost", ["--device", "cuda", "softmax", "kl_div"],
               ["--rounds", "1", "--evaluations", "2", "softmax"])),

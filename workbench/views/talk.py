@@ -24,5 +24,5 @@ def talk(exchanges: list[Json]) -> list[object]:
 def _said(one: Json) -> Markup:
     failed = f"; {one['failed']}" if one["failed"] else ""
     who = f"{one['role']}, {one['model']}: {one['words']}{failed}"
-    lines = [tag("div", line or " ") for line in (one["answer"] or "(nothing)").splitlines()]
-    return tag("details", tag("summary", who), tag("div", lines, cls="listing"))
+    # Answers are JSON: one long line, which a paragraph breaks and a listing would not.
+    return tag("details", tag("summary", who), tag("p", one["answer"] or "(nothing)"))

@@ -57,7 +57,7 @@ def test_one_that_hangs_and_one_that_fails_cost_the_third_nothing(
 ) -> None:
     held = tmp_path / "held"
     phases = [
-        phase("hangs", HANGS, str(held), limit_s=3.0),
+        phase("hangs", HANGS, str(held), limit_s=5.0),
         phase("judges", FINE, timed=False),
         phase("fails", FAILS),
         phase("fine", FINE),

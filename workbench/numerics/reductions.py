@@ -7,7 +7,10 @@ leaves about four times the worst honest variant, sequential summation of a whol
 
 Equal terms round alike: each addition of the same p inside one binade of the partial sum errs by the same
 amount, and the errors add up instead of walking. Where neighbours are equal, as exponentials of sparse
-inputs are, sequential summation is off by up to K u |sum| / 4, and that much is allowed twice over.
+inputs are, sequential summation is off by up to K u |sum| / 4, and that much is allowed twice over. Terms of
+few different values in any order are between: the errors of one value add up, and those of the values walk.
+With f the part of the terms that has a value, K u |sum| sqrt(sum f^2) / 4 is the same for one value and falls
+to the walk where all differ.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ from workbench.numerics.tracked import TINY, Tie, Tracked, rounded, stays_intege
 
 SAFETY = 4.0
 EQUAL_TERMS = 0.5
+FEW = 64
+"""Up to so many terms the walk allows more than equal ones can err."""
+LOOKED_AT, MOST_LOOKED_AT = 128, 2**22
+"""Terms of a sum that are compared with each other, and of all sums together."""
 
 
 def sum_rounding(total: Tensor, squares: Tensor, count: int, dtype: DType) -> Tensor:
@@ -62,7 +69,8 @@ def total(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DT
     else:
         squares = terms.square().sum(dim=axes, keepdim=keepdim)
         own = sum_rounding(value, squares, count, dtype)
-        drift = EQUAL_TERMS * accumulate_unit(dtype) * count * _equal_share(terms, axes, keepdim)
+        equal = torch.maximum(_equal_share(terms, axes, keepdim), _repeated(terms, axes, keepdim))
+        drift = EQUAL_TERMS * accumulate_unit(dtype) * count * equal
         own = own + (drift * value.abs()).nan_to_num(0.0, 0.0)
     return rounded(value, own, errors, dtype)
 
@@ -76,6 +84,27 @@ def _equal_share(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
     return ((later == before) & (later != 0)).sum(dim=axes, keepdim=keepdim) / math.prod(
         later.shape[a] for a in axes
     )
+
+
+def _repeated(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
+    """sqrt(sum f^2) along the last summed axis, from a sample: how often two terms are equal; zeros are not.
+
+    Sorted, a term's number in its run of equal ones is how many earlier ones it is equal to.
+    """
+    axis = max(axes)
+    length = terms.shape[axis]
+    sums = max(terms.numel() // max(length, 1), 1)
+    count = min(length, LOOKED_AT, max(MOST_LOOKED_AT // sums, 16))
+    if length <= FEW:
+        return torch.zeros_like(terms.sum(dim=axes, keepdim=keepdim))
+    step = length // count
+    ordered = terms.movedim(axis, -1)[..., : step * count : step].sort(dim=-1).values
+    number = torch.arange(count, device=terms.device)
+    begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
+    earlier = (number - (number * begins).cummax(dim=-1).values) * (ordered != 0)
+    pairs = earlier.sum(dim=-1).to(terms.dtype).unsqueeze(-1).movedim(-1, axis)
+    share = (pairs * (2 / (count * (count - 1)))).sqrt()
+    return share.mean(dim=axes, keepdim=keepdim)
 
 
 def _reduced_errors(x: Tracked, axes: list[int], keepdim: bool) -> tuple[Tensor, Tensor]:

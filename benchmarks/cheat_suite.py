@@ -86,7 +86,31 @@ FUZZED = """
 {inputs:,} inputs made from seeds ({seeds[0]} to {seeds[1]}): random bytes, truncated files, mutations of the
 kernels below and of their plans, each taken the whole way on the emulator (`{repeat}`).
 Crashes or hangs of the side that judges: {crashes_or_hangs_of_the_trusted_side}.
-The slowest took {slowest_s:.0f} s, on a busy machine.
+The slowest took {slowest_s:.0f} s, on a busy machine. Runs: {runs}.
+"""
+ELSEWHERE = (
+    (20, "flags that differ between phases", "tests/numerics/test_precision.py",
+     "test_flags_follow_the_contract_and_come_back"),
+    (23, "a task whose output hardly depends on its input", "tests/numerics/test_selftest.py",
+     "test_degenerate_problems_are_refused_with_the_reason"),
+    (24, "a baseline that does needless work", "tests/problem/test_needless.py",
+     "test_needless_work_is_told"),
+    (28, "one time of next to nothing in a mean", "tests/views/test_speed.py",
+     "test_the_mean_is_geometric_and_needs_every_shape"),
+    (29, "the host's work inside events", "tests/referee/clock/test_clock_lane.py",
+     "test_a_slow_host_gets_a_head_start_that_is_not_measured"),
+)  # fmt: skip
+"""Numbers of the list that are a judge's own errors: what they are, and the test that stands against each."""
+LISTED = """
+## Numbers without a kernel on this page
+Errors that are the judge's own have tests in place of kernels:
+
+| number | error | test |
+|---|---|---|
+{errors}
+Numbers {host} need host code and are judged in the [foreign lane](foreign-lane.md). No kernel of this list
+has a condition on the clock, which no check would meet, and none writes over an input because the reference
+does so too: a reference that changes its inputs is refused at intake.
 """
 
 
@@ -190,7 +214,17 @@ def _is_cheat(row: dict[str, Any]) -> bool:
 def page(receipts: list[dict[str, Any]]) -> str:
     """The whole page."""
     fuzzed = json.loads((RECEIPTS / "fuzz-judge.json").read_text())
-    return HEAD + FUZZED.format(**fuzzed) + "".join(map(_section, receipts))
+    return HEAD + FUZZED.format(**fuzzed) + listed() + "".join(map(_section, receipts))
+
+
+def listed() -> str:
+    """What of the list has no row on this page, and why."""
+    own = {int(file.number) for file in all_files()}
+    errors = {
+        number: f"| {number} | {what} | `{path}`, `{test}` |\n" for number, what, path, test in ELSEWHERE
+    }
+    host = [str(number) for number in range(1, 41) if number not in own and number not in errors]
+    return LISTED.format(errors="".join(errors.values()), host=", ".join(host))
 
 
 def _section(receipt: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -47,9 +48,19 @@ def test_the_list_is_covered() -> None:
     """Every number of the list of known cheats that device code can try has a file."""
     numbers = {int(file.number) for file in FILES.values()} - {0}
     host_code_only = {2, 3, 6, 7, 8, 9, 10, 13, 14, 15, 39, 40}
-    not_the_kernel_s = {20, 23, 24, 28, 29}
+    not_the_kernel_s = {number for number, *_ in suite().ELSEWHERE}
     assert numbers == set(range(1, 41)) - host_code_only - not_the_kernel_s
     assert sum(file.number == "0" for file in FILES.values()) >= 12
+
+
+def test_what_no_kernel_can_try_has_a_file_of_the_foreign_lane_or_a_test() -> None:
+    foreign = ROOT / "tests" / "foreign"
+    texts = [path.read_text() for place in ("cheats", "on_gpu") for path in (foreign / place).glob("*.py")]
+    brought = {int(found[1]) for text in texts if (found := re.search(r"^number: (\d+)$", text, re.M))}
+    native = {int(file.number) for file in FILES.values()} - {0}
+    assert native | brought | {number for number, *_ in suite().ELSEWHERE} == set(range(1, 41))
+    for _, _, path, test in suite().ELSEWHERE:
+        assert f"def {test}(" in (ROOT / path).read_text()
 
 
 def test_a_header_without_a_verdict_is_refused(tmp_path: Path) -> None:

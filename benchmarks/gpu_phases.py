@@ -8,6 +8,7 @@ else as far as they come without a card (their tests are collected, their argume
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -142,6 +143,23 @@ def instance_norm(turn: Turn) -> Sequence[str]:
 def dry_sanitizer(turn: Turn) -> Sequence[str]:
     """No name is looked at in a dry run: the tools need a card."""
     return [PYTHON, str(BENCHMARKS / "sanitizer_suite.py"), *(["no-such-kernel"] if turn.dry else [])]
+
+
+def asked(path: Path) -> dict[str, Phase]:
+    """More phases from a file, ``NAME SECONDS LIMIT SCRIPT WORD...`` a line.
+
+    Quoted as in a shell; ``#`` begins a remark. The script is one of this folder, without its ending. Raises ``ValueError`` that names the line.
+    """
+    found = {}
+    for number, text in enumerate(path.read_text().splitlines(), start=1):
+        words = shlex.split(text, comments=True)
+        if not words:
+            continue
+        name, seconds, limit, program, *rest = [*words, "", "", ""][: max(len(words), 4)]
+        if not (BENCHMARKS / f"{program}.py").is_file() or not (seconds + limit).isdecimal():
+            raise ValueError(f"{path}, line {number} is not NAME SECONDS LIMIT SCRIPT WORD...: {text[:80]}")
+        found[name] = Phase(name, float(seconds), float(limit), script(program, rest, ["--help"]))
+    return found
 
 
 GPU_TESTS = ["pytest", "tests/gpu", "tests/referee", "tests/live", "-m", "gpu", "-q", "-rs", "-n0",

@@ -4,6 +4,7 @@
     python benchmarks/on_the_gpu.py PHASE... --resume           those of them that are not done yet
     python benchmarks/on_the_gpu.py --list                      what there is, and how long it takes
     python benchmarks/on_the_gpu.py PHASE... --dry-run          the smallest form, on a machine without a GPU
+    python benchmarks/on_the_gpu.py PHASE... --asked FILE       with phases of a file: gpu_phases.asked
     python benchmarks/on_the_gpu.py --parts probe,recovery      parts of this file alone
 
 Each phase or part runs in a process of its own under its own time limit and writes its own receipt, so that
@@ -458,17 +459,19 @@ def list_phases() -> None:
 
 def run_phases(given: argparse.Namespace) -> int:
     """The named phases; 1 where one is not ok."""
-    from gpu_phases import PHASES
+    from gpu_phases import PHASES, asked
     from gpu_session import GpuSession
 
-    if unknown := [name for name in given.phases if name not in PHASES]:
-        print(f"no phase {', '.join(unknown)}; there are {', '.join(PHASES)}", file=sys.stderr)
+    more = asked(given.asked) if given.asked else {}
+    known, names = {**PHASES, **more}, [*given.phases, *more]
+    if unknown := [name for name in names if name not in known]:
+        print(f"no phase {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     receipts = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
     session = GpuSession(given.work, receipts, given.dry_run, given.ops.split(",") if given.ops else ())
     if given.archive is not None and not session.known():
         session.unpack(given.archive)
-    rows = session.run([PHASES[name] for name in given.phases], given.seconds, given.resume)
+    rows = session.run([known[name] for name in names], given.seconds, given.resume)
     print("\n".join(["", *(row.line() for row in rows)]))
     return int(any(row.state not in ("ok", "nothing to do") for row in rows))
 
@@ -480,6 +483,7 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="leave out phases that were ok")
     parser.add_argument("--dry-run", action="store_true", help="no GPU: the emulator, the smallest form")
     parser.add_argument("--list", action="store_true", help="phases, the seconds they take and their limits")
+    parser.add_argument("--asked", type=Path, help="a file of more phases, each of them run")
     parser.add_argument("--work", type=Path, default=ROOT / "out" / "gpu-session", help="folder of phases")
     parser.add_argument(
         "--from", type=Path, dest="archive", help="an earlier session's archive to go on from"
@@ -495,7 +499,7 @@ def main() -> None:
         raise SystemExit(run_part(given.part, given))
     if given.list:
         list_phases()
-    elif given.phases:
+    elif given.phases or given.asked:
         raise SystemExit(run_phases(given))
     else:
         run_all(given)

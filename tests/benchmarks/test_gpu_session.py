@@ -188,6 +188,19 @@ def test_the_grid_leaves_out_what_earlier_tries_have() -> None:
         assert "d,c" in (gpu_phases.grid()(Turn(Path("x"), 100.0, ops=("d", "c", "a"))) or ())
 
 
+def test_a_file_may_ask_for_more(tmp_path: Path) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text('# remarks\n\nodd 40 60 vectors argmax "vector_width=1 chains=many" --only 8x8  # why\n')
+    (odd,) = gpu_phases.asked(path).values()
+    command = odd.command(Turn(tmp_path, 60.0))
+    assert (odd.name, odd.expected_s, odd.limit_s) == ("odd", 40.0, 60.0) and command is not None
+    assert command[2:] == ["argmax", "vector_width=1 chains=many", "--only", "8x8"]
+    for wrong in ("odd", "odd 40 60 nowhere x", "odd 40 s vectors"):
+        path.write_text(f"\n{wrong}\n")
+        with pytest.raises(ValueError, match=r"asked\.txt, line 2 is not NAME SECONDS LIMIT SCRIPT"):
+            gpu_phases.asked(path)
+
+
 def test_the_program_lists_runs_dry_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     def said(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "WORKBENCH_RECEIPTS": str(tmp_path / "receipts")}

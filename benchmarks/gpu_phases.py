@@ -7,14 +7,16 @@ else as far as they come without a card (their tests are collected, their argume
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from gpu_session import ROOT, Phase, Turn
+from gpu_session import ROOT, GpuSession, Phase, Turn
 
 PYTHON = sys.executable
 BENCHMARKS = ROOT / "benchmarks"
@@ -148,7 +150,8 @@ def dry_sanitizer(turn: Turn) -> Sequence[str]:
 def asked(path: Path) -> dict[str, Phase]:
     """More phases from a file, ``NAME SECONDS LIMIT SCRIPT WORD...`` a line.
 
-    Quoted as in a shell; ``#`` begins a remark. The script is one of this folder, without its ending. Raises ``ValueError`` that names the line.
+    Quoted as in a shell; ``#`` begins a remark. The script is one of this folder, without its ending.
+    Raises ``ValueError`` that names the line.
     """
     found = {}
     for number, text in enumerate(path.read_text().splitlines(), start=1):
@@ -202,3 +205,27 @@ PHASES = {
         Phase("published", 170, 250, published("judge", "cuda"), timed=False),
     )
 }  # fmt: skip
+
+
+def list_phases() -> int:
+    """Print what there is."""
+    for phase in PHASES.values():
+        kind = "times" if phase.timed else "verdicts"
+        print(f"{phase.name:<16}{kind:<10}about {phase.expected_s:4.0f} s, at most {phase.limit_s:.0f}")
+    return 0
+
+
+def run_phases(given: argparse.Namespace) -> int:
+    """The named phases; 1 where one is not ok."""
+    more = asked(given.asked) if given.asked else {}
+    known, names = {**PHASES, **more}, [*given.phases, *more]
+    if unknown := [name for name in names if name not in known]:
+        print(f"no phase {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    receipts = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
+    session = GpuSession(given.work, receipts, given.dry_run, given.ops.split(",") if given.ops else ())
+    if given.archive is not None and not session.known():
+        session.unpack(given.archive)
+    rows = session.run([known[name] for name in names], given.seconds, given.resume)
+    print("\n".join(["", *(row.line() for row in rows)]))
+    return int(any(row.state not in ("ok", "nothing to do") for row in rows))

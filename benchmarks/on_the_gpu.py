@@ -448,34 +448,6 @@ def run_all(given: argparse.Namespace) -> None:
         pack()
 
 
-def list_phases() -> None:
-    """What there is."""
-    from gpu_phases import PHASES
-
-    for phase in PHASES.values():
-        kind = "times" if phase.timed else "verdicts"
-        print(f"{phase.name:<16}{kind:<10}about {phase.expected_s:4.0f} s, at most {phase.limit_s:.0f}")
-
-
-def run_phases(given: argparse.Namespace) -> int:
-    """The named phases; 1 where one is not ok."""
-    from gpu_phases import PHASES, asked
-    from gpu_session import GpuSession
-
-    more = asked(given.asked) if given.asked else {}
-    known, names = {**PHASES, **more}, [*given.phases, *more]
-    if unknown := [name for name in names if name not in known]:
-        print(f"no phase {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
-    receipts = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
-    session = GpuSession(given.work, receipts, given.dry_run, given.ops.split(",") if given.ops else ())
-    if given.archive is not None and not session.known():
-        session.unpack(given.archive)
-    rows = session.run([known[name] for name in names], given.seconds, given.resume)
-    print("\n".join(["", *(row.line() for row in rows)]))
-    return int(any(row.state not in ("ok", "nothing to do") for row in rows))
-
-
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -497,12 +469,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.part:
         raise SystemExit(run_part(given.part, given))
-    if given.list:
-        list_phases()
-    elif given.phases or given.asked:
-        raise SystemExit(run_phases(given))
-    else:
-        run_all(given)
+    if given.list or given.phases or given.asked:
+        import gpu_phases
+
+        raise SystemExit(gpu_phases.list_phases() if given.list else gpu_phases.run_phases(given))
+    run_all(given)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ header costs more than most kernels; a batch runs in a process of its own. Usage
 Prints failures as they come; adds the run to ``random-graphs.json`` in ``benchmarks/receipts``, or in the
 folder ``$WORKBENCH_RECEIPTS`` names. One graph again, with its kernel: ``--count 1 --seed N --show``.
 
-A value may be wrong by a few roundings of its type. Where it is further off, the graph is run nine more
-times in float64 with every intermediate result moved by, or rounded to, its type: what that changes, a
-right kernel may change too. Such graphs are counted as ``sensitive``.
+A value may be wrong by a few roundings of its type. Where it is further off, the graph is run eleven more
+times in float64 with every intermediate result moved by, or rounded to, its type, sums and scans also step
+by step: what that changes, a right kernel may change too. Such graphs are counted as ``sensitive``.
 """
 
 from __future__ import annotations
@@ -87,12 +87,15 @@ class Written:
 class Reference:
     """Runs a graph's nodes with torch in float64; ``noise`` moves every result by roundings of its type.
 
-    ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up.
+    ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up. With an
+    ``order`` sums and scans round after every step as well, one term after the other or in pairs of pairs:
+    of many like terms each step is rounded to the same side.
     """
 
-    def __init__(self, drawn: Sample, noise: int = 0, rounds: bool = False) -> None:
+    def __init__(self, drawn: Sample, noise: int = 0, rounds: bool = False, order: str = "") -> None:
         self.drawn = drawn
         self.rounds = rounds
+        self.order = order
         self.sizes = drawn.problem.cases[0].size_map
         self.noise = torch.Generator().manual_seed(noise) if noise else None
         self.values: dict[Ref, Tensor] = {}
@@ -112,6 +115,8 @@ class Reference:
         for part in node.op.replace("aten.view.default", "aten.reshape.default").split("."):
             operation = getattr(operation, part)
         made = operation(*args, **kwargs)
+        if self.order and node.op in STEPS:
+            made = _stepped(self.order, node.op, args)
         results = (made,) if isinstance(made, Tensor) else tuple(made)
         for item, (out, result) in enumerate(zip(node.outs, results, strict=True)):
             moved = self._moved(result, TORCH[out.dtype])
@@ -142,6 +147,40 @@ class Reference:
         return arg
 
 
+STEPS = {
+    "aten.sum.dim_IntList": torch.add,
+    "aten.cumsum.default": torch.add,
+    "aten.cumprod.default": torch.mul,
+    "aten.logcumsumexp.default": torch.logaddexp,
+}
+
+
+def _stepped(order: str, op: str, args: list[Any]) -> Tensor:
+    """A sum or a scan whose every step is rounded to float32, as a kernel's are."""
+    terms, join = args[0].float(), STEPS[op]
+    if op == "aten.sum.dim_IntList":
+        dims = [dim % terms.dim() for dim in args[1]] or list(range(terms.dim()))
+        kept = [dim for dim in range(terms.dim()) if dim not in dims]
+        flat = terms.permute(*kept, *dims).reshape(*(terms.shape[dim] for dim in kept), -1)
+        total = _scan(order, flat, join)[..., -1].double()
+        return total.reshape(args[0].sum(args[1], len(args) > 2 and args[2]).shape)
+    return _scan(order, terms.movedim(args[1], -1), join).movedim(-1, args[1]).double()
+
+
+def _scan(order: str, terms: Tensor, join: Any) -> Tensor:
+    """All prefixes along the last dimension, in float32."""
+    if order == "serial":
+        parts = [terms[..., 0]]
+        for column in range(1, terms.shape[-1]):
+            parts.append(join(parts[-1], terms[..., column]))
+        return torch.stack(parts, -1)
+    reach = 1
+    while reach < terms.shape[-1]:
+        terms = torch.cat([terms[..., :reach], join(terms[..., :-reach], terms[..., reach:])], -1)
+        reach *= 2
+    return terms
+
+
 def difference(drawn: Sample, got: tuple[Tensor, ...]) -> tuple[str, bool]:
     """What is wrong with the outputs, empty for nothing; True when the graph is sensitive to roundings."""
     wanted = Reference(drawn).outputs()
@@ -154,7 +193,7 @@ def difference(drawn: Sample, got: tuple[Tensor, ...]) -> tuple[str, bool]:
     if all(bool((excess(mine, right) <= 0).all()) for mine, right in zip(got, wanted, strict=True)):
         return "", False
     others = [Reference(drawn, noise).outputs() for noise in range(1, DRAWS + 1)]
-    others.append(Reference(drawn, rounds=True).outputs())
+    others += [Reference(drawn, rounds=True, order=order).outputs() for order in ("", "serial", "pairs")]
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         over = excess(mine, right)
         near = [other[number] for other in others]

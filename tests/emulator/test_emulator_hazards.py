@@ -193,3 +193,15 @@ def test_shared_memory_read_early() -> None:
     hazard = only_hazard("reads_shared_early", Shape(1, 32), args, races=True)
     message = found_at(hazard, "uninitialised", "half of it was never written")
     assert "byte 64 of shared tile" in message
+
+
+def test_shared_arrays_of_halves_beside_others_are_no_hazard() -> None:
+    """The compiler's own guards of such arrays lie among them and are nobody's reads."""
+    x = torch.arange(32.0)
+    for reverse in (False, True):
+        args = {"x": x, "y": Out((32,))}
+        execution = run(
+            "shared_half.cu:halves_beside_floats", Shape(1, 32), args, races=True, reverse=reverse
+        )
+        assert not execution.report.hazards, execution.report.hazards[0].message
+        assert torch.equal(execution.outputs[0], 2 * x.flip(0) + 1)

@@ -93,12 +93,15 @@ ALWAYS_INLINE void check_buffer(Worker& worker, Thread& thread, const emu_buffer
     note_written_input(worker, thread, event);
 }
 
-// Inside the span of the shared arrays there are gaps, and C++ guards that the compiler put there.
-ALWAYS_INLINE void check_shared_array(Worker& worker, Thread& thread, const Event& event) {
+// Inside the span of the shared arrays there are gaps, and C++ guards that the compiler put there; false for
+// these, which are no memory of the kernel's.
+ALWAYS_INLINE bool check_shared_array(Worker& worker, Thread& thread, const Event& event) {
   size_t array = find(worker.shared, worker.last_shared, event.address);
   bool fits = array < worker.shared.size() && event.address + event.size <= worker.shared[array].high;
-  if (UNLIKELY(!fits && !tolerated(worker, thread, event.address)))
-    bad_access(worker, thread, event, "out_of_bounds_shared");
+  if (LIKELY(fits)) return true;
+  if (tolerated(worker, thread, event.address)) return false;
+  bad_access(worker, thread, event, "out_of_bounds_shared");
+  return true;
 }
 
 // Another block's shared memory: in the same array there, and aligned; what it means is judged later.
@@ -134,7 +137,7 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
               thread.call_depth,
               thread.warp_epoch};
   if (holds(worker->shared_span, address)) {
-    check_shared_array(*worker, thread, event);
+    if (UNLIKELY(!check_shared_array(*worker, thread, event))) return;
     event.kind |= kShared;
   } else {
     const auto& buffers = worker->launch->buffers;

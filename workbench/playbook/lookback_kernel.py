@@ -85,7 +85,7 @@ class _TiledScan(ScanKernel):
             "__syncthreads();",
             *self._place(),
             f"constexpr int PARTS = {self.site.schedule.parts};",
-            f"{self.ctype} totals[PARTS][{self.width}], parts[PARTS];",
+            f"{self.ctype} {f'totals[PARTS][{self.width}], ' if self.keeps_own else ''}parts[PARTS];",
             *self._parts(first),
             f"const {self.ctype} tile_total = block_scan_parts<{struct}>(parts, {start});",
             *before,

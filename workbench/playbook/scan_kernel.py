@@ -127,7 +127,7 @@ class ScanKernel:
         at = "begin + threadIdx.x" + (" * VEC" if self.frame.vector else "")
         loop = [
             f"const int col = {self.turned(at)};",
-            f"{self.ctype} totals[{self.width}];",
+            *([f"{self.ctype} totals[{self.width}];"] if self.keeps_own else []),
             f"{self.ctype} total = {self.start};",
             *block(f"if ({self.inside})", self.own_totals()),
             f"const {self.ctype} before = block_scan<{self.join.struct}>(total, {self.start}, carry);",
@@ -160,12 +160,18 @@ class ScanKernel:
         """Condition of a thread that has columns."""
         return "col >= 0" if self.scan.backwards else f"col < {self.columns}"
 
+    @property
+    def keeps_own(self) -> bool:
+        """False where a thread's one column counts only for those behind it."""
+        return self.inclusive or self.frame.vector
+
     def own_totals(self) -> list[str]:
         """The thread's own columns, each with those before it."""
         if not self.frame.vector:
             scope = self._scope("col", [self.scan.value])
             value = scope.text(self.scan.value)
-            return [*scope.lines, f"{self.totals}[0] = total = {self.join.entered(value, 'col')};"]
+            kept = f"{self.totals}[0] = " if self.keeps_own else ""
+            return [*scope.lines, f"{kept}total = {self.join.entered(value, 'col')};"]
         lines = self._loaded([self.scan.value])
         scope = self._scope("(col + k)", [self.scan.value])
         step = self.join.step(scope.text(self.scan.value), "col + k")

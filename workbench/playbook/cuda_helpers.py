@@ -1,4 +1,4 @@
-"""Device functions that generated kernels share: vectors, NaN-aware comparison, reductions.
+"""Device functions that generated kernels share: NaN-aware comparison, reductions, and those of other files.
 
 Owns their text. Each is emitted once, only when a kernel asks for it, in the order of ``_TEXTS``.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from workbench.playbook.memory_helpers import MEMORY
 from workbench.playbook.scan_helpers import SCANS
 from workbench.playbook.split_helpers import SPLITS
 
@@ -77,110 +78,7 @@ __device__ T integer_power(T base, T exponent) {
     return result;
 }
 """,
-    "pack": """
-// VEC neighbours that move as one memory instruction.
-template <typename T, int VEC>
-struct alignas(sizeof(T) * VEC) Pack {
-    T at[VEC];
-};
-""",
-    "load": """
-template <int VEC, typename T>
-__device__ Pack<T, VEC> load(const T* from) {
-    return *reinterpret_cast<const Pack<T, VEC>*>(from);
-}
-""",
-    "load_where": """
-// One load where all neighbours begin at borders of vectors; elsewhere VEC loads.
-template <bool AT_BORDERS, int VEC, typename T>
-__device__ Pack<T, VEC> load_where(const T* from) {
-    if constexpr (AT_BORDERS) {
-        return load<VEC>(from);
-    } else {
-        Pack<T, VEC> pack;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            pack.at[k] = from[k];
-        }
-        return pack;
-    }
-}
-""",
-    "load_repeated": """
-// VEC neighbours of a row of SIZE elements that repeats: one load where none of them lies beyond its end.
-template <int VEC, int SIZE, typename T, typename Index>
-__device__ Pack<T, VEC> load_repeated(const T* row, Index i) {
-    if constexpr (SIZE % VEC == 0) {
-        return load<VEC>(row + i % SIZE);
-    } else {
-        Pack<T, VEC> pack;
-        int at = i % SIZE;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            pack.at[k] = row[at];
-            at = at + 1 < SIZE ? at + 1 : 0;
-        }
-        return pack;
-    }
-}
-""",
-    "store": """
-template <int VEC, typename T>
-__device__ void store(T* to, Pack<T, VEC> pack) {
-    *reinterpret_cast<Pack<T, VEC>*>(to) = pack;
-}
-""",
-    "fetch": """
-// Neighbours on their way to shared memory: the thread does not wait. Too small for that, they are copied.
-template <int VEC, typename T>
-__device__ void fetch(T* to, const T* from) {
-    constexpr int BYTES = sizeof(T) * VEC, WORD = BYTES < 16 ? BYTES : 16;
-    if constexpr (BYTES < 4) {
-        *to = *from;
-    } else {
-#pragma unroll
-        for (int part = 0; part < BYTES / WORD; ++part) {
-            __pipeline_memcpy_async(to + part * VEC * WORD / BYTES, from + part * VEC * WORD / BYTES, WORD);
-        }
-    }
-}
-""",
-    "word": """
-// The built-in type of so many bytes, which the cache-hint intrinsics take.
-template <int BYTES> struct Word { using Type = uint4; };
-template <> struct Word<1> { using Type = unsigned char; };
-template <> struct Word<2> { using Type = unsigned short; };
-template <> struct Word<4> { using Type = unsigned int; };
-template <> struct Word<8> { using Type = uint2; };
-""",
-    "load_once": """
-// Read data that is used once: evicted first, so that it does not push out what is used again.
-template <int VEC, typename T>
-__device__ Pack<T, VEC> load_once(const T* from) {
-    using Whole = typename Word<sizeof(T) * VEC>::Type;
-    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
-    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        both.words[part] = __ldcs(reinterpret_cast<const Whole*>(from) + part);
-    }
-    return both.pack;
-}
-""",
-    "store_once": """
-// Write data that nobody reads soon: streamed through the cache.
-template <int VEC, typename T>
-__device__ void store_once(T* to, Pack<T, VEC> pack) {
-    using Whole = typename Word<sizeof(T) * VEC>::Type;
-    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
-    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
-    both.pack = pack;
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        __stcs(reinterpret_cast<Whole*>(to) + part, both.words[part]);
-    }
-}
-""",
+    **MEMORY,
     "best": """
 // A candidate of an arg-reduction: its value and its column.
 template <typename T>

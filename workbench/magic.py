@@ -48,6 +48,17 @@ GRACE_S = 1.5
 """A mistake that shows while the cell is read this long ends the cell; a later one shows in the panel."""
 CHOICES = {"--device": DEVICES, "--brain": BRAINS, "--review": REVIEWS}
 """Values that completion offers and that misspelt ones are compared with."""
+EXAMPLES = {
+    **{flag: words[0] for flag, words in CHOICES.items()},
+    "--parent": "b3",
+    "--name": "softmax",
+    "--inputs": "a,b",
+    "--folder": "runs/first",
+    "--from": "runs/first",
+    "--model": "NAME",
+    "--format": "folder",
+}
+"""What is shown to somebody who left the value of an option out."""
 FREE = ("--brain",)
 """Options that take more than these values: ``reasoner=llm,synthesizer=playbook``."""
 SET_BY_CONFIG = (
@@ -341,7 +352,7 @@ def _plainly(text: str) -> str:
         return text
     flag, kind, value = found.groups()
     if kind is None:
-        return f"{flag} needs a value, as in {flag} {'auto' if flag in CHOICES else '3'}"
+        return f"{flag} needs a value, as in {flag} {EXAMPLES.get(flag, '3')}"
     what = "a whole number" if kind == "int" else "a number"
     return f"{flag} takes {what}, as in {flag} 3, not {value}"
 

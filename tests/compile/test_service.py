@@ -137,6 +137,22 @@ def test_error_at_the_persons_line() -> None:
     assert found.message == 'identifier "fmaxff" is undefined'
 
 
+@pytest.mark.parametrize(
+    ("statement", "advice"),
+    [
+        ("cudaDeviceSynchronize();", "there is no host code here"),
+        ("half h;", "#include <cuda_fp16.h>"),
+        ("float f = __half2float(0);", "#include <cuda_fp16.h>"),
+        ("__nv_bfloat16 b;", "#include <cuda_bf16.h>"),
+        ("int i = __shfl_down(1, 16);", "write __shfl_down_sync(0xffffffff, ...)"),
+    ],
+)
+def test_what_a_student_would_write_is_met_with_advice(statement: str, advice: str) -> None:
+    [found, *_] = refused(f"__global__ void k() {{ {statement} }}", "k")
+    assert "is undefined: " in found.message
+    assert advice in found.message
+
+
 def test_column_counts_characters() -> None:
     (found,) = refused("__global__ void k(float* x) {\n\t/* é */ x[1] = g();\n}", "k")
     assert (found.line, found.column) == (2, 17)

@@ -65,6 +65,35 @@ def test_shared_arrays_have_bounds() -> None:
     assert "byte 128 of 128 bytes of dynamic shared memory" in message
 
 
+def test_the_last_shared_array_has_an_end_too() -> None:
+    (hazard,) = run("one_array.cu:past_the_only_array", Shape(1, 128), {"y": Out((128,))}).report.hazards
+    assert hazard.line == line_of("one_array.cu", "more threads than elements")
+    assert "thread (64, 0, 0) of block (0, 0, 0) writes byte 256 of shared tile, which has 256 bytes" in (
+        hazard.message
+    )
+
+
+def test_vector_that_begins_inside_and_ends_outside() -> None:
+    args = {"x": torch.ones(6), "y": Out((2,))}
+    message = found_at(only_hazard("vector_over_the_end", Shape(1, 2), args), "out_of_bounds", "four of six")
+    assert "thread (1, 0, 0) of block (0, 0, 0) reads 16 bytes from x[4] on, past" in message
+    assert "the end (shape 6)" in message
+
+
+def test_zero_without_a_barrier_before_the_atomics_of_others() -> None:
+    hazard = only_hazard("sets_then_adds", Shape(1, 64), {"y": Out((64,))}, races=True)
+    message = found_at(hazard, "race", "perhaps before the zero")
+    first = line_of("faults.cu", "no barrier behind it")
+    assert f"which thread 0 of the same block wrote in line {first} with nothing in between" in message
+
+
+def test_atomic_on_shared_memory_that_nobody_set() -> None:
+    hazard = only_hazard("adds_to_nothing", Shape(1, 64), {"y": Out((64,))}, races=True)
+    assert "updates byte 0 of shared sum before anything wrote it" in (
+        found_at(hazard, "uninitialised", "nobody set it")
+    )
+
+
 def test_output_read_before_it_was_written() -> None:
     args = {"y": Out((64,))}
     message = found_at(
@@ -159,6 +188,12 @@ def test_crashes_end_the_run_and_not_the_process(mode: Any) -> None:
 def test_misaligned_vector_store(mode: Any) -> None:
     hazard = only_hazard("misaligned_store", Shape(1, 1), {"y": Out((8,))}, mode=mode)
     found_at(hazard, "misaligned", "off by one float")
+
+
+def test_assert_with_its_header() -> None:
+    report = run("assert_header.cu:asserts", Shape(1, 4), {"x": torch.arange(4.0), "y": Out((4,))}).report
+    assert report.trap is not None
+    assert f"line {line_of('assert_header.cu', 'does not hold')}: assert(" in report.trap
 
 
 def test_races_are_reported_when_asked_for() -> None:

@@ -99,6 +99,7 @@ def _diagnostics(request: Request, block: Block) -> Iterator[Diagnostic]:
         message += (
             "; device code can include CUDA's own headers, cuda/std and cub/block, and has no host library"
         )
+    message += _help(message)
     file = block.file if block.file == FILE else PurePath(block.file).name
     line = block.line or len(request.lines)  # 0: "at end of source"
     column, caret = _caret(block)
@@ -109,6 +110,21 @@ def _diagnostics(request: Request, block: Block) -> Iterator[Diagnostic]:
         if match := INSTANTIATION.match(context):
             where = int(match[2]) if match[2] and not match[3].strip() else line
             yield Diagnostic(severity="note", file=FILE, line=where, message=f"in {match[1]}")
+
+
+def _help(message: str) -> str:
+    """What to do about a name that a student of CUDA knows and this compiler does not."""
+    found = re.match(r'identifier "(\w+)" is undefined', message)
+    name = found[1] if found else ""
+    if re.match(r"cuda[A-Z]", name):
+        return ": there is no host code here, the plan allocates and launches; leave main() and its like out"
+    if re.match(r"(__)?half2?$|__\w*half2?(_rn)?$|__half\w*2\w+$|__h(add|mul|fma|sub|div)2?$", name):
+        return ": write #include <cuda_fp16.h>"
+    if re.match(r"(__)?nv_bfloat162?$|__\w*bfloat162?(_rn)?$|__bfloat16\w*2\w+$", name):
+        return ": write #include <cuda_bf16.h>"
+    if re.match(r"__(shfl(_up|_down|_xor)?|ballot|any|all)$", name):
+        return f": write {name}_sync(0xffffffff, ...)"
+    return ""
 
 
 def _caret(block: Block) -> tuple[int, str]:

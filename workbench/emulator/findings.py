@@ -168,6 +168,8 @@ class Findings:
         if kind == "misaligned":
             size = fault["size"]
             return f"{who} {verb} {size} bytes at an address that is not a multiple of {size}: {place}"
+        if kind == "out_of_bounds" and self._begins_inside(fault):
+            return f"{who} {verb} {fault['size']} bytes from {place} on, past the end{self._shape(fault)}"
         if kind.startswith("uninitialised"):
             return f"{who} {verb} {place} before anything wrote it"
         if kind == "ended_block":
@@ -195,6 +197,17 @@ class Findings:
         label, meta = self.scene.buffers[place]
         return f"{label}{element(meta, offset)}"
 
+    def _begins_inside(self, fault: Mapping[str, Any]) -> bool:
+        """A vector of which only the first elements are the tensor's."""
+        if fault["place"] < 0 or fault["offset"] < 0:
+            return False
+        meta = self.scene.buffers[fault["place"]][1]
+        return not meta.is_contiguous or fault["offset"] < meta.nbytes
+
+    def _shape(self, fault: Mapping[str, Any]) -> str:
+        meta = self.scene.buffers[fault["place"]][1]
+        return f" (shape {_shape_text(meta)})" if meta.is_contiguous else ""
+
     def _shared_array(self, offset: int, size: int) -> str:
         arrays = self.scene.binary.shared_arrays
         inside = [a for a in arrays if a[1] <= offset < a[2]]
@@ -221,7 +234,7 @@ class Findings:
 def element(meta: TensorMeta, offset: int) -> str:
     """Name the element at a byte offset: ``[3, 17]``, or how far outside it lies."""
     flat = offset // DTYPE_BYTES[meta.dtype]
-    shape = "x".join(map(str, meta.shape)) or "scalar"
+    shape = _shape_text(meta)
     if flat < 0:
         return f"[{flat}], {-flat} elements before its start (shape {shape})"
     if not meta.is_contiguous:
@@ -233,6 +246,10 @@ def element(meta: TensorMeta, offset: int) -> str:
         index.append(flat % size)
         flat //= size
     return f"[{', '.join(map(str, reversed(index)))}]"
+
+
+def _shape_text(meta: TensorMeta) -> str:
+    return "x".join(map(str, meta.shape)) or "scalar"
 
 
 def array_name(symbol: str) -> str:

@@ -23,6 +23,18 @@ _ALLOWED: tuple[type[ast.AST], ...] = (
 )  # fmt: skip
 
 _COMPREHENSION = "a comprehension is not part of the plan language: write a for loop with +="
+_FACT_OF_METHOD: Mapping[str, str] = {
+    "size": "x.shape[0], or rows, cols = x.shape",
+    "dim": "x.ndim",
+    "numel": "x.numel",
+    "nelement": "x.numel",
+    "stride": "x.strides[0]",
+    "element_size": "x.itemsize",
+    "is_contiguous": "x.is_contiguous",
+    "view": "view(x, shape)",
+    "reshape": "view(x, shape)",
+}
+"""What torch's methods are called here."""
 _INSTEAD: Mapping[str, str] = {
     "Import": "import is not part of the plan language: everything a plan may call is already there",
     "ImportFrom": "import is not part of the plan language: everything a plan may call is already there",
@@ -188,8 +200,16 @@ def _check_call(node: ast.Call) -> Complaint | None:
         case ast.Name(id=name):
             return node, f"unknown call {name}().{nearest(name, CALLS)} A plan may call: {', '.join(CALLS)}."
         case ast.Attribute(attr=attr):
-            return node, f"methods cannot be called, {attr}() neither: a plan may call {', '.join(CALLS)}"
+            return node, f"methods cannot be called, {attr}() neither: {_instead_of_method(attr)}"
     return node, f"only names can be called: {', '.join(CALLS)}"
+
+
+def _instead_of_method(name: str) -> str:
+    if name in CALLS:
+        return f"write {name}(...) without a name and a dot before it"
+    if fact := _FACT_OF_METHOD.get(name):
+        return f"write {fact}"
+    return f"a plan may call {', '.join(CALLS)}"
 
 
 def _check_target(target: ast.AST, tuples: bool = True) -> Complaint | None:

@@ -87,7 +87,12 @@ def _tree(region: Region, lines: tuple[str, ...]) -> list[ast.stmt]:
         tree = syntax.module("\n" * (region.first_line - 1) + header + region.body, "<plan>")
     except SyntaxError as error:
         line = min(error.lineno or region.first_line, region.last_line)
-        raise plan_error(lines, line, error.offset or 0, f"not valid Python: {error.msg}") from None
+        message = f"not valid Python: {error.msg}"
+        if "<<<" in (error.text or ""):
+            message = (
+                'kernel<<<grid, block>>>(...) is written launch("kernel", grid=..., block=..., args=[...])'
+            )
+        raise plan_error(lines, line, error.offset or 0, message) from None
     except (ValueError, RecursionError, MemoryError, OverflowError):
         message = "the plan cannot be read: it is nested too deeply"
         raise plan_error(lines, region.first_line, 0, message) from None

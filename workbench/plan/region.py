@@ -62,11 +62,20 @@ def find_region(source: str) -> Region:
 
 def _missing(source: str, lines: tuple[str, ...], near: int | None) -> PlanError:
     """No plan comment; point at a comment that was meant as one."""
+    if near is None and (bare := _bare_plan(source)) is not None:
+        message = "the plan belongs in a comment: write /* plan on a line above it, and */ below"
+        return plan_error(lines, _line_of(source, bare), 1, message)
     if near is None:
         message = "no plan comment: add /* plan, a new line, def plan(...): ..., and */"
         return plan_error(lines, 1, 0, message)
     message = 'not a plan comment: it must open with "/* plan", the word plan alone on that line'
     return plan_error(lines, _line_of(source, near), 1, message)
+
+
+def _bare_plan(source: str) -> int | None:
+    """Where ``def plan(`` stands outside a comment; None when it does not."""
+    found = re.search(r"^[ \t]*(def[ \t]+plan[ \t]*\()", source, re.MULTILINE)
+    return found.start(1) if found else None
 
 
 def _line_of(source: str, offset: int) -> int:

@@ -18,6 +18,8 @@ def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Misma
 def never_written(case: str, outputs: int, output: int, elements: int, first: tuple[int, ...]) -> Mismatch:
     """Elements of an output that the kernel left as they were."""
     which = f"output {output}" if outputs > 1 else "the output"
+    if elements == 1:
+        return Mismatch(case=case, message=f"1 element of {which} is never written, at {first}")
     return Mismatch(
         case=case, message=f"{elements} elements of {which} are never written, the first at {first}"
     )

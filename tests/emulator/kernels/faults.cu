@@ -89,3 +89,20 @@ __global__ void misaligned_store(float* y) {
 __global__ void divides(const int* x, int* y) {
   y[threadIdx.x] = 100 / x[threadIdx.x];  // one divisor is zero
 }
+__global__ void sets_then_adds(float* y) {
+  __shared__ float total;
+  if (threadIdx.x == 0) total = 0.f;  // no barrier behind it
+  atomicAdd(&total, 1.f);  // perhaps before the zero
+  __syncthreads();
+  y[threadIdx.x] = total;
+}
+__global__ void adds_to_nothing(float* y) {
+  __shared__ float sum;
+  atomicAdd(&sum, 1.f);  // nobody set it
+  __syncthreads();
+  y[threadIdx.x] = sum;
+}
+__global__ void vector_over_the_end(const float* x, float* y) {
+  float4 v = reinterpret_cast<const float4*>(x)[threadIdx.x];  // four of six
+  y[threadIdx.x] = v.x + v.y + v.z + v.w;
+}

@@ -14,7 +14,8 @@ void locate(const Worker& worker, Fault& fault) {
     fault.offset = static_cast<int64_t>(address - worker.dynamic_low);
     return;
   }
-  if (holds(worker.shared_span, address)) {
+  // Past the last array lies no array, and still the offset is what tells by how much.
+  if (holds(worker.shared_span, address) || fault.kind == "out_of_bounds_shared") {
     fault.place = kInShared;
     fault.offset = static_cast<int64_t>(address - worker.tls);
     return;

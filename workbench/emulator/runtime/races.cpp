@@ -38,11 +38,16 @@ Fault race(const char* kind, const Event& event, uint32_t other_pc, int other_th
   return fault;
 }
 
+void check_initialised(Worker& worker, const LaneEvent& lane, const SharedCell& cell) {
+  uint32_t checks = worker.shadow_restarted_in == worker.block_serial ? 0 : worker.launch->config.checks;
+  if ((checks & EMU_SHARED_INITIAL) && cell.written_in_block != worker.block_serial)
+    report(worker, lane.thread, race("uninitialised_shared", *lane.event, 0, -1));
+}
+
 void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
   const Event& event = *lane.event;
   uint32_t checks = worker.shadow_restarted_in == worker.block_serial ? 0 : worker.launch->config.checks;
-  if ((checks & EMU_SHARED_INITIAL) && cell.written_in_block != worker.block_serial)
-    report(worker, lane.thread, race("uninitialised_shared", event, 0, -1));
+  check_initialised(worker, lane, cell);
   if ((checks & EMU_RACES) && conflict_in_shared(cell.write, key))
     report(worker, lane.thread,
            race("race_read_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
@@ -55,7 +60,14 @@ void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, 
 
 void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
   const Event& event = *lane.event;
+  if ((event.kind & kActionMask) == kAtomic) check_initialised(worker, lane, cell);
   if ((worker.launch->config.checks & EMU_RACES) && worker.shadow_restarted_in != worker.block_serial) {
+    // The setter's own atomic hides its plain write from the atomics of others.
+    bool hidden = !conflict_in_shared(cell.write, key) && conflict_in_shared(cell.plain_write, key);
+    if (hidden)
+      report(worker, lane.thread,
+             race("race_write_after_write", event, cell.plain_write_pc,
+                  rank_in_shared_key(cell.plain_write)));
     if (conflict_in_shared(cell.write, key) && cell.write_request != worker.request)
       report(worker, lane.thread,
              race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
@@ -67,6 +79,10 @@ void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell,
   cell.write = key;
   cell.write_pc = event.pc;
   cell.write_request = worker.request;
+  if ((event.kind & kActionMask) == kWrite) {
+    cell.plain_write = key;
+    cell.plain_write_pc = event.pc;
+  }
   cell.written_in_block = worker.block_serial;
 }
 

@@ -106,8 +106,8 @@ struct Fault {
 
 // Last accesses to one cell of shared memory (see races.cpp for the key).
 struct SharedCell {
-  uint64_t write = 0, read = 0, earlier_read = 0;
-  uint32_t write_pc = 0, read_pc = 0;
+  uint64_t write = 0, plain_write = 0, read = 0, earlier_read = 0;
+  uint32_t write_pc = 0, plain_write_pc = 0, read_pc = 0;
   uint32_t write_request = 0;
   uint32_t written_in_block = 0;
 };

@@ -1,0 +1,1 @@
+#pragma once  // assert is the emulator's own: see device_language.h

@@ -302,3 +302,15 @@ def test_a_recording_needs_no_cell(shell: InteractiveShell) -> None:
     shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder here", CELL)
     shell.run_line_magic("cuda_optimize", "--brain replay --from here --wait")
     assert session(shell).replayed()[0].startswith("replay: the recorded tree")
+
+
+def test_an_interrupted_wait_for_a_kernel_is_told_in_a_line(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive", CELL)
+    monkeypatch.setattr(LiveSession, "judge", interrupted)
+    with pytest.raises(UsageError, match="no longer waited for"):
+        shell.run_cell_magic("cuda_kernel", "double", "__global__ void k() {}")

@@ -153,7 +153,13 @@ class CudaMagics(Magics, Configurable):
             live = self._session_named(options.name) if options.name else self._newest()
             live.opened()
             # The magic's own line is line 1, so that messages have the person's line numbers.
-            self._show_verdict(live, live.judge("\n" + cell, options.parent))
+            try:
+                branch = live.judge("\n" + cell, options.parent)
+            except KeyboardInterrupt:
+                raise UsageError(
+                    "no longer waited for: the kernel is still being judged, and session has the verdict then"
+                ) from None
+            self._show_verdict(live, branch)
 
     @magic_arguments()
     @argument("folder", help="folder of the session")

@@ -63,6 +63,8 @@ def test_shared_arrays_have_bounds() -> None:
     message = found_at(hazard, "out_of_bounds", "more threads than room")
     assert "thread (32, 0, 0)" in message
     assert "byte 128 of 128 bytes of dynamic shared memory" in message
+    hazard = only_hazard("past_dynamic_shared", Shape(1, 64), {"y": Out((64,))})
+    assert "byte 0 of dynamic shared memory, of which the launch has none: write smem=BYTES" in hazard.message
 
 
 def test_the_last_shared_array_has_an_end_too() -> None:

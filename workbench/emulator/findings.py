@@ -188,6 +188,8 @@ class Findings:
 
     def _place(self, fault: Mapping[str, Any]) -> str:
         place, offset = fault["place"], fault["offset"]
+        if place == _IN_DYNAMIC_SHARED and not self.scene.step.shared_bytes:
+            return f"byte {offset} of dynamic shared memory, of which the launch has none: write smem=BYTES"
         if place == _IN_DYNAMIC_SHARED:
             return f"byte {offset} of {self.scene.step.shared_bytes} bytes of dynamic shared memory"
         if place == _IN_SHARED:

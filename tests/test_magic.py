@@ -143,6 +143,8 @@ def test_a_cell_s_kernel_is_judged_and_its_messages_have_the_cell_s_lines(
     shell.run_cell_magic("cuda_kernel", "double", BY_HAND.replace("2.0f * x[i]", "2.0f * z[i]"))
     said = capsys.readouterr().out
     assert "cell:12: error:" in said and "z" in said  # the magic's own line is the first
+    shell.run_cell_magic("cuda_kernel", "", BY_HAND)  # a cell that is run again has its verdict again
+    assert capsys.readouterr().out.startswith("e1:\n") and "e4" not in session(shell).tree.nodes
     tree = session(shell).tree
     assert [(n.id, n.branch.parents, n.branch.author) for n in tree.nodes.values()] == [
         ("e1", (), "person"),

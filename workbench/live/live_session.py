@@ -207,15 +207,24 @@ class LiveSession(Steered):
     def judge(self, source: str, parent: str | None = None, timeout: float | None = None) -> str:
         """Have a kernel of yours judged, wait for the verdict, and return the branch's id.
 
-        A child of ``parent`` where one is named. After ``timeout`` seconds (None: no limit) it returns too,
-        and judging goes on. Raises ``SessionError`` when the session is not open or there is no such parent.
+        A child of ``parent`` where one is named; a kernel that is in the tree already keeps its branch and
+        its verdict. After ``timeout`` seconds (None: no limit) it returns too, and judging goes on. Raises
+        ``SessionError`` when the session is not open or there is no such parent.
         """
-        branch = BranchId(self.edit(parent, source))
+        branch = self._with_kernel(source) or BranchId(self.edit(parent, source))
         with self._changed:
             self._changed.wait_for(lambda: self.tree.node(branch).settled or not self._at_work(), timeout)
         if self._error is not None:
             raise self._error
         return branch
+
+    def _with_kernel(self, source: str) -> BranchId | None:
+        """The branch that has this text, unless it was given up."""
+        nodes = self._open().tree.nodes.values()
+        had = (
+            n for n in nodes if n.draft is not None and n.draft.kernel.source == source and not n.abandoned
+        )
+        return next((node.id for node in had), None)
 
     def _at_rest(self) -> bool:
         if not self._at_work():

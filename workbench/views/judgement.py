@@ -14,7 +14,7 @@ from workbench.views.numbers import (
     verdict_message,
     worst_difference,
 )
-from workbench.views.phrases import number
+from workbench.views.phrases import number, plural
 from workbench.views.speed import time_json
 
 Json = dict[str, Any]
@@ -45,7 +45,9 @@ def judgement(evaluation: Evaluation) -> Json:
 
 def judgement_lines(found: Json, name: str) -> list[str]:
     """For a terminal: a line a shape, what is wrong and where in ``name``, then the verdict."""
-    lines = [f"{s['verdict']:<12}{s['shape']:<20}{len(s['checks'])} checks" for s in found["shapes"]]
+    lines = [
+        f"{s['verdict']:<12}{s['shape']:<20}{plural(len(s['checks']), 'check')}" for s in found["shapes"]
+    ]
     for diagnostic in found["diagnostics"]:
         lines.append(f"{name}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
         if diagnostic["caret"]:

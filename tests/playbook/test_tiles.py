@@ -38,6 +38,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "half": (lambda t: t["x"].t() + t["y"], of(x=((37, 50), half), y=((50, 37), half))()),
     "bytes": (lambda t: torch.where(t["m"].t(), t["y"], 0.0), of(m=torch.rand(37, 50) > 0.5, y=(50, 37))()),
     "double": (lambda t: t["x"].t() + t["y"], of(x=((20, 21), torch.float64), y=((21, 20), torch.float64))()),
+    "flipped": (lambda t: t["x"].t().flip(1) + t["y"], of(x=(37, 50), y=(50, 37))()),
     "four axes": (lambda t: t["x"].permute(3, 1, 2, 0) + 1, of(x=(17, 2, 3, 19))()),
 }
 VECTORS: tuple[Vector, ...] = (

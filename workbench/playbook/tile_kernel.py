@@ -47,20 +47,22 @@ class _Tiles:
         """The element a view finds at the coordinates."""
         macros = self.frame.macros
         strides = self.turn.strides(view)
-        if strides is None or any(stride.is_negative for stride in strides):
+        if strides is None:
             return index_text(view, "i", macros, wide=True)
-        terms = [
-            name if stride.is_one else f"{name} * {macros.text(stride)}"
-            for name, stride in zip(self.at, strides, strict=True)
-            if not stride.is_zero
-        ]
+        ahead: list[str] = []
+        back: list[str] = []
+        steps = [(name, stride) for name, stride in zip(self.at, strides, strict=True) if not stride.is_zero]
+        for name, stride in steps:
+            size = -stride if stride.is_negative else stride
+            term = name if size.is_one else f"{name} * {macros.text(size)}"
+            (back if stride.is_negative else ahead).append(term)
         offset = view.offset
-        if not offset.is_zero and not offset.is_negative:
-            terms.append(macros.text(offset))
-        minus = f" - {macros.text(-offset)}" if offset.is_negative else ""
-        code = (" + ".join(terms) or "0") + minus
-        strength = SUM if len(terms) > 1 or minus else PRODUCT
-        return Text(code, strength)
+        if not offset.is_zero:
+            (back if offset.is_negative else ahead).append(
+                macros.text(-offset if offset.is_negative else offset)
+            )
+        code = " - ".join([" + ".join(ahead) or "0", *back])
+        return Text(code, SUM if len(ahead) + len(back) > 1 else PRODUCT)
 
     def linear(self) -> str:
         """The index on the whole line."""

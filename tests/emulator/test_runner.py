@@ -109,9 +109,13 @@ def occurrences(pid: int, token: bytes) -> int:
 
 
 def test_a_forged_report_leaves_the_output_unwritten(server: ForkServer) -> None:
-    """The kernel says that nothing went wrong; its output is still the poison it was."""
+    """The kernel says that nothing went wrong; its output is still the poison it was.
+
+    Its process may also be gone before the next question, which then has no answer.
+    """
     answer = asked(server, "forge", b"forges_answer")
-    assert b"NaN" in answer and b"0.0" not in answer, answer
+    assert b"NaN" in answer or b"without an answer" in answer, answer
+    assert b"0.0" not in answer, answer
 
 
 def test_nonsense_is_the_kernel_s_end(server: ForkServer) -> None:

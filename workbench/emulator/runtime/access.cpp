@@ -32,7 +32,7 @@ bool tolerated(const Worker& worker, const Thread& thread, uint64_t address) {
   if (address >= config.data_low && address < config.data_high) return true;
   for (uint32_t i = 0; i < config.guards; i++)
     if (address == worker.tls + config.guard_offsets[i]) return true;
-  if (thread.stack_low - address <= kGuardPage) return true;  // it crashes there, which tells more
+  if (thread.stack_low - address <= kGuardBytes) return true;  // it crashes there, which tells more
   const Thread* lanes = &worker.threads[thread.warp * kWarp];
   for (int lane = 0; lane < kWarp; lane++)
     if (lanes[lane].stack && address - lanes[lane].stack_low < kStackBytes) return true;

@@ -21,7 +21,7 @@ Fault describe(const Worker& worker, const Crash& crash) {
     fault.message = "integer division by zero, which is undefined on a GPU,";
   } else if (crash.signal == SIGILL) {
     fault.message = "code that cannot be reached was reached";
-  } else if (worker.running->stack_low - crash.address <= kGuardPage) {
+  } else if (worker.running->stack_low - crash.address <= kGuardBytes) {
     fault.message = "more than 128 KB of local memory was used";
   } else {
     // A vector instruction at a misaligned address raises SIGSEGV too, and the kernel knows no address.

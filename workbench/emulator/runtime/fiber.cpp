@@ -36,15 +36,14 @@ emu_switch:
 namespace emu {
 
 Stack* map_stack() {
-  constexpr size_t guard_page = 4096;
-  void* memory = mmap(nullptr, kStackBytes + guard_page, PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     perror("emulator: no memory for a thread's stack");
     abort();
   }
-  mprotect(memory, guard_page, PROT_NONE);
-  return new Stack{static_cast<char*>(memory) + guard_page};
+  mprotect(memory, kGuardBytes, PROT_NONE);
+  return new Stack{static_cast<char*>(memory) + kGuardBytes};
 }
 
 void* first_stack_pointer(const Stack& stack, unsigned lane, void (*entry)()) {

@@ -5,7 +5,8 @@
 
 namespace emu {
 constexpr size_t kStackBytes = 128 << 10;
-constexpr uint64_t kGuardPage = 4096;  // below each stack; nobody may touch it
+// Below each stack; nobody may touch it. More than a page: a frame with a large array steps over one.
+constexpr uint64_t kGuardBytes = 64 << 10;
 
 struct Stack {
   char* base;

@@ -19,7 +19,7 @@ namespace {
 
 // Rounds over all blocks in which nobody got anywhere, until nothing is expected of a further one.
 constexpr int kIdleRounds = 512;
-constexpr size_t kSmallStackBytes = 32 << 10, kStacksAtOnce = 1024;
+constexpr size_t kSmallStackBytes = 32 << 10, kStacksAtOnce = 1024, kPage = 4096;
 
 // Stacks of many thousand threads: without a guard page each, of which the system has too few. A stack whose
 // last page has ever been touched was too small.
@@ -44,7 +44,7 @@ class SmallStacks {
   }
   static bool overrun(const Stack& stack) {
     unsigned char touched = 0;
-    return mincore(stack.base + kStackBytes - kSmallStackBytes, kGuardPage, &touched) == 0 && touched & 1;
+    return mincore(stack.base + kStackBytes - kSmallStackBytes, kPage, &touched) == 0 && touched & 1;
   }
 
  private:

@@ -18,6 +18,7 @@ const cells: JupyterFrontEndPlugin<void> = {
     const cpp = async (): Promise<LanguageSupport | null> => (await languages.getLanguage("C++"))?.support ?? null;
     editors.addExtension({
       name: "cuda-workbench:cells",
+      // An editor begins as text/plain, until the kernel has told its language; it is not made again then.
       factory: (options) =>
         options.model.mimeType === "text/x-ipython" || options.model.mimeType === "text/x-python" || options.model.mimeType === "text/plain"
           ? EditorExtensionRegistry.createImmutableExtension(kernelCell(cpp))

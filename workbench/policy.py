@@ -11,8 +11,7 @@ class Policy(Value):
     """Budget, width and taste of a search."""
 
     rounds: int = 3
-    """Rounds of search before the person is asked for more; 0: none, a person's own kernels are judged."""
-    """Rounds that run before the person is asked for more."""
+    """Rounds that run before the person is asked for more; 0: none, only a person's own kernels are judged."""
     branches: int = 24
     """Most branches in the tree, repairs included, a person's edits not."""
     seeds: int = 3

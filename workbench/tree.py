@@ -326,6 +326,11 @@ class Tree:
         """Correct branches that are not pruned, best first: what may still get children."""
         return tuple(id for id in self.ranked() if not self.is_pruned(id))
 
+    def holding(self, source: str) -> tuple[Node, ...]:
+        """Branches whose kernel is this very text, in the order in which they were begun."""
+        nodes = self.nodes.values()
+        return tuple(node for node in nodes if node.draft is not None and node.draft.kernel.source == source)
+
     def children(self, id: BranchId) -> tuple[BranchId, ...]:
         """Branches drawn under this one: those whose first parent it is."""
         return self._below.get(id, ())

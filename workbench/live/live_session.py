@@ -220,11 +220,8 @@ class LiveSession(Steered):
 
     def _with_kernel(self, source: str) -> BranchId | None:
         """The branch that has this text, unless it was given up."""
-        nodes = self._open().tree.nodes.values()
-        had = (
-            n for n in nodes if n.draft is not None and n.draft.kernel.source == source and not n.abandoned
-        )
-        return next((node.id for node in had), None)
+        had = self._open().tree.holding(source)
+        return next((node.id for node in had if not node.abandoned), None)
 
     def _at_rest(self) -> bool:
         if not self._at_work():

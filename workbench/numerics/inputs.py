@@ -33,8 +33,6 @@ def draw(problem: Problem, case: Case, kind: InputKind, seed: int) -> dict[str, 
     """
     metas = problem.metas(case)
     specs = [_bounded(spec, case) for spec in problem.tensors]
-    if kind == "special values":
-        return {spec.name: _draw_special(spec, metas[spec.name], seed) for spec in specs}
     return {spec.name: _draw_one(spec, metas[spec.name], kind, seed) for spec in specs}
 
 
@@ -57,13 +55,13 @@ def draw_on(
             meta, generator = metas[spec.name], _generator(spec.name, kind, seed, device)
             storage = places[spec.name]
             if not meta.is_contiguous:
-                storage.copy_(place(_values(spec, meta, kind, generator), meta))
+                storage.copy_(place(_values(spec, meta, kind, seed, generator), meta))
                 continue
             flat = storage.view(-1)
             for start in range(0, meta.numel, PIECE):
                 count = min(PIECE, meta.numel - start)
                 piece = TensorMeta(dtype=meta.dtype, shape=(count,), strides=(1,))
-                flat[start : start + count].copy_(_values(spec, piece, kind, generator))
+                flat[start : start + count].copy_(_values(spec, piece, kind, seed, generator))
 
 
 def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
@@ -75,25 +73,16 @@ def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
 
 
 def _draw_one(spec: TensorSpec, meta: TensorMeta, kind: InputKind, seed: int) -> torch.Tensor:
-    return place(_values(spec, meta, kind, _generator(spec.name, kind, seed)), meta)
+    return place(_values(spec, meta, kind, seed, _generator(spec.name, kind, seed)), meta)
 
 
-def _draw_special(spec: TensorSpec, meta: TensorMeta, seed: int) -> torch.Tensor:
-    """Ordinary values, and in inputs that scale the special ones of this seed."""
-    generator = _generator(spec.name, "special values", seed)
-    values = _base(spec.sampler, meta, generator)
-    if is_float(meta.dtype) and spec.sampler.scalable and spec.role == "input":
-        # Not all tensors begin alike, so that a NaN of one meets ordinary values of another.
-        offset = hashlib.sha256(spec.name.encode()).digest()[0]
-        values = _special(values, 2 * seed + offset, generator)
-    return place(values, meta)
-
-
-def _values(spec: TensorSpec, meta: TensorMeta, kind: InputKind, generator: torch.Generator) -> torch.Tensor:
+def _values(
+    spec: TensorSpec, meta: TensorMeta, kind: InputKind, seed: int, generator: torch.Generator
+) -> torch.Tensor:
     values = _base(spec.sampler, meta, generator)
     if is_float(meta.dtype) and spec.sampler.scalable:
         if spec.role == "input":
-            return _shaped(values, kind, spec.sampler, generator)
+            return _shaped(values, kind, spec, seed, generator)
         if kind == "zero-one":
             return _zero_one(values, generator)
     return values
@@ -128,8 +117,9 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
 
 
 def _shaped(
-    values: torch.Tensor, kind: InputKind, sampler: Sampler, generator: torch.Generator
+    values: torch.Tensor, kind: InputKind, spec: TensorSpec, seed: int, generator: torch.Generator
 ) -> torch.Tensor:
+    sampler = spec.sampler
     match kind:
         case "normal":
             return values
@@ -149,7 +139,9 @@ def _shaped(
         case "zero-one":
             return _zero_one(values, generator)
         case "special values":
-            raise AssertionError("special values are drawn by _draw_special")
+            # Not all tensors begin alike, so that a NaN of one meets ordinary values of another.
+            offset = hashlib.sha256(spec.name.encode()).digest()[0]
+            return _special(values, 2 * seed + offset, generator)
 
 
 def _zero_one(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

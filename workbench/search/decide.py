@@ -97,10 +97,10 @@ def _judge(tree: Tree, node: Node) -> Command:
 
 def _twin(tree: Tree, node: Node) -> BranchId | None:
     """A branch with the very same kernel that is judged already or has the earlier place."""
-    for other in tree.nodes.values():
-        if other.id == node.id or other.draft is None or node.draft is None:
-            continue
-        if other.draft.kernel.source != node.draft.kernel.source:
+    if node.draft is None:
+        return None
+    for other in tree.holding(node.draft.kernel.source):
+        if other.id == node.id:
             continue
         judged = other.evaluation is not None
         if judged or (_open(tree, other) and _place(tree, other) < _place(tree, node)):

@@ -35,6 +35,7 @@ from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Proble
 from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import moves, seed_vectors
+from workbench.views.numbers import verdict_message
 from workbench.workers.keeping import wait_kept
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -150,7 +151,7 @@ class Searcher:
         for card, evaluation in zip(fresh, judged, strict=True):
             name = f"k{len(self.found) + 1}"
             print(
-                f"    {name:<4}{card.title[:60]:<62}{evaluation.outcome.kind:<10}{_times(evaluation)}",
+                f"    {name:<4}{card.title[:60]:<62}{evaluation.outcome.kind:<10}{_told(evaluation)}",
                 flush=True,
             )
             self.found.append(Found(name, card.vector, evaluation))
@@ -181,7 +182,9 @@ def _tried(one: Found) -> dict[str, Any]:
     """A kernel of the search with its quick times, for ``benchmarks/predictions.py``."""
     assert one.evaluation is not None
     times = {time.case: time.time_us for time in one.evaluation.times}
-    return {"vector": dict(one.vector), "kind": one.evaluation.outcome.kind, "times": times}
+    told = {"vector": dict(one.vector), "kind": one.evaluation.outcome.kind, "times": times}
+    passed = isinstance(one.evaluation.outcome, Passed)
+    return told if passed else {**told, "why": _told(one.evaluation)}
 
 
 def _product(evaluation: Evaluation | None) -> float:
@@ -191,8 +194,12 @@ def _product(evaluation: Evaluation | None) -> float:
     return math.fsum(math.log(time.time_us) for time in evaluation.times) if evaluation.times else math.inf
 
 
-def _times(evaluation: Evaluation) -> str:
-    return " ".join(f"{time.time_us:.1f}" for time in evaluation.times)
+def _told(evaluation: Evaluation) -> str:
+    """Its quick times, or why it has none."""
+    outcome = evaluation.outcome
+    if isinstance(outcome, Passed):
+        return " ".join(f"{time.time_us:.1f}" for time in evaluation.times)
+    return ": ".join(filter(None, (getattr(outcome, "case", ""), verdict_message(outcome))))
 
 
 def measure(op: str, receipt: gpu.Receipt, quick: Any, thorough: Any) -> None:

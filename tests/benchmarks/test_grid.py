@@ -5,11 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 import torch
 from test_table import load
 
 from tests.playbook.problems import problem_of
-from workbench.model import H100, CaseTime, Digest, Evaluation, Kernel, Mismatch, Outcome, Passed, Problem
+from workbench.model import (
+    H100,
+    CaseTime,
+    Diagnostic,
+    Digest,
+    Evaluation,
+    Kernel,
+    LaunchFailed,
+    Mismatch,
+    Outcome,
+    Passed,
+    Problem,
+)
 
 LONG, SHORT = (4096, 32768), (4096, 1024)
 
@@ -88,3 +101,13 @@ def test_without_a_correct_kernel_there_is_nothing_to_measure() -> None:
         return Mismatch(case="4096x1024", message="off by one"), (1.0, 1.0)
 
     assert found(judge)[0] is None
+
+
+def test_why_a_kernel_has_no_times_is_told_where_it_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    why = Diagnostic(line=9, message="a cooperative launch of 1536 blocks of 256 threads: at most 528 are")
+    refused = LaunchFailed(case="2x3x512x512", diagnostics=(why,))
+    grid = load("grid")
+    searcher = grid.Searcher(softmax(), Pretended(lambda source: (refused, (1.0, 1.0))))
+    asyncio.run(searcher.try_all(grid.seed_vectors(searcher.problem, H100, 1)))
+    words = "2x3x512x512: line 9: a cooperative launch of 1536 blocks"
+    assert words in capsys.readouterr().out and words in grid._tried(searcher.found[0])["why"]

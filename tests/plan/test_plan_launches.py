@@ -116,10 +116,14 @@ WRONG_LAUNCHES = {
     "launch('copy', 2, 1, [x, y, 3], cooperative=2)": ("cooperative is True or False, not 2", "2)"),
     "launch('copy', 2, 1, [x, y, 3], cluster=2, cooperative=True)": ("not both", "True)"),
     "launch('copy', 133, 1024, [x, y, 3], smem=120000, cooperative=True)": (
-        "a cooperative launch of 133 blocks of 1024 threads: at most 132 are on this card at the same time",
+        "of 133 blocks of 1024 threads and 120000 bytes of shared memory: at most 132 are on this card at the "
+        "same time, 1 on each of 132 multiprocessors for its shared memory",
         "133",
     ),
-    "launch('copy', 265, 1024, [x, y, 3], cooperative=True)": ("at most 264 are", "265"),
+    "launch('copy', 265, 1024, [x, y, 3], cooperative=True)": (
+        "at most 264 are on this card at the same time, 2 on each of 132",
+        "265",
+    ),
     "launch('copy', 4225, 1, [x, y, 3], cooperative=True)": ("at most 4224 are", "4225"),
     "launch('rows', 1, 1, [x, y])": ("rows is a template of 2: write rows<BLOCK, T>; 0 are given", "'rows'"),
     "launch('rows<>', 1, 1, [x, y])": ("0 are given", "'rows<>'"),

@@ -119,6 +119,18 @@ def test_never_more_blocks_than_a_card_holds_at_once() -> None:
     assert plan_of(source, {"x": torch.empty(16, 2**17)}).launches[0].grid == (16, 8, 1)
 
 
+def test_rows_of_several_axes_never_ask_for_more_blocks_than_a_card_holds() -> None:
+    """Instance norm has batch * channels rows: what fills the card is shared by all of them."""
+    call: Call = lambda t: torch.nn.functional.instance_norm(t["x"])  # noqa: E731
+    source = generate(problem_of(call, {"x": torch.empty(2, 3, 128, 128)}), GRID).kernel.source
+    plan = plan_of(source, {"x": torch.empty(2, 3, 128, 128)})
+    assert [step.grid for step in plan.launches if step.cooperative] == [(6, 16, 1)]
+    for shape in ((2, 3, 512, 512), (1, 7, 512, 512), (5, 2, 256, 256), (3, 40, 128, 128)):
+        plan = plan_of(source, {"x": torch.empty(shape)})
+        most = 132 * 1024 // 64
+        assert all(step.grid[0] * step.grid[1] <= most for step in plan.launches if step.cooperative)
+
+
 def test_offered_only_where_a_row_is_needed_again_and_fits() -> None:
     def join(problem: Problem) -> str | None:
         return dict(settled(problem, GRID)).get("split_join")

@@ -112,13 +112,13 @@ def _shared_bytes(value: object, build: Build) -> int:
     return size
 
 
-def most_together(target: Target, threads: int, shared_bytes: int) -> int:
-    """Blocks that are on the card at once at best: what registers allow only the compiler knows."""
+def _room(target: Target, threads: int, shared_bytes: int) -> dict[str, int]:
+    """Blocks that a multiprocessor has room for, by what limits them; of registers the compiler tells."""
     warps = -(-threads // _WARP)
-    most = min(target.threads_per_sm // (warps * _WARP), target.blocks_per_sm)
+    room = {"threads": target.threads_per_sm // (warps * _WARP), "blocks": target.blocks_per_sm}
     if shared_bytes:
-        most = min(most, target.shared_bytes_per_sm // shared_bytes)
-    return target.sm_count * most
+        room["shared memory"] = target.shared_bytes_per_sm // shared_bytes
+    return room
 
 
 def _cooperative(value: object, shape: tuple[Dim3, Dim3, Dim3], shared_bytes: int, target: Target) -> bool:
@@ -130,10 +130,17 @@ def _cooperative(value: object, shape: tuple[Dim3, Dim3, Dim3], shared_bytes: in
     grid, block, cluster = shape
     if prod(cluster) > 1:
         raise Refused("a launch is cooperative or has clusters, not both", ("cooperative",))
-    most = most_together(target, prod(block), shared_bytes)
+    room = _room(target, prod(block), shared_bytes)
+    limit = min(room, key=lambda name: room[name])
+    most = target.sm_count * room[limit]
     if prod(grid) > most:
         asked = f"{prod(grid)} blocks of {prod(block)} threads"
-        message = f"a cooperative launch of {asked}: at most {most} are on this card at the same time"
+        if shared_bytes:
+            asked += f" and {shared_bytes} bytes of shared memory"
+        message = (
+            f"a cooperative launch of {asked}: at most {most} are on this card at the same time, "
+            f"{room[limit]} on each of {target.sm_count} multiprocessors for its {limit}"
+        )
         raise Refused(message, ("grid",))
     return True
 

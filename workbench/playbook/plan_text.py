@@ -235,9 +235,9 @@ class PlanText:
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
         if split.together and split.teams != "1":  # one block too many would not be there with the others
-            share = f"{fill} // {split.teams}"
+            share = f"{fill} // {_atom(split.teams)}"
         if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
-            share = f"{fill} // {split.teams}"
+            share = f"{fill} // {_atom(split.teams)}"
         lines.append(f"pieces = max(1, min({share}, cdiv({columns}, {split.least})))")
         body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
         body += self._pieces(split)
@@ -246,7 +246,7 @@ class PlanText:
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
         conditions.append("pieces > 1")
         if split.most_teams and not split.teams.isdecimal():
-            conditions.append(f"{split.teams} <= {split.most_teams}")
+            conditions.append(f"{_atom(split.teams)} <= {split.most_teams}")
         return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
 
     def _pieces(self, split: SplitText) -> list[str]:

@@ -42,10 +42,11 @@ class Row:
 
 
 def rows_of(receipts: Iterable[Path]) -> list[Row]:
-    """Every shape at which a receipt has a time of ``torch.compile``."""
+    """Every shape at which a receipt has a time of ``torch.compile``; lists beside receipts are not read."""
     found = []
-    for path in receipts:
-        receipt = json.loads(path.read_text())
+    for receipt in (json.loads(path.read_text()) for path in receipts):
+        if not isinstance(receipt, dict):
+            continue
         problem = Problem.model_validate(receipt["problem"])
         cases = {case.label: case for case in problem.cases}
         for one in receipt["cases"]:

@@ -28,6 +28,7 @@ def tree() -> Tree:
             *node("b8", "b7", source="// us 20"),
             *node("b9", source="// wrong"),
             *node("b10", source="// suspect"),
+            *node("b11", "b1", "b2", source="// us 45"),
         ]
     )
 
@@ -40,6 +41,7 @@ def tree() -> Tree:
         ("b4", 50 / 48, "less than expected, 1.25x predicted, 1.04x found over b1"),
         ("b5", 2.5, "more than expected"),
         ("b6", 2.0, "2.00x found over b2"),  # of two parents the better one is to be beaten
+        ("b11", 40 / 45, "; slower than its parents at 8, 45 us against 40 by b2"),
         ("b7", None, "does not compile (line 1: no time given)"),
         ("b7.1", 1.25, "1.25x found over b1"),  # a repair is measured against what it was to improve
         ("b8", None, "correct, but there is no time to compare"),
@@ -53,6 +55,11 @@ def test_a_lesson_sets_prediction_and_finding_side_by_side(id: str, factor: floa
     assert lesson.actual_factor == (None if factor is None else pytest.approx(factor))
     assert words in lesson.lesson
     assert lesson.lesson.startswith("card: ")
+
+
+def test_only_a_kernel_of_several_parents_is_held_against_each_of_them() -> None:
+    assert "its parents" not in reflect(tree(), BranchId("b4")).lesson
+    assert "its parents" not in reflect(tree(), BranchId("b6")).lesson
 
 
 def test_a_measured_time_over_a_modelled_one_is_no_factor() -> None:

@@ -87,13 +87,27 @@ def test_the_fastest_correct_kernel_is_measured_and_no_kernel_is_judged_twice() 
     assert len(set(device.judged)) == len(device.judged) > 5
 
 
-def test_two_kernels_are_joined_where_each_is_fastest_at_a_shape() -> None:
+def of_two_kinds(joined: tuple[float, float]) -> tuple[Kernel | None, Pretended]:
+    """Blocks of 1024 are faster for long rows and others for short ones; and what a joined kernel takes."""
+
     def judge(source: str) -> tuple[Outcome, tuple[float, float]]:
+        if "SHAPE_CLASS" in source:
+            return Passed(), joined
         return Passed(), (100.0, 20.0) if "block=1024" in source else (200.0, 10.0)
 
-    kernel, device = found(judge)
-    assert kernel is not None and kernel.source not in device.judged
+    return found(judge)
+
+
+def test_two_kernels_are_joined_where_each_is_fastest_at_a_shape() -> None:
+    kernel, device = of_two_kinds((101.0, 10.1))
+    assert kernel is not None and kernel.source == device.judged[-1], "judged before it is preferred"
     assert "cols" in kernel.source.partition("*/")[0] and "else" in kernel.source.partition("*/")[0]
+
+
+def test_a_joined_kernel_that_came_out_slower_than_its_parts_is_not_preferred() -> None:
+    kernel, device = of_two_kinds((100.0, 50.0))
+    assert any("SHAPE_CLASS" in source for source in device.judged)
+    assert kernel is not None and "SHAPE_CLASS" not in kernel.source
 
 
 def test_without_a_correct_kernel_there_is_nothing_to_measure() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from tests.playbook.problems import problem_of
 from workbench.model import H100, CaseTime, Digest, Evaluation, Passed, Problem, Target, Vector
@@ -74,6 +75,86 @@ def test_a_fitted_team_stays_what_it_was(problem: Problem) -> None:
     wanted = {label: fit if label == "4096x1024" else other for label in LABELS}
     vector = vector_by_case(problem, wanted, H100)
     assert vector is not None and dict(vector)["threads_per_row"] == "warp|block"
+
+
+def divergence() -> Problem:
+    """Rows of two inputs, and then a sum over the rows, which is a row of another length."""
+    shapes = ((4096, 32000), (8192, 1000), (65536, 128))
+    x = torch.empty(shapes[0], device="meta")
+    cases = tuple({"s0": rows, "s1": columns} for rows, columns in shapes[1:])
+    return problem_of(
+        lambda t: F.kl_div(F.log_softmax(t["x"], dim=1), F.softmax(t["y"], dim=1), reduction="batchmean"),
+        {"x": x, "y": x.clone()},
+        "kl_div",
+        cases=cases,
+    )
+
+
+def launches(problem: Problem, vector: Vector, label: str) -> list[tuple[object, ...]]:
+    """Grids and blocks at a declared case."""
+    case = next(case for case in problem.cases if case.label == label)
+    program = parse(generate(problem, vector).kernel.source)
+    steps = interpret(program, problem.metas(case), H100, refuse_library).launches
+    return [(step.grid, step.block, step.cluster, step.cooperative) for step in steps]
+
+
+@pytest.mark.parametrize("cache", ["shared", "registers", "reread"])
+def test_a_class_of_short_rows_launches_what_was_measured(cache: str) -> None:
+    """Measured on an H100: 33 us for 65536x128 alone, 174 us in a class whose team had become a block."""
+    problem = divergence()
+    common = f"row_cache={cache} vector_width=4 single_pass=on threads_per_row=fit"
+    fit = settled(problem, parse_vector(f"{common} split_join=last grid_split=on"))
+    long = settled(problem, parse_vector(f"{common} block_size=1024"))
+    labels = ["4096x32000", "8192x1000", "65536x128"]
+    vector = vector_by_case(problem, dict(zip(labels, (long, fit, fit), strict=True)), H100)
+    assert vector is not None and dict(vector)["threads_per_row"] == "warp|block"
+    for label, wanted in zip(labels, (long, fit, fit), strict=True):
+        assert launches(problem, vector, label) == launches(problem, wanted, label), label
+
+
+def test_a_class_that_the_model_calls_slower_is_parted_or_not_joined(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, _ = vectors(problem)
+    kernels = [
+        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
+        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
+    ]
+    always = False
+
+    def model(_: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
+        classes = classes_of(problem, vector)
+        at = class_at(classes, problem, sizes).problem.cases if classes else ()
+        lost = classes and sizes["s1"] == 2**20 and (always or len(at) > 1)
+        return Estimate(120.0 if lost else 100.0, 0.0, 1, 0.0, 1.0)
+
+    plain = from_found(problem, kernels, H100)
+    assert plain is not None and len(classes_of(problem, plain.vector)) == 2
+    monkeypatch.setattr(by_shape, "estimate", model)
+    parted = from_found(problem, kernels, H100)
+    assert parted is not None
+    alone = [[case.label for case in part.problem.cases] for part in classes_of(problem, parted.vector)]
+    assert len(alone) == 3 and ["1x1048576"] in alone
+    always = True
+    assert from_found(problem, kernels, H100) is None
+
+
+def test_a_shape_that_lost_in_a_joined_kernel_gets_a_class_of_its_own(problem: Problem) -> None:
+    one, two, _ = vectors(problem)
+    kernels = [
+        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
+        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
+    ]
+    first = from_found(problem, kernels, H100)
+    assert first is not None and first.vector is not None
+    kernels.append(Found("b9", first.vector, evaluation(487, 7.8, 14.4, 20.0)))
+    second = from_found(problem, kernels, H100)
+    assert (
+        second is not None and "1x1048576: 20 us in the joined b9, 11 us by b7 (measured)" in second.evidence
+    )
+    parts = classes_of(problem, second.vector)
+    own = next(part for part in parts if "1x1048576" in [case.label for case in part.problem.cases])
+    assert len(own.problem.cases) == 1 and dict(own.vector)["block_size"] == "256"
 
 
 def test_the_card_takes_the_fastest_of_each_shape(problem: Problem) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from workbench.events import LessonLearnt
 from workbench.model import BranchId, CompileFailed, Evaluation, LaunchFailed, Outcome, Passed
+from workbench.search.shapes import NOISE, times_of
 from workbench.tree import Tree
 
 _CLOSE = 0.10
@@ -26,9 +27,8 @@ def reflect(tree: Tree, id: BranchId) -> LessonLearnt:
     if actual is None:
         lesson = f"{card.title}: {_why(node.evaluation.outcome)}"
     else:
-        lesson = (
-            f"{card.title}: {_compare(card.predicted_factor, actual)} over {over}{_bound(node.evaluation)}"
-        )
+        found = f"{_compare(card.predicted_factor, actual)} over {over}{_bound(node.evaluation)}"
+        lesson = f"{card.title}: {found}{_lost(tree, node.evaluation, origin.branch.parents)}"
     return LessonLearnt(branch=id, expected_factor=card.predicted_factor, actual_factor=actual, lesson=lesson)
 
 
@@ -42,6 +42,26 @@ def _factor(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -
     if node.score <= 0 or _source(node.evaluation) != _source(evaluation):
         return None, ""  # a measured time over a modelled one is no factor
     return evaluation.score / node.score, best
+
+
+def _lost(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -> str:
+    """Where a kernel of several parents is slower than the fastest of them, shape by shape.
+
+    Its mean may hide it: what was fastest in a file of its own may have become another kernel.
+    """
+    if len(parents) < 2:
+        return ""
+    known = {id: times_of(tree.nodes[id].evaluation) for id in parents}
+    known = {
+        id: times for id, times in known.items() if _source(tree.nodes[id].evaluation) == _source(evaluation)
+    }
+    words = []
+    for case, us in times_of(evaluation).items():
+        times = {id: own[case] for id, own in known.items() if case in own}
+        best = min(times, key=lambda id: times[id], default=None)
+        if best is not None and us > (1 + NOISE) * times[best]:
+            words.append(f"at {case}, {us:.3g} us against {times[best]:.3g} by {best}")
+    return f"; slower than its parents {' and '.join(words)}" if words else ""
 
 
 def _source(evaluation: Evaluation | None) -> str:

@@ -16,7 +16,6 @@ from workbench.plan.parse import Program, parse
 from workbench.playbook.cards import RISKS, TITLES, bound_of
 from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.schedule import SHORT_ROW
 from workbench.playbook.shape_classes import (
     BY_SHAPE,
     MOST_CLASSES,
@@ -29,8 +28,7 @@ from workbench.playbook.shape_classes import (
     symbol_of,
 )
 from workbench.playbook.techniques import TECHNIQUES, settled
-from workbench.playbook.traits import traits_of
-from workbench.search.shapes import Shares, shares, source_of, times_of
+from workbench.search.shapes import NOISE, Shares, shares, source_of, times_of
 
 _MODEL_NOISE = 0.05
 """Predicted times this close are no reason for another kernel."""
@@ -53,7 +51,11 @@ class Found:
 
 
 def from_found(problem: Problem, kernels: Sequence[Found], target: Target) -> Hypothesis | None:
-    """A card that takes each declared shape's fastest kernel; None where one kernel is fastest everywhere."""
+    """A card that takes each declared shape's fastest kernel; None where one kernel is fastest everywhere.
+
+    None, too, where a class of shapes cannot have what was fastest there: what a class is given is generated
+    anew, and the model must not call it slower than the kernel that it was taken from.
+    """
     source = source_of(kernels[0].evaluation) if kernels else ""
     able = [kernel for kernel in kernels if source and source_of(kernel.evaluation) == source]
     found = shares([times_of(kernel.evaluation) for kernel in able], most=MOST_CLASSES)
@@ -62,15 +64,16 @@ def from_found(problem: Problem, kernels: Sequence[Found], target: Target) -> Hy
     wanted = {
         case.label: _at(problem, able[dict(found.by_case)[case.label]].vector, case) for case in problem.cases
     }
-    vector = vector_by_case(problem, wanted, target)
+    lost = _lost(problem, able)
+    vector = _as_fast(problem, wanted, frozenset(lost), target)
     if vector is None or any(vector == kernel.vector for kernel in able):
         return None
     return Hypothesis(
         title=TITLES[BY_SHAPE, "some"],
         bottleneck=bound_of(able[found.kernels[0]].evaluation) or "none",
         cause=f"No kernel is fastest at every shape: {_words(found, able)}.",
-        evidence=_evidence(found, able, source),
-        fix=_fix(problem, vector),
+        evidence=(*_evidence(found, able, source), *(f"{line} ({source})" for line in lost.values())),
+        fix=f"{_fix(problem, vector)} It is timed as its parts were before it is preferred to them.",
         technique=BY_SHAPE,
         predicted_factor=found.gain,
         risk=RISKS[BY_SHAPE],
@@ -82,6 +85,46 @@ def _at(problem: Problem, vector: Vector, case: Case) -> Vector:
     """What a vector, which may itself differ by shape, takes at a case."""
     classes = classes_of(problem, vector)
     return class_at(classes, problem, case.size_map).vector if classes else vector
+
+
+def _lost(problem: Problem, kernels: Sequence[Found]) -> dict[str, str]:
+    """Cases at which a joined kernel was slower than another, and how much: they need their own classes."""
+    lost = {}
+    for joint in kernels:
+        if not classes_of(problem, joint.vector):
+            continue
+        for case, us in times_of(joint.evaluation).items():
+            best = min(kernels, key=lambda one: times_of(one.evaluation).get(case, math.inf))
+            least = times_of(best.evaluation)[case]
+            if us > (1 + NOISE) * least:
+                lost[case] = f"{case}: {us:.3g} us in the joined {joint.name}, {least:.3g} us by {best.name}"
+    return lost
+
+
+def _as_fast(
+    problem: Problem, wanted: Mapping[str, Vector], apart: frozenset[str], target: Target
+) -> Vector | None:
+    """``vector_by_case``; a case that the model calls slower in its class than alone gets its own class."""
+    for _ in range(2):
+        vector = vector_by_case(problem, wanted, target, apart)
+        if vector is None:
+            return None
+        slower = _slower(problem, vector, wanted, target)
+        if not slower:
+            return vector
+        apart |= slower
+    return None
+
+
+def _slower(problem: Problem, vector: Vector, wanted: Mapping[str, Vector], target: Target) -> frozenset[str]:
+    """Cases that the model calls slower with the joined vector than with the one that was measured."""
+
+    def us(one: Vector, case: Case) -> float:
+        return estimate(problem, one, target, case.size_map).us
+
+    return frozenset(
+        case.label for case in problem.cases if us(vector, case) > (1 + NOISE) * us(wanted[case.label], case)
+    )
 
 
 def _words(found: Shares, kernels: Sequence[Found]) -> str:
@@ -159,42 +202,31 @@ def _mean(values: Sequence[float]) -> float:
 # ------------------------------------------------------------------------------ classes
 
 
-def vector_by_case(problem: Problem, wanted: Mapping[str, Vector], target: Target) -> Vector | None:
-    """One vector that treats every declared case as wanted; None where no short list of conditions does."""
-    vectors = list(dict.fromkeys(wanted.values()))
+def vector_by_case(
+    problem: Problem, wanted: Mapping[str, Vector], target: Target, apart: frozenset[str] = frozenset()
+) -> Vector | None:
+    """One vector that treats every declared case as wanted, and those ``apart`` in classes of their own.
+
+    None where no short list of conditions does.
+    """
+    alone = {case.label: case.label if case.label in apart else "" for case in problem.cases}
+    kinds = list(dict.fromkeys((wanted[case.label], alone[case.label]) for case in problem.cases))
+    vectors = [vector for vector, _ in kinds]
     sized = [
-        (named_sizes(problem, case.size_map), vectors.index(wanted[case.label])) for case in problem.cases
+        (named_sizes(problem, case.size_map), kinds.index((wanted[case.label], alone[case.label])))
+        for case in problem.cases
     ]
     for most in range(1, MOST_CLASSES):
         listed = _conditions(sized, most)
         if listed is not None:
             parts = [(condition, vectors[number]) for condition, number in listed]
-            return _covering(problem, _settled(problem, parts), target)
+            return _covering(problem, settled(problem, joined(parts, _PLAIN)), target)
     return None
 
 
 def of_classes(problem: Problem, conditions: Sequence[Condition], vectors: Sequence[Vector]) -> Vector:
     """The settled vector that treats each class of shapes by a vector of its own."""
     return settled(problem, joined(list(zip(conditions, vectors, strict=True)), _PLAIN))
-
-
-def _settled(problem: Problem, parts: Sequence[tuple[Condition, Vector]]) -> Vector:
-    """The vector of classes; a team that was fitted to its row becomes the team it was fitted to."""
-    asked = joined(parts, _PLAIN)
-    teams = [(part.condition, _team_named(part)) for part in classes_of(problem, asked)]
-    return settled(problem, joined(teams, _PLAIN))
-
-
-def _team_named(part: ShapeClass) -> Vector:
-    values = dict(part.vector)
-    traits = traits_of(part.problem)
-    lengths = [row.shape.columns.at(case) for row in traits.rows for case in traits.declared_cases]
-    if values.get("threads_per_row") == "fit" and lengths:
-        if max(lengths) <= SHORT_ROW:
-            values["threads_per_row"] = "warp"
-        elif min(lengths) > SHORT_ROW:
-            values["threads_per_row"] = "block"
-    return tuple(sorted(values.items()))
 
 
 def _conditions(cases: Sequence[_Sized], most: int) -> list[tuple[Condition, int]] | None:

@@ -12,11 +12,13 @@ from workbench.errors import UsageError, nearest
 from workbench.model import Problem, Vector
 from workbench.playbook.algebra import ALGEBRA
 from workbench.playbook.fine_tuning import FINE_TUNING
+from workbench.playbook.fitting import warps_keep
 from workbench.playbook.rewrites import REWRITES
+from workbench.playbook.schedule import SHORT_ROW, schedule_of
 from workbench.playbook.shape_classes import BY_SHAPE, classes_of, conditions_of, joined, vector_of_class
 from workbench.playbook.structure import STRUCTURE
 from workbench.playbook.technique import Technique
-from workbench.playbook.traits import traits_of
+from workbench.playbook.traits import Traits, traits_of
 
 _SHAPES = Technique(
     name=BY_SHAPE,
@@ -77,6 +79,7 @@ def settled(problem: Problem, vector: Vector) -> Vector:
         whole = joined(parts, {name: technique.plain for name, technique in TECHNIQUES.items()})
         return whole if conditions_of(whole) else settled(problem, whole)
     traits = traits_of(problem)
+    asked = _team_named(traits, asked)
     settings: dict[str, str] = {}
     applying: dict[str, str] = {}
     for name, technique in TECHNIQUES.items():
@@ -86,3 +89,20 @@ def settled(problem: Problem, vector: Vector) -> Vector:
         if len(offers) > 1:
             applying[name] = settings[name]
     return tuple(sorted(applying.items()))
+
+
+def _team_named(traits: Traits, asked: dict[str, str]) -> dict[str, str]:
+    """A team fitted to the length of its row becomes what it comes to where all rows are short, or long.
+
+    Only rows that a team is chosen for count: the last sum of a loss runs over all rows in one block.
+    """
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    lengths = [shape.columns.at(case) for shape in rows for case in traits.declared_cases]
+    if asked.get("threads_per_row") != "fit" or not lengths or min(lengths) <= SHORT_ROW < max(lengths):
+        return asked
+    if min(lengths) > SHORT_ROW:
+        return {**asked, "threads_per_row": "block"}
+    keeps = asked.get("row_cache") == "shared" and all(
+        warps_keep(schedule_of(tuple(asked.items())), shape) for shape in rows
+    )
+    return {**asked, "threads_per_row": "warp", **({"row_cache": "registers"} if keeps else {})}

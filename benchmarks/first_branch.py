@@ -42,7 +42,7 @@ def search(op: str, options: argparse.Namespace) -> None:
     """Run one search and say on the last line of standard output when it began and what it was told."""
     from workbench.live import optimize
     from workbench.live.start import open_device_named
-    from workbench.magic import warm_up
+    from workbench.live.warming import warm_up
     from workbench.policy import Policy
     from workbench.problem.capture import read_file
 

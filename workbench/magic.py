@@ -5,7 +5,6 @@ Owns options and their errors. Imports neither torch nor a view until a magic ru
 
 from __future__ import annotations
 
-import contextlib
 import re
 import shlex
 import threading
@@ -400,20 +399,10 @@ def load(shell: InteractiveShell) -> None:
         others = [m for m in completer.custom_matchers if m.__name__ != complete_options.__name__]
         completer.custom_matchers[:] = [*others, complete_options]
     if hasattr(shell, "kernel"):
-        threading.Thread(target=warm_up, daemon=True).start()
+        threading.Thread(target=_warm_up, daemon=True).start()
 
 
-def warm_up() -> None:
-    """Start the shared worker servers, and a worker for the first problem; ask the driver what GPU there is.
+def _warm_up() -> None:
+    from workbench.live.warming import warm_up
 
-    Failures are told where what failed is used.
-    """
-    from workbench.devices.cards import probed
-    from workbench.live.kernel_call import FUNCTION, LIMITS
-    from workbench.problem.intake import warm_up as warm_up_intake
-    from workbench.workers import torch_ready
-
-    threading.Thread(target=probed, daemon=True).start()  # a second on a GPU machine, none of this one's time
-    with contextlib.suppress(WorkbenchError):
-        torch_ready().call(FUNCTION, b"", LIMITS)
-        warm_up_intake()
+    warm_up()

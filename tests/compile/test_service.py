@@ -125,6 +125,22 @@ def test_cubin_shares_the_cache_with_the_report() -> None:
     assert names["softmax<256>"].encode() in image and set(names) == {"softmax<128>", "softmax<256>"}
 
 
+def test_machine_code_comes_out_twice_even_where_a_header_names_its_internals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = (
+        "#include <cooperative_groups.h>\n"
+        "__global__ void k(float* y) { cooperative_groups::this_grid().sync(); y[0] = 1.0f; }"
+    )
+    images = []
+    for turn in ("first", "second"):
+        monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / turn))
+        loaded = load_cubin(source, (), ("k",))
+        assert not isinstance(loaded, CompileFailed)
+        images.append(loaded[0])
+    assert b"_INTERNAL_" in images[0] and images[0] == images[1]
+
+
 def test_cubin_of_a_bad_kernel() -> None:
     assert isinstance(load_cubin("__global__ void k() { oops; }", (), ("k",)), CompileFailed)
 

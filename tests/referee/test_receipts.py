@@ -28,6 +28,7 @@ from workbench.model import (
 )
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
+from workbench.plan.steps import Allocate, Launch, Plan
 from workbench.referee import replay
 from workbench.referee.clock.conditions import Blind
 from workbench.referee.clock.options import INTERACTIVE
@@ -38,6 +39,7 @@ from workbench.referee.clock.taking import Watch, take_case
 from workbench.referee.clock.verdicts import chained_rivals, rivals_of
 from workbench.referee.options import JudgeOptions
 from workbench.referee.receipts import (
+    SEED_FACT,
     CaseReceipt,
     Machine,
     Receipt,
@@ -174,6 +176,60 @@ def test_a_touched_text_no_longer_fits_its_hash(receipt: Receipt) -> None:
     assert plans(nonsense)[0].state == "differs"
 
 
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "receipts" / "measured"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "939ec16b7c8c-nvidia-h100-80gb-hbm3-20261121T181615",  # before launches could be cooperative
+        "b65e71de1064-nvidia-h100-80gb-hbm3-20261122T021000",  # all fields, that one too
+    ],
+)
+def test_receipts_of_before_a_format_grew_still_hold_and_another_plan_does_not(name: str) -> None:
+    old = read_receipt(MEASURED / f"{name}.json")
+    cases = [case for case in old.problem.cases if case.label == old.cases[0].case]
+    one = old.model_copy(update={"cases": old.cases[:1]})
+    assert [found.state for found in (*hashes(one), *plans(one)[:1])] == ["agrees"] * 3
+    plan = interpret(parse(old.kernel.source), old.problem.metas(cases[0]), old.target)
+    *before, launch = plan.steps
+    assert plan.digest not in plan.former_digests
+    for change in ({"grid": (7, 1, 1)}, {"cooperative": True}, {"shared_bytes": 16}):
+        other = plan.model_copy(update={"steps": (*before, launch.model_copy(update=change))})
+        for digest in (other.digest, *other.former_digests):
+            touched = old.model_copy(update={"cases": (old.cases[0].model_copy(update={"plan": digest}),)})
+            assert plans(touched)[0].state == "differs", change
+
+
+def test_a_plan_keeps_its_name_when_a_step_gets_another_field() -> None:
+    class Longer(Launch):
+        priority: int = 0
+
+    class Later(Plan):
+        steps: tuple[Allocate | Longer, ...]
+
+    plan = interpret(parse(RIGHT), SMALL.metas(SMALL.cases[0]), H100)
+    later = Later.model_validate_json(plan.model_dump_json())
+    assert later.digest == plan.digest
+    *before, launch = later.steps
+    urgent = launch.model_copy(update={"priority": 1})
+    assert later.model_copy(update={"steps": (*before, urgent)}).digest != plan.digest
+
+
+def test_a_kernel_with_a_new_field_is_known_by_what_its_file_gives(receipt: Receipt) -> None:
+    class Longer(Kernel):
+        made_by: str = "nobody"
+
+    class Later(Receipt):
+        kernel: Longer
+
+    later = Later.model_validate_json(receipt.model_dump_json())
+    assert later.kernel.digest != receipt.kernel_digest
+    assert states(hashes(later)) == ["agrees", "agrees"]
+    touched = later.model_copy(update={"kernel": Longer(source=RIGHT + " ")})
+    assert states(hashes(touched)) == ["agrees", "differs"]
+
+
 def test_another_cubin_is_seen_and_another_compiler_is_said(receipt: Receipt) -> None:
     cubin = receipt.cases[0].cubins[0].model_copy(update={"sha256": "0" * 64})
     assert states(plans(changed(receipt, cubins=(cubin,)))) == ["agrees", "differs"]
@@ -181,6 +237,18 @@ def test_another_cubin_is_seen_and_another_compiler_is_said(receipt: Receipt) ->
     finding = plans(receipt.model_copy(update={"machine": old}))[1]
     assert finding.state == "not checked"
     assert finding.detail == f"NVRTC is {nvrtc_version()} here and was 12.9.1"
+
+
+def test_names_that_a_process_gave_are_no_difference_but_only_in_receipts_of_then(
+    receipt: Receipt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cubin = receipt.cases[0].cubins[0].model_copy(update={"sha256": "0" * 64})
+    touched = changed(receipt, cubins=(cubin,))
+    monkeypatch.setattr(replay, "load_cubin", lambda *given: (b"x_INTERNAL_y", {}))
+    assert plans(touched)[1].state == "differs"
+    versions_then = tuple(fact for fact in receipt.machine.versions if fact != SEED_FACT)
+    then = receipt.machine.model_copy(update={"versions": versions_then})
+    assert plans(touched.model_copy(update={"machine": then}))[1].state == "not checked"
 
 
 def test_a_claim_that_the_samples_do_not_give_is_seen(receipt: Receipt) -> None:

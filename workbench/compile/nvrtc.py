@@ -10,7 +10,7 @@ import io
 from cuda.core import Program, ProgramOptions
 from cuda.core._utils.cuda_utils import NVRTCError  # not exported; cuda-core is pinned to one minor version
 
-from workbench.compile.options import PRELUDE, STD, include_folders
+from workbench.compile.options import PRELUDE, SEED, STD, include_folders
 from workbench.compile.request import FILE, Answer, Request
 
 
@@ -54,6 +54,7 @@ def _options(request: Request) -> ProgramOptions:
         include_path=list(include_folders()),
         pre_include=PRELUDE,
         define_macro=list(request.consts) or None,
+        frandom_seed=SEED,
         # A plain constexpr function may be called from a kernel, as in nvcc's relaxed mode.
         device_as_default_execution_space=True,
         # NVRTC's own cache initialises the GPU driver, which takes 0.17 s and starts a thread; a server

@@ -14,6 +14,9 @@ SHIM = Path(__file__).parent / "shim"
 """Headers that a host compiler would have and NVRTC lacks."""
 PRELUDE = "workbench_prelude.h"
 STD = "c++17"
+SEED = "workbench"
+"""Of the names the compiler gives to internals of a header. Without one they hold a number of the process,
+and the machine code of a source never comes out twice."""
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl", "cuda-core")
 HEADERS = {
     "nvidia-cuda-runtime": "cuda_runtime.h",
@@ -56,5 +59,5 @@ def _folder_of(package: str, header: str) -> str:
 def fingerprint() -> str:
     """Changes with the compiler, its headers, the shim or the options."""
     shim = {path.name: path.read_text() for path in sorted(SHIM.iterdir()) if path.is_file()}
-    facts = json.dumps([package_versions(), shim, STD, PRELUDE])
+    facts = json.dumps([package_versions(), shim, STD, PRELUDE, SEED])
     return hashlib.sha256(facts.encode()).hexdigest()

@@ -6,12 +6,14 @@ buffer the plan makes by ``%0``, ``%1``, ... in order of creation.
 
 from __future__ import annotations
 
+import hashlib
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType
 
-from workbench.model import TensorMeta, Value
+from workbench.model import Digest, TensorMeta, Value
 
 Dim3 = tuple[int, int, int]
 
@@ -99,6 +101,25 @@ class Plan(Value):
     outputs: tuple[str, ...]
     """Buffers returned, in the reference's order."""
 
+    @cached_property
+    def digest(self) -> Digest:
+        """Name of all that is not as it is by default: a field added later leaves it as it was.
+
+        The ``kind`` of a step is left out with the defaults; its required fields tell it.
+        """
+        return _named(self.model_dump_json(exclude_defaults=True))
+
+    @property
+    def former_digests(self) -> frozenset[Digest]:
+        """What receipts of up to 22 November 2026 call this plan: all fields, as many as there were then.
+
+        A field that is added now is to be excluded here; plans of committed receipts are looked for in tests.
+        """
+        found = {_named(self.model_dump_json())}
+        if not any(launch.cooperative for launch in self.launches):
+            found.add(_named(self.model_dump_json(exclude={"steps": {"__all__": {"cooperative"}}})))
+        return frozenset(found)
+
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The launch steps in order."""
@@ -121,3 +142,7 @@ class Plan(Value):
                 case Launch():
                     pass
         return known[buffer]
+
+
+def _named(content: str) -> Digest:
+    return Digest(hashlib.sha256(content.encode()).hexdigest())

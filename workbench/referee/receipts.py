@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 import workbench
-from workbench.compile.options import nvrtc_version
+from workbench.compile.options import SEED, nvrtc_version
 from workbench.errors import DeviceError, UsageError
 from workbench.model import Digest, Kernel, Measured, Problem, Target, Value
 from workbench.plan.steps import Plan
@@ -25,6 +25,8 @@ from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import RawTimes
 
 FORMAT: Literal["workbench-receipt/1"] = "workbench-receipt/1"
+SEED_FACT = ("nvrtc -frandom-seed", SEED)
+"""Among the versions of a receipt whose machine code can be made again, whatever its source includes."""
 PACKAGES = ("torch", "triton", "cupti-python", "nvidia-ml-py", "cuda-core", "cuda-bindings")
 
 
@@ -165,7 +167,7 @@ def wanted_kernels(plan: Plan) -> Mapping[tuple[tuple[str, str], ...], tuple[str
 
 def versions() -> tuple[tuple[str, str], ...]:
     """What is installed here, of what a time depends on."""
-    found = {"workbench": workbench.__version__, "nvrtc": nvrtc_version()}
+    found = {"workbench": workbench.__version__, "nvrtc": nvrtc_version(), SEED_FACT[0]: SEED_FACT[1]}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)

@@ -52,6 +52,17 @@ def test_they_are_missing_first_and_then_beside_every_kernel(device: CudaDevice)
     assert told(device) == dict.fromkeys((*gpu_baselines.AT_ONCE, *gpu_baselines.LATER), "timed earlier")
 
 
+def test_what_is_timed_in_turns_with_the_kernel_is_not_called_missing() -> None:
+    """As the grid does: all five in turns. Its rows said `not timed yet` of baselines whose times they told."""
+    rivals = (*gpu_baselines.AT_ONCE, *gpu_baselines.LATER[:2])
+    options = GpuOptions(hazards=False, baselines=rivals)
+    opened = CudaDevice(options=options, serve="pretended_gpu:serve")
+    try:
+        assert told(opened) == {gpu_baselines.LATER[2]: "not timed yet"}
+    finally:
+        asyncio.run(opened.close())
+
+
 def test_another_card_or_torch_has_its_own() -> None:
     first = gpu_baselines.key_of(SMALL, CASE, CARD)
     assert first != gpu_baselines.key_of(SMALL, CASE, CARD.model_copy(update={"torch": "2.99"}))

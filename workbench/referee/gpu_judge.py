@@ -301,6 +301,7 @@ class GpuJudgement(Judgement):
         plan = self.plans[case]
         consts = {consts for _, consts in plan.instances}
         earlier, missing = gpu_baselines.known(self.problem, case, self.card)
+        now = self.gpu_options.baselines  # timed in turns with this kernel: whatever was known of them before
         return TimeRequest(
             problem=self.problem,
             case=case,
@@ -310,7 +311,7 @@ class GpuJudgement(Judgement):
             physics=physics_of(self.problem, case, self.target),
             baselines=self.gpu_options.baselines,
             earlier=earlier,
-            missing=missing,
+            missing=tuple((name, why) for name, why in missing if name not in now),
             seed=self.options.seed or 0,
         )
 

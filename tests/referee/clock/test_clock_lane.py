@@ -113,6 +113,33 @@ def test_several_kernels_in_a_call_are_timed_with_events(lane: FakeLane) -> None
     assert found.rivals[0].time_us == pytest.approx(103.0, abs=1.1), "with the gaps that there are"
 
 
+def test_a_graph_of_several_kernels_is_not_traced_to_learn_that_they_are_several(lane: FakeLane) -> None:
+    """On an H100 such a graph upset the trace, which was then called the reason."""
+    eager = acts(lane, kernels=2, eager=100.0)["eager"]
+    found = measure("8", acts(lane, kernel=100.0)[KERNEL], {"eager": eager, "graph of eager": lossy(lane)})
+    assert found.measured.missing == (
+        ("clock cupti", "tracing stretches the gaps between several kernels: eager (2)"),
+    )
+
+
+def test_whose_records_are_lost_is_said(lane: FakeLane) -> None:
+    found = measure("8", acts(lane, kernel=100.0)[KERNEL], {"graph of eager": lossy(lane)}, OPTIONS)
+    reason = "CUPTI lost records (graph of eager: a sample has no work)"
+    assert found.measured.missing == (("clock cupti", reason),)
+    assert found.measured.clock == "events"
+
+
+def lossy(lane: FakeLane) -> Any:
+    """Its work is never in the trace."""
+
+    def replay(rotation: int) -> Any:
+        lane.work(100.0)
+        lane.records.pop()
+        return ones(rotation)
+
+    return replay
+
+
 def test_the_cost_of_events_is_learnt_from_a_short_kernel(lane: FakeLane) -> None:
     lane.calibrated, lane.overhead_us = False, 0.0
     measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS)

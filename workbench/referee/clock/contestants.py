@@ -7,6 +7,7 @@ A baseline that cannot be had is missing, with a reason; it is never replaced by
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Any
@@ -29,6 +30,13 @@ LATER = (AUTOTUNED, GRAPH_OF_EAGER, GRAPH_OF_COMPILE)
 MODES: Mapping[str, str | None] = {COMPILE: None, AUTOTUNED: "max-autotune-no-cudagraphs"}
 GRAPHS = 8
 """Most copies of the inputs a graphed baseline rotates over: every graph keeps memory of its own."""
+ADVICE = (
+    r"TensorFloat32 tensor cores",
+    r"\s*Online softmax is disabled on the fly",
+    r"TypedStorage is deprecated",
+)
+"""How the compiler's advice to the author of a program begins. Nobody here can follow it: the baseline is the
+person's reference as it stands, in the contract's precision."""
 RECOMPILES = 64
 """Shapes one reference may be compiled for; beyond torch's own limit it would silently run eagerly."""
 
@@ -130,7 +138,7 @@ def _surroundings(call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def prepare_inductor() -> None:
-    """Compile in this process only, with caches in the workbench's own folder. Idempotent."""
+    """Compile in this process only, caches in the workbench's own folder, no advice. Idempotent."""
     folder = cache_folder()
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
     os.environ.setdefault("TRITON_CACHE_DIR", str(folder / "triton"))
@@ -138,6 +146,8 @@ def prepare_inductor() -> None:
     import torch._dynamo.config as dynamo
     import torch._inductor.config as inductor
 
+    for beginning in ADVICE:
+        warnings.filterwarnings("ignore", message=beginning, category=UserWarning)
     inductor.compile_threads = 1
     dynamo.recompile_limit = RECOMPILES
     dynamo.fail_on_recompile_limit_hit = True

@@ -53,7 +53,7 @@ def test_they_are_missing_first_and_then_beside_every_kernel(device: CudaDevice)
 
 
 def test_what_is_timed_in_turns_with_the_kernel_is_not_called_missing() -> None:
-    """As the grid does: all five in turns. Its rows said `not timed yet` of baselines whose times they told."""
+    """As the grid does: its rows said `not timed yet` of baselines whose times they told."""
     rivals = (*gpu_baselines.AT_ONCE, *gpu_baselines.LATER[:2])
     options = GpuOptions(hazards=False, baselines=rivals)
     opened = CudaDevice(options=options, serve="pretended_gpu:serve")

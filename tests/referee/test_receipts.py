@@ -25,6 +25,7 @@ from workbench.model import (
     Mismatch,
     Passed,
     Problem,
+    TimedOut,
 )
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
@@ -166,6 +167,17 @@ def test_the_check_that_was_this_kernels_alone_is_repeated(
     monkeypatch.setattr(replay, "judge", judged)
     found = replay.rejudged(receipt.model_copy(update={"seed": 12, "own_seed": 77}))
     assert asked == [(12, 77)] and found.detail.endswith("that on its own seed among them")
+
+
+def test_an_emulator_that_is_too_slow_finds_nothing(
+    receipt: Receipt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = evaluation().model_copy(update={"outcome": TimedOut(case="16x16384", limit_s=60.0)})
+    monkeypatch.setattr(replay, "judge", lambda *given: late)
+    assert replay.rejudged(receipt).state == "not checked"
+    wrong = evaluation().model_copy(update={"outcome": Mismatch(case="16x16384", message="off")})
+    monkeypatch.setattr(replay, "judge", lambda *given: wrong)
+    assert replay.rejudged(receipt).state == "differs"
 
 
 def test_a_touched_text_no_longer_fits_its_hash(receipt: Receipt) -> None:

@@ -14,7 +14,7 @@ from typing import Literal
 from workbench.compile import load_cubin
 from workbench.compile.options import nvrtc_version
 from workbench.errors import NotCovered, PlanError
-from workbench.model import CaseTime, CompileFailed, Evaluation, Measured, Passed, Rival, Value
+from workbench.model import CaseTime, CompileFailed, Evaluation, Measured, Passed, Rival, TimedOut, Value
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee.clock.samples import KERNEL
@@ -171,7 +171,9 @@ def rejudged(receipt: Receipt) -> Finding:
         own = "" if receipt.own_seed is None else ", that on its own seed among them"
         return Finding(what=what, state="agrees", detail=f"{len(evaluation.checks)} checks passed{own}")
     message = getattr(evaluation.outcome, "message", evaluation.outcome.kind)
-    return Finding(what=what, state="differs", detail=f"{evaluation.outcome.kind}: {message}")
+    # A slow machine is no finding about the kernel: on its GPU it came to an end.
+    state: State = "not checked" if isinstance(evaluation.outcome, TimedOut) else "differs"
+    return Finding(what=what, state=state, detail=f"{evaluation.outcome.kind}: {message}")
 
 
 def remeasured(receipt: Receipt, evaluation: Evaluation) -> tuple[Finding, ...]:

@@ -79,7 +79,7 @@ def test_the_compiler_keeps_to_the_workbenchs_own_folders(
 @pytest.mark.parametrize(
     "advice",
     [
-        "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled. Consider ...",
+        "TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled.",
         "\nOnline softmax is disabled on the fly since Inductor decides to\nsplit the reduction.",
         "TypedStorage is deprecated. It will be removed in the future",
     ],

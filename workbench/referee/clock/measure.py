@@ -178,9 +178,9 @@ class _Run:
         """Why CUPTI's times would not be fair; empty when they are.
 
         One contestant at a time: the first that has several activities settles it, and a graph of it is never
-        traced. In a graph a memory set, with which torch begins sums of few long rows, upsets the marks: of 17
-        cases on an H100 whose samples had "no end" every one held such a graph; without the graph, the same
-        references were traced well. Raises ``LostRecords`` that names the contestant.
+        traced. In a graph a memory set, with which torch begins sums of few long rows, upsets the marks: all
+        17 cases on an H100 whose samples had "no end" held such a graph; without it the same references were
+        traced well. Raises ``LostRecords`` that names the contestant.
         """
         for name in self.acts:
             try:

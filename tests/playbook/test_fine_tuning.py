@@ -43,7 +43,7 @@ def shifted(t: dict[str, Tensor]) -> Tensor:
 CASES: tuple[tuple[Call, Vector, str, str, str], ...] = (
     (softmax, WIDE, "chains", "many", "_chains[VEC]"),
     (softmax, (*WIDE, ("single_pass", "on")), "chains", "many", "OnlineSoftmax::join"),
-    (layer_norm, (*WIDE, ("single_pass", "on")), "chains", "many", "Welford::join"),
+    (layer_norm, (*WIDE, ("single_pass", "on")), "chains", "many", "moments_chains[VEC]"),
     (argmax, WIDE, "chains", "many", "Best<float> x_argmax_chains[VEC]"),
     (softmax, (*WIDE, ("threads_per_row", "warp")), "chains", "many", "_chains[VEC]"),
     (shares, KEPT, "reciprocal", "on", "1.0f / "),

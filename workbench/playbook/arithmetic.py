@@ -29,8 +29,11 @@ _ACCUMULATED = {
 """Instructions to take one more element in, and cycles until the next may follow. Softmax: one exponential,
 of the distance from the maximum, and what it scales; counted from the source, no receipt has its times yet.
 Until it had a branch with two exponentials where the maximum grows, 30 and 160 fitted what was measured.
-Welford: a division that waits for the mean before it. An arg-reduction: comparisons that know NaN and the
-smaller column."""
+Welford, as it was in old receipts: a division that waits for the mean before it. An arg-reduction:
+comparisons that know NaN and the smaller column."""
+_WELFORD_COLUMN, _WELFORD_VECTOR, _WELFORD_CYCLES = 4.0, 10.0, 20.0
+"""Welford now: of each column and of each vector, counted in machine code (7 instructions a column of four);
+the division by the count, which nothing before it delays, has no branch."""
 _SIMPLE = (1.0, 5.0)
 _SHORT_STEP = 12.0
 """Instructions of a step up to which a compiler unrolls the loop around it by itself."""
@@ -59,14 +62,19 @@ def _cost(expr: Apply, fast_math: bool) -> float:
     return _INSTRUCTIONS.get(expr.op, _CHEAP)
 
 
-def is_long(roots: Iterable[Expr], kinds: Iterable[str]) -> bool:
+def is_long(roots: Iterable[Expr], kinds: Iterable[str], width: int = 0) -> bool:
     """True where a column takes so long that a compiler does not unroll the loop over loads by itself."""
     slow = any(isinstance(e, Apply) and e.op in _INSTRUCTIONS for root in roots for e in walk(root))
-    return slow or any(accumulated(kind)[0] > _SHORT_STEP for kind in kinds)
+    return slow or any(accumulated(kind, width)[0] > _SHORT_STEP for kind in kinds)
 
 
-def accumulated(kind: str) -> tuple[float, float]:
-    """Instructions and chained cycles of taking one column in."""
+def accumulated(kind: str, width: int = 0) -> tuple[float, float]:
+    """Instructions and chained cycles of taking one column in, of ``width`` that a thread takes together.
+
+    Width 0 is for the kernels of old receipts.
+    """
+    if kind == "welford" and width:
+        return _WELFORD_COLUMN + _WELFORD_VECTOR / width, _WELFORD_CYCLES / width
     return _ACCUMULATED.get(kind, _SIMPLE)
 
 

@@ -171,13 +171,24 @@ class ColumnLoop:
         self._scope.prepare(roots)
         column = "col + k" if self.vector else "col"
         for text in accumulators:
-            value = self._scope.text(text.accumulator.operand)
-            self._scope.lines.append(text.enter(value, column))
+            self._enter(text, column)
         for store in step.stores:
             self._store(store)
         if self.vector and self.kernel.waits.cache == "shared":
             self._pass_shared()
         return self._loop()
+
+    def _enter(self, text: AccumulatorText, column: str) -> None:
+        """Take a column in; moments take a whole vector, unless each element has a chain of its own."""
+        value = self._scope.text(text.accumulator.operand)
+        if not self.vector or text.accumulator.kind != "welford" or text.name.endswith("]"):
+            self._scope.lines.append(text.enter(value, column))
+            return
+        values = self.names.new("values")
+        self._before.append(f"float {values}[VEC];")
+        self._scope.lines += statement(f"{values}[k] = {value.code};")
+        self._after.append(f"{text.name} = add_vector({text.name}, {values});")
+        self.frame.helpers.add("welford_vector")
 
     def _pass_shared(self) -> None:
         """The row in shared memory moves in vectors too: element by element a warp's threads would get in

@@ -216,23 +216,43 @@ struct OnlineLogSum {
 };
 """,
     "welford": """
-// One pass instead of two, without the cancellation of E[x^2] - E[x]^2.
+// One pass instead of two, without the cancellation of E[x^2] - E[x]^2. A count is no extreme number: a fast
+// division suffices, while a branch for extremes in each step would keep the next loads from being issued.
 struct Welford {
     __device__ static Moments add(Moments a, float value) {
         const float count = a.count + 1.0f;
         const float difference = value - a.mean;
-        const float mean = a.mean + difference / count;
+        const float mean = a.mean + __fdividef(difference, count);
         return {count, mean, a.squares + difference * (value - mean)};
     }
     __device__ static Moments join(Moments a, Moments b) {
         if (b.count == 0.0f) return a;
         const float count = a.count + b.count;
         const float difference = b.mean - a.mean;
-        const float share = b.count / count;
-        const float squares = a.squares + b.squares + difference * difference * a.count * share;
+        const float share = __fdividef(b.count, count);
+        const float squares = a.squares + b.squares + difference * (a.count * share) * difference;
         return {count, a.mean + difference * share, squares};
     }
 };
+""",
+    "welford_vector": """
+// Takes a vector in at once: its own mean and squared deviations, joined with what was seen before. One
+// division, and one wait for the mean so far, where its elements one by one would each have their own.
+template <int VEC>
+__device__ Moments add_vector(Moments seen, const float (&values)[VEC]) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        sum += values[k];
+    }
+    const float mean = sum * (1.0f / VEC);
+    float squares = 0.0f;
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        squares += (values[k] - mean) * (values[k] - mean);
+    }
+    return Welford::join(seen, {VEC, mean, squares});
+}
 """,
     "exchange": """
 template <typename T>
@@ -354,6 +374,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "softmax": ("running", "larger"),
     "logsum": ("softmax",),
     "welford": ("moments",),
+    "welford_vector": ("welford",),
     "exchange_best": ("exchange", "best"),
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
     "exchange_running": ("exchange", "running"),

@@ -374,14 +374,15 @@ class _Model:
         cost = (
             instructions_of(step.roots, schedule.fast_math, row.known) + (1 + _A_REQUEST * requests) / width
         )
-        costs = [accumulated(one.kind) for one in step.accumulators]
+        entered = 0 if self.as_asked else width
+        costs = [accumulated(one.kind, entered) for one in step.accumulators]
         cost += sum(issued for issued, _ in costs)
         mine = columns / lanes
         chain = mine * max((cycles for _, cycles in costs), default=0.0)
         if schedule.chains and width > 1:
             chain = chain / width + width * max((join_cycles(a.kind) for a in step.accumulators), default=0.0)
         deep = _UNROLLED if width == 1 else _UNROLLED_WIDE
-        if is_long(step.roots, [one.kind for one in step.accumulators]):
+        if is_long(step.roots, [one.kind for one in step.accumulators], entered):
             deep //= _LONG_LOOP
         deep = max(deep, schedule.items)
         if schedule.cache == "registers" and row.waits:

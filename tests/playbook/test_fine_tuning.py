@@ -102,9 +102,10 @@ def test_a_plan_with_narrow_indices_refuses_what_they_cannot_count() -> None:
 
 
 def test_predictions_follow_the_arithmetic() -> None:
-    few = sized(layer_norm, 1, 4096)
     single: Vector = (*WIDE, ("single_pass", "on"))
-    assert predicted_factor(few, single, (*single, ("chains", "many")), H100) > 1.1
+    many: Vector = (*single, ("chains", "many"))
+    assert predicted_factor(sized(argmax, 1, 4096), WIDE, (*WIDE, ("chains", "many")), H100) > 1.1
+    assert predicted_factor(sized(layer_norm, 1, 4096), single, many, H100) <= 1, "moments take vectors in"
     kept = sized(softmax, 4096, 8192)
     crowded: Vector = (*KEPT, ("block_size", "256"))
     assert predicted_factor(kept, crowded, (*crowded, ("occupancy", "full")), H100) < 1.05

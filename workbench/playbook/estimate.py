@@ -374,7 +374,7 @@ class _Model:
         cost = (
             instructions_of(step.roots, schedule.fast_math, row.known) + (1 + _A_REQUEST * requests) / width
         )
-        entered = 0 if self.as_asked else width
+        entered = 0 if self.as_asked else 1 if schedule.chains else width
         costs = [accumulated(one.kind, entered) for one in step.accumulators]
         cost += sum(issued for issued, _ in costs)
         mine = columns / lanes

@@ -17,6 +17,7 @@ from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.referee.occupancy import not_together
 
 GRID: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "grid"), ("vector_width", "4"))
+WORDS: Vector = tuple({**dict(GRID), "split_join": "words"}.items())
 TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True))
 
 
@@ -50,12 +51,13 @@ CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
 
 
 @pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize("vector", [GRID, WORDS], ids=["grid", "words"])
 @pytest.mark.parametrize("name", CALLS)
-def test_right_in_any_order(name: str, varying: bool) -> None:
+def test_right_in_any_order(name: str, vector: Vector, varying: bool) -> None:
     call, shape, launches = CALLS[name]
     torch.manual_seed(1)
     tensors = {"x": torch.randn(shape)}
-    source = generate(problem_of(call, tensors, varying=varying), GRID).kernel.source
+    source = generate(problem_of(call, tensors, varying=varying), vector).kernel.source
     plan = plan_of(source, tensors)
     assert len(plan.launches) == launches and plan.launches[0].cooperative
     assert plan.launches[0].grid[1] > 1, "split into pieces"
@@ -77,6 +79,51 @@ def test_special_values_and_halves() -> None:
         source = generate(problem_of(call, {"x": given}), vector).kernel.source
         assert plan_of(source, {"x": given}).launches[0].cooperative
         check(call, source, {"x": given}, "checked")
+
+
+def words_of(call: Call, x: torch.Tensor) -> str:
+    return generate(problem_of(call, {"x": x}, varying=False), WORDS).kernel.source
+
+
+def test_words_take_the_place_of_barrier_and_parts() -> None:
+    source = words_of(lambda t: t["x"].softmax(1), torch.empty(1, 9000))
+    assert "sync();" not in source and "_parts" not in source and "__threadfence" not in source
+    assert "tell(op_together_told" in source and "heard(op_together_told" in source
+    assert "__device__ unsigned long long" in source and "atomicInc" in source
+
+
+def test_what_is_no_float_waits_at_the_barrier() -> None:
+    source = words_of(
+        lambda t: t["x"] - t["x"].amax(1, keepdim=True), torch.empty(1, 9000, dtype=torch.int32)
+    )
+    assert "this_grid().sync()" in source and "tell(" not in source
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0])
+def test_a_part_of_zero_is_told_too(value: float) -> None:
+    """A word that says nothing is zero: a sum of zeros must not look like one."""
+    x = torch.full((2, 9000), value)
+    for call in (rms_norm, centred_and_scaled, lambda t: t["x"] - t["x"].sum(1, keepdim=True)):
+        check(call, words_of(call, x), {"x": x}, "checked")
+
+
+def test_a_word_that_nobody_writes_is_found() -> None:
+    x = torch.randn(1, 9000)
+    source = words_of(lambda t: t["x"].softmax(1), x)
+    silent = source.replace("    *word = ", "    if (blockIdx.y != 1) *word = ")
+    assert silent != source
+    plan = plan_of(silent, {"x": x})
+    done = execute(plan, build(silent, plan.instances, "checked"), {"x": x}, TURNS[0])
+    assert any("for a value that nobody will write" in hazard.message for hazard in done.report.hazards)
+
+
+def test_words_that_are_not_made_zero_again_are_found() -> None:
+    x = torch.randn(1, 9000)
+    source = words_of(lambda t: t["x"].softmax(1), x)
+    kept = source.replace("            words[i] = 0;", "")
+    assert kept != source
+    plan = plan_of(kept, {"x": x})
+    assert execute(plan, build(kept, plan.instances, "checked"), {"x": x}, TURNS[0]).report.kept
 
 
 def test_all_loads_come_before_the_first_value_is_used() -> None:

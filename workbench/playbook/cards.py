@@ -49,6 +49,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("split_join", "launch"): "Pieces of a row are joined by a further launch",
     ("split_join", "last"): "The block that is done last joins the pieces",
     ("split_join", "grid"): "All blocks keep their pieces and wait for one another",
+    ("split_join", "words"): "All blocks keep their pieces and tell one another what they amount to",
     ("columns_by", "thread"): "A thread sums up a column",
     ("columns_by", "bundle"): "A block sums up a bundle of columns",
     ("look_back", "off"): "One block scans a row",

@@ -147,7 +147,7 @@ def _abreast(problem: Problem) -> list[Vector]:
 def _joins(problem: Problem) -> tuple[str, ...]:
     """How pieces of a row may come together: by waiting for one another where that is possible, or not."""
     waiting = settled(problem, (("grid_split", "on"), ("split_join", "grid")))
-    return ("grid", "last") if dict(waiting).get("split_join") == "grid" else ("last",)
+    return ("words", "grid", "last") if dict(waiting).get("split_join") == "grid" else ("last",)
 
 
 def _read_once(problem: Problem) -> bool:

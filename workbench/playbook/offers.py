@@ -129,7 +129,7 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if any(
         not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
     ):
-        values.append("grid")
+        values += ["grid", "words"]
     return tuple(values) if len(values) > 1 else ()
 
 

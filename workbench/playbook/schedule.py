@@ -44,6 +44,8 @@ class Schedule:
     """The block of a row that is done last joins them instead, where nothing is left to do but that."""
     join_grid: bool = False
     """All blocks wait for all, where the row is needed again: they keep their pieces meanwhile."""
+    join_words: bool = False
+    """Then, for words that carry their parts, instead of a barrier of the whole grid."""
     stream: bool = False
     fast_math: bool = False
     items: int = 1
@@ -181,8 +183,9 @@ def schedule_of(vector: Vector) -> Schedule:
         single_pass=on("single_pass", "off"),
         split=on("grid_split", "off"),
         bundle=values.get("columns_by") == "bundle",
-        join_last=values.get("split_join") in ("last", "grid"),
-        join_grid=values.get("split_join") == "grid",
+        join_last=values.get("split_join") in ("last", "grid", "words"),
+        join_grid=values.get("split_join") in ("grid", "words"),
+        join_words=values.get("split_join") == "words",
         stream=on("stream_hints", "off"),
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),

@@ -44,4 +44,30 @@ __device__ bool arrives_last(unsigned int* arrived, unsigned int blocks) {
     return last;
 }
 """,
+    "words": """
+// Blocks tell one another two numbers in one word, so that no fence need stand between a number and the news
+// that it is there. A word that is zero says nothing yet; two zeros are told as -0 and 0.
+__device__ inline void tell(volatile unsigned long long* word, float first, float second) {
+    const unsigned int low = __float_as_uint(first), high = __float_as_uint(second);
+    *word = (unsigned long long)high << 32 | (low == 0 && high == 0 ? 0x80000000 : low);
+}
+
+// Waits until the block that the word belongs to has told them; it is on the card too.
+__device__ inline float2 heard(const volatile unsigned long long* word) {
+    unsigned long long both;
+    do {
+        both = *word;
+    } while (both == 0);
+    return {__uint_as_float(unsigned(both)), __uint_as_float(unsigned(both >> 32))};
+}
+
+// The last block that has heard all others makes the words zero again, for the next launch.
+__device__ inline void forget(unsigned long long* words, unsigned int count, bool last) {
+    if (threadIdx.x < 32 && __shfl_sync(0xffffffff, int(last), 0)) {
+        for (unsigned int i = threadIdx.x; i < count; i += 32) {
+            words[i] = 0;
+        }
+    }
+}
+""",
 }

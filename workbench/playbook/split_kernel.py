@@ -15,8 +15,9 @@ from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
 from workbench.playbook.schedule import LEAST_PIECE, Schedule, bundle_text, split_from, split_team
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
-from workbench.playbook.together_kernel import Together, fits_together, together_kernel
+from workbench.playbook.together_kernel import Together, TogetherKernel, fits_together, together_kernel
 from workbench.playbook.traits import row_shape
+from workbench.playbook.words_kernel import WordsKernel
 
 
 def split_kernel(
@@ -66,7 +67,8 @@ def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together |
     shape = row_shape(space, passes_of(space, kernel, single_pass=True))
     if not fits_together(site.schedule, shape, site.cases[: site.declared]):
         return None
-    return together_kernel(site, kernel, names.new(f"{name}_together"))
+    kind = WordsKernel if site.schedule.join_words else TogetherKernel
+    return together_kernel(site, kernel, names.new(f"{name}_together"), kind)
 
 
 def _launches(

@@ -114,7 +114,7 @@ STRUCTURE = (
     Technique(
         name="split_join",
         title="blocks wait for one another, or the last one joins",
-        values=("launch", "last", "grid"),
+        values=("launch", "last", "grid", "words"),
         offers=offers.split_join,
         structural=True,
         bottleneck="launch",
@@ -129,8 +129,12 @@ STRUCTURE = (
             "would share it. A launch that is broken off takes its module with it, and the counter too. "
             "Where the row is needed again, as in a softmax, all blocks must learn the result, and a block "
             "may wait for all others only if they are on the card too. A cooperative launch promises it or "
-            "is refused: each block keeps its piece in registers, leaves its part, waits at a barrier of the "
-            "whole grid, joins all parts and writes. One launch, and the row is read once."
+            "is refused: each block keeps its piece in registers, leaves its part, waits at a barrier of "
+            "the whole grid, joins all parts and writes. One launch, and the row is read once. The barrier takes "
+            "three ways to L2 and back: for the fence, for the counter, and for the parts that are read after "
+            "it. Words save two of them: 64 bits that hold a part, and are zero until it is there, so that "
+            "whoever waits reads the parts themselves. They are the kernel's own, like the counter, "
+            "and the last block that has heard all makes them zero again."
         ),
     ),
     Technique(

@@ -110,6 +110,11 @@ class TogetherKernel(SplitKernel):
         """Loads that wait in registers."""
         return len(self.waits.entries) if self.waits.in_registers else 0
 
+    @property
+    def tells(self) -> bool:
+        """True where blocks can tell one another their partial results in this kernel's way."""
+        return True
+
     def text(self) -> KernelText:
         """Write it."""
         body = self._fetched()
@@ -117,7 +122,7 @@ class TogetherKernel(SplitKernel):
             body += self._pass(number, step)
             if step.accumulators:
                 body += self._shared_by_all(step.accumulators)
-        body += self._row_stores()
+        body += [*self._row_stores(), *self._left_behind()]
         kept = self.waits.declarations(self.team, "PIECE")
         lines = [*self._piece(), *self._pointer_lines, *kept, *body]
         text = self.frame.finish(self.name, self._rows(lines), f"({self._grid()}, pieces)")
@@ -145,6 +150,10 @@ class TogetherKernel(SplitKernel):
             lines += self._gathered(self._accumulator(accumulator))
         return lines
 
+    def _left_behind(self) -> list[str]:
+        """What is to be done at the end: the barrier's counter is the driver's own."""
+        return []
+
     def _piece(self) -> list[str]:
         columns = self.frame.macros.text(self.space.columns)
         return [
@@ -155,16 +164,19 @@ class TogetherKernel(SplitKernel):
         ]
 
 
-def together_kernel(site: Site, kernel: Kernel, name: str) -> Together | None:
-    """The kernel, with vectors where sizes allow them.
+def together_kernel(site: Site, kernel: Kernel, name: str, kind: type[TogetherKernel]) -> Together | None:
+    """The kernel, with vectors where sizes allow them; with a barrier where its kind does not suit.
 
     None for rows that need not wait: nothing a column is left to do, or nothing is read again.
     """
     site = replace(site, schedule=together(site.schedule))
-    found = TogetherKernel(site, kernel, name, Partials(site), site.schedule.width > 1)
+    wide = site.schedule.width > 1
+    if not kind(site, kernel, name, Partials(site), wide).tells:
+        kind = TogetherKernel
+    found = kind(site, kernel, name, Partials(site), wide)
     if not found.kept or found.passes[-1].accumulators:
         return None
     text = found.text()
     if text.width is not None and not text.width.is_possible:
-        text = TogetherKernel(site, kernel, name, found.partials, vector=False).text()
+        text = kind(site, kernel, name, found.partials, vector=False).text()
     return Together(text, most_of_a_piece(site.schedule.threads, found.kept), found.partials.all)

@@ -34,6 +34,16 @@ class Difference(Value):
     the last for errors beyond all of them and for NaN. Empty for integers and in old journals."""
 
 
+class Printed(Value):
+    """The beginning of what a kernel's ``printf`` wrote during one check, block after block."""
+
+    text: str
+    calls: int
+    """How often ``printf`` was called, also for what is left out."""
+    case: str = ""
+    inputs: str = ""
+
+
 class Check(Value):
     """One correctness run: a case, a kind of input, a seed."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from workbench.model.checks import Check
+from workbench.model.checks import Check, Printed
 from workbench.model.compiled import CompileReport, Counts, Diagnostic, PlanFacts
 from workbench.model.times import CaseTime, Profile
 from workbench.model.value import Digest, Value
@@ -47,6 +47,8 @@ class TimedOut(Value):
     case: str
     limit_s: float
     message: str = ""
+    line: int | None = None
+    """Where a thread of the kernel was when its time was up."""
 
 
 class Mismatch(Value):
@@ -113,6 +115,8 @@ class Evaluation(Value):
     """Of the most important declared case; only of a kernel that passed on a GPU."""
     seed: int = 0
     """What all inputs' seeds followed from; ``WORKBENCH_SEED`` set to it repeats the judgement."""
+    printed: Printed | None = None
+    """What the kernel printed: in the check that failed, else in the first; only on the emulator."""
     notes: tuple[str, ...] = ()
     """What a reader of the verdict must know: what was not looked at, and why."""
 

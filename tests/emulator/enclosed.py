@@ -13,10 +13,11 @@ import torch
 from launching import KERNELS, Out, Shape, built_together, plan_of
 
 from workbench.emulator import build as building
-from workbench.emulator import runner as running
+from workbench.emulator import patience
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
-from workbench.emulator.runner import Runner, RunnerEnded, start
+from workbench.emulator.hosts import RunnerEnded
+from workbench.emulator.runner import Runner, start
 from workbench.emulator.values import Options
 from workbench.workers import prepared_by
 
@@ -93,10 +94,11 @@ def environment(_: bytes) -> bytes:
 
 @prepared_by(start)
 def spin(payload: bytes, _: Callable[[bytes], None], runner: Runner) -> bytes:
-    """How a launch ends that does not come to an end, and the processor time it had."""
-    running.FIRST_CPU_S = 1.0
+    """How a launch ends that does not come to an end, its processor time, and what it still said."""
+    patience.FIRST_CPU_S = 1.0
     try:
         outputs("spins", {"y": Out((1,), zero=True)}, runner)
     except RunnerEnded as ended:
-        return json.dumps([str(ended), ended.cpu_s]).encode()
+        printed = ended.printed.text if ended.printed else ""
+        return json.dumps([str(ended), ended.cpu_s, ended.line, printed]).encode()
     return b"[]"

@@ -158,6 +158,53 @@ def test_shuffle_from_outside_the_mask_gives_nan() -> None:
     assert y.isnan().nonzero().flatten().tolist() == [16, 17, 18, 19]
 
 
+@pytest.mark.parametrize(("undefined", "wrong"), [(1, 1e30), (2, -1e30)])
+def test_shuffle_from_outside_the_mask_may_give_any_value(undefined: int, wrong: float) -> None:
+    args = {"y": Out((32,))}
+    (y,) = run("faults.cu:shuffle_outside_mask", Shape(1, 32), args, undefined=undefined).outputs
+    assert ((y / wrong) > 1).nonzero().flatten().tolist() == [16, 17, 18, 19]
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+@pytest.mark.parametrize(
+    ("kernel", "threads", "words"),
+    [
+        (
+            "shuffle_outside_mask",
+            32,
+            "thread (16, 0, 0) of block (0, 0, 0) reads lane 20, which is not in the",
+        ),
+        (
+            "shuffle_from_returned",
+            32,
+            "thread (16, 0, 0) of block (0, 0, 0) reads lane 20, which has returned",
+        ),
+        ("shuffle_past_the_block", 24, "reads lane 24, which does not exist: the warp has 24 threads"),
+    ],
+)
+def test_a_shuffle_from_a_lane_that_takes_no_part_is_noted(
+    kernel: str, threads: int, words: str, mode: Any
+) -> None:
+    report = run(f"faults.cu:{kernel}", Shape(3, threads), {"y": Out((32,))}, mode).report
+    assert report.hazards == ()  # no hazard as long as nobody uses what comes
+    (lane,) = report.absent_lanes
+    assert (lane.hazard, lane.line) == ("warp_sync", line_of("faults.cu", f"// {kernel}"))
+    assert words in lane.message
+
+
+def test_honest_shuffles_are_not_noted() -> None:
+    for threads in (32, 48, 96):
+        report = run("faults.cu:honest_shuffles", Shape(2, threads), {"y": Out((96,))}).report
+        assert (report.hazards, report.absent_lanes) == ((), ())
+
+
+def test_a_null_pointer_is_called_one() -> None:
+    message = found_at(
+        only_hazard("stores_to_null", Shape(1, 4), {"y": Out((4,), zero=True)}), "out_of_bounds", "never true"
+    )
+    assert "thread (0, 0, 0) of block (0, 0, 0) writes through a null pointer (stores_to_null" in message
+
+
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 def test_failed_assert(mode: Any) -> None:
     x = torch.zeros(32)

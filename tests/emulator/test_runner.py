@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import line_of
 
 from workbench.emulator import result
-from workbench.emulator.runner import Runner, RunnerEnded
+from workbench.emulator.hosts import RunnerEnded
+from workbench.emulator.runner import Runner
 from workbench.workers import ForkServer, Limits, Returned
 from workbench.workers.confine import landlock_version
 
@@ -124,7 +126,7 @@ def test_nonsense_is_the_kernel_s_end(server: ForkServer) -> None:
 
 GOOD: dict[str, Any] = {
     "stopped": 0, "blocks": 1, "traced_blocks": 1, "barriers": 0, "warp_operations": 0,
-    "faults": [], "sites": [],
+    "printed": "", "print_calls": 0, "faults": [], "sites": [],
 }  # fmt: skip
 FAULT = {
     "kind": "race", "pc": 1, "other_pc": 0, "size": 4, "action": 0, "thread": [0, 0, 0], "block": [0, 0, 0],
@@ -166,6 +168,9 @@ def test_a_runner_that_hangs_up_is_gone() -> None:
 
 
 def test_a_launch_that_does_not_end_is_stopped_by_its_processor_time(server: ForkServer) -> None:
-    told, cpu_s = json.loads(asked(server, "spin"))
+    told, cpu_s, line, printed = json.loads(asked(server, "spin"))
     assert told == "the launch did not come to an end"
     assert 1.0 <= cpu_s < 60.0
+    begin = line_of("host_code.cu", "do y[0] += 1.0f;")
+    assert line in (begin, begin + 1)
+    assert printed == "spinning\n"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from softmax_problem import PROBLEM, RIGHT, STORE, case, changed, storing
 
+from workbench.emulator.patience import FIRST_CPU_S
 from workbench.errors import DeviceError
 from workbench.model import (
     H100,
@@ -284,11 +285,62 @@ def test_a_reference_that_no_longer_runs_is_the_machine_s_fault_not_the_kernel_s
 
 def test_an_endless_loop_costs_its_time_limit() -> None:
     judged(Kernel(source=RIGHT))  # the emulator's own parts are built by now
-    kernel = storing("while (true) { out[0] = sum; sum += 1.0f; }")
-    outcome = judged(kernel, JudgeOptions(wall_s=8)).outcome
+    kernel = storing(
+        'if (threadIdx.x == 0) printf("begun\\n");\n    while (true) { out[0] = sum; sum += 1.0f; }'
+    )
+    found = judged(kernel)
+    outcome = found.outcome
     assert isinstance(outcome, TimedOut), outcome
-    assert outcome.limit_s == 8
+    assert outcome.limit_s < FIRST_CPU_S / 2
+    line = kernel.source[: kernel.source.index("while (true)")].count("\n") + 1
+    assert outcome.line == line and outcome.message.startswith(f"line {line}: a thread was still here after")
     assert "normal inputs" in outcome.message
+    assert found.printed is not None and found.printed.text == "begun\n" * found.printed.calls
+
+
+LANES = "float part = threadIdx.x < 24 ? __shfl_down_sync(0x00ffffff, top, 16) : top;\n    "
+
+
+@pytest.mark.parametrize(
+    ("stored", "used"),
+    [
+        (STORE, False),  # nobody looks at what came
+        (
+            STORE.replace("row[i] - top", "row[i] - (threadIdx.x < 8 ? part : top)"),
+            False,
+        ),  # from lanes 16 to 23
+        (STORE.replace("row[i] - top", "row[i] - (threadIdx.x < 16 ? part : top)"), True),
+        # A NaN that fmaxf drops: the numbers are right by luck.
+        (STORE.replace("row[i] - top", "row[i] - (threadIdx.x < 16 ? fmaxf(part, top) : top)"), True),
+    ],
+    ids=["unused", "honest", "wrong", "lucky"],
+)
+def test_a_lane_that_takes_no_part_is_a_hazard_where_its_value_is_used(stored: str, used: bool) -> None:
+    kernel = storing(LANES + stored)
+    outcome = judged(kernel).outcome
+    if not used:
+        assert isinstance(outcome, Passed), outcome
+        return
+    assert isinstance(outcome, Hazard), outcome
+    line = kernel.source[: kernel.source.index("float part")].count("\n") + 1
+    assert (outcome.hazard, outcome.line) == ("warp_sync", line)
+    assert "reads lane 24, which is not in the mask 0x00ffffff" in outcome.message
+    assert "the output depends on it" in outcome.message
+
+
+def test_what_a_kernel_prints_is_kept_with_the_check_it_was_printed_in() -> None:
+    told = 'if (threadIdx.x == 5) printf("row %d: %s %.1f\\n", blockIdx.x, "of", float(cols));\n    '
+    right = judged(storing(told + STORE)).printed
+    assert right is not None and (right.case, right.inputs, right.calls) == ("2x1025", "normal", 2)
+    assert right.text == "row 0: of 1025.0\nrow 1: of 1025.0\n"
+    only = told.replace("threadIdx.x == 5", "threadIdx.x == 5 && cols == 127")
+    wrong = judged(storing(only + STORE.replace("/ sum", "/ (cols == 127 ? 2.0f * sum : sum)"))).printed
+    assert wrong is not None and (wrong.case, wrong.calls, wrong.text) == (
+        "5x127",
+        5,
+        "".join(f"row {row}: of 127.0\n" for row in range(5)),
+    )
+    assert judged(Kernel(source=RIGHT)).printed is None
 
 
 def test_a_crash_is_an_outcome_with_the_check_it_died_in() -> None:

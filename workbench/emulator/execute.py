@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 
 import torch
 
-from workbench.emulator import buffers, launching
+from workbench.emulator import buffers, launching, lines
 from workbench.emulator.buffers import Buffer
 from workbench.emulator.counts import total
 from workbench.emulator.findings import Findings, Scene, array_name
-from workbench.emulator.hosts import IN_PROCESS, Host, Work
+from workbench.emulator.hosts import IN_PROCESS, Host, RunnerEnded, Work
+from workbench.emulator.result import MOST_PRINTED, LaunchResult
 from workbench.emulator.values import Binary, LaunchCounts, Module, Options, RunReport, Unwritten
 from workbench.errors import EmulatorLaunchError
-from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, TensorMeta
+from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, Printed, TensorMeta
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
 _DEFAULTS = Options()
@@ -74,6 +75,8 @@ class _Seen:
     """What has been reported so far."""
 
     hazards: list[Hazard] = field(default_factory=list)
+    absent_lanes: list[Hazard] = field(default_factory=list)
+    printed: Printed | None = None
     sites: list[AccessSite] = field(default_factory=list)
     launches: list[LaunchCounts] = field(default_factory=list)
     trap: str | None = None
@@ -170,15 +173,38 @@ class _Run:
         used = list({id(tensor.buffer): tensor.buffer for tensor in arguments}.values())
         started = time.perf_counter()
         memory = tuple(buffer.memory() for buffer in used)
-        result = self.host.launch(Work(binary, entry, geometry, tuple(cells), memory))
-        self.seen.seconds += time.perf_counter() - started
         scene = Scene(step, binary, [(buffer.label, buffer.meta) for buffer in used], self.options.case)
+        try:
+            result = self.host.launch(Work(binary, entry, geometry, tuple(cells), memory))
+        except RunnerEnded as ended:
+            self._last_words(ended, scene)
+            raise
+        self.seen.seconds += time.perf_counter() - started
+        self._print(result)
         findings = Findings(scene, result)
         self.seen.hazards += findings.hazards()
+        self.seen.absent_lanes += findings.absent_lanes()
         self.seen.trap = self.seen.trap or findings.trap()
         self.seen.stopped = bool(result["stopped"])
         self.seen.launches.append(findings.counts())
         self.seen.sites += findings.sites()
+
+    def _last_words(self, ended: RunnerEnded, scene: Scene) -> None:
+        """Where the threads of a launch were that had to be stopped, and what it had printed."""
+        if ended.result is not None:
+            self._print(ended.result)
+        ended.printed = self.seen.printed
+        if 0 < ended.pc < scene.binary.text_bytes:
+            ended.line = lines.source_lines(scene.binary.path, [ended.pc])[ended.pc]
+
+    def _print(self, result: LaunchResult) -> None:
+        """Keep what a launch printed, up to what is kept of one."""
+        if not result["print_calls"]:
+            return
+        before = self.seen.printed or Printed(text="", calls=0, case=self.options.case)
+        text = (before.text + result["printed"])[:MOST_PRINTED]
+        calls = before.calls + result["print_calls"]
+        self.seen.printed = before.model_copy(update={"text": text, "calls": calls})
 
     # ---- library calls
 
@@ -255,6 +281,8 @@ class _Run:
             stopped=seen.stopped,
             counts=total(self.options.case, seen.launches, seen.sites) if self.checked else None,
             launches=tuple(seen.launches) if self.checked else (),
+            absent_lanes=tuple(seen.absent_lanes),
+            printed=seen.printed,
             unwritten=() if seen.stopped else tuple(self._unwritten()),
             kept=() if seen.stopped else self._kept(),
             seconds=seen.seconds,

@@ -33,13 +33,15 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "uninitialised_shared": "uninitialised",
     "missing_lanes": "warp_sync",
     "mask_without_caller": "warp_sync",
+    "absent_lane": "warp_sync",
     "input_written": "input_written",
 }
 # What explains the others comes first.
 _SEVERITY = ("out_of_bounds", "misaligned", "barrier", "warp_sync", "race", "uninitialised", "input_written")
 _DONE = ("reads", "writes", "updates")
-_IN_SHARED, _IN_DYNAMIC_SHARED = -2, -3
+_IN_SHARED, _IN_DYNAMIC_SHARED, _NULL = -2, -3, -4
 _KINDS: tuple[Literal["load", "store", "atomic"], ...] = ("load", "store", "atomic")
+_ABSENT = "absent_lane"
 _WAITS = {
     "deadlock_at_barrier": "at __syncthreads",
     "deadlock_in_warp_operation": "in a warp operation",
@@ -80,13 +82,20 @@ class Findings:
     def hazards(self) -> tuple[Hazard, ...]:
         """Faults in order of severity."""
         faults = self.result["faults"]
-        found = [self._hazard(fault) for fault in faults if fault["kind"] in _HAZARD_OF]
+        named = [fault for fault in faults if fault["kind"] in _HAZARD_OF and fault["kind"] != _ABSENT]
+        found = [self._hazard(fault) for fault in named]
         later = any(fault["kind"] == "waits_for_later_block" for fault in faults)  # told once
         deadlock = [] if later else [fault for fault in faults if fault["kind"] in _WAITS]
         if deadlock:
             found.append(self._deadlock(deadlock))
         told = dict.fromkeys(hazard for hazard in found if hazard is not None)
         return tuple(sorted(told, key=lambda hazard: (_SEVERITY.index(hazard.hazard), hazard.line or 0)))
+
+    def absent_lanes(self) -> list[Hazard]:
+        """Shuffles from lanes that take no part: hazards only where somebody uses what comes."""
+        faults = [fault for fault in self.result["faults"] if fault["kind"] == _ABSENT]
+        found = [self._hazard({**fault, "count": 1}) for fault in faults]  # each worker notes it once
+        return [hazard for hazard in found if hazard is not None]
 
     def trap(self) -> str | None:
         """Message of an assert or trap."""
@@ -159,6 +168,8 @@ class Findings:
             return f"{who} waits for lanes that never come: {fault['message']}"
         if kind == "mask_without_caller":
             return f"{who} is not in the mask it passes: {fault['message']}"
+        if kind == _ABSENT:
+            return f"{who} reads {fault['message']}: what comes is undefined, and the output depends on it"
         if kind in _MEETINGS:
             return f"{who} {_MEETINGS[kind].format(said=fault['message'])}"
         verb = _DONE[fault["action"]]
@@ -194,6 +205,8 @@ class Findings:
             return f"byte {offset} of {self.scene.step.shared_bytes} bytes of dynamic shared memory"
         if place == _IN_SHARED:
             return self._shared_array(offset, fault["size"])
+        if place == _NULL:
+            return f"through a null pointer{f' (byte {offset})' if offset else ''}"
         if place < 0:
             return "memory far from every tensor"
         label, meta = self.scene.buffers[place]

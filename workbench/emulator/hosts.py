@@ -14,6 +14,7 @@ from workbench.emulator import module, result
 from workbench.emulator.module import Geometry, Memory
 from workbench.emulator.result import LaunchResult
 from workbench.emulator.values import Binary
+from workbench.model import Printed
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,22 @@ class Work:
     cells: tuple[bytes, ...]
     """The arguments' bytes; pointers are addresses in storage of the host."""
     memory: tuple[Memory, ...]
+
+
+class RunnerEnded(Exception):
+    """The process a launch ran in ended or spoke nonsense: the kernel's doing."""
+
+    def __init__(self, message: str, cpu_s: float | None = None, result: LaunchResult | None = None) -> None:
+        super().__init__(message)
+        self.cpu_s = cpu_s
+        """Processor time it had used, where it ran out of it."""
+        self.result = result
+        """What the launch still said when it was stopped."""
+        self.pc = 0
+        """Offset of an instruction at which one of its threads was then."""
+        self.line: int | None = None
+        """Where one of its threads was then."""
+        self.printed: Printed | None = None
 
 
 class Host(Protocol):

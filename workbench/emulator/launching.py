@@ -43,6 +43,7 @@ def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometr
         sample=_sampling_step(blocks // prod(step.cluster), options.traced_blocks),
         cluster=step.cluster,
         cooperative=step.cooperative,
+        undefined=options.undefined,
     )
 
 

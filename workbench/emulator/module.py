@@ -39,10 +39,11 @@ class _Config(ctypes.Structure):
         ("checks", ctypes.c_uint32), ("reverse", ctypes.c_uint32), ("sample", ctypes.c_uint32),
         ("text_bytes", ctypes.c_uint32), ("buffers", ctypes.c_uint32),
         ("shared_arrays", ctypes.c_uint32), ("guards", ctypes.c_uint32), ("shadow_shift", ctypes.c_uint32),
-        ("cooperative", ctypes.c_uint32),
+        ("cooperative", ctypes.c_uint32), ("undefined", ctypes.c_uint32),
         ("module_base", ctypes.c_uint64), ("touch_tls", ctypes.c_void_p),
         ("shared", ctypes.c_void_p), ("guard_offsets", ctypes.c_void_p),
         ("dynamic_offset", ctypes.c_uint64), ("data_low", ctypes.c_uint64), ("data_high", ctypes.c_uint64),
+        ("progress", ctypes.c_void_p),
     )  # fmt: skip
 
 
@@ -71,6 +72,8 @@ class Geometry:
     sample: int = 1
     cluster: Dim3 = (1, 1, 1)
     cooperative: bool = False
+    undefined: int = 0
+    """Which of warp.cpp's values a shuffle gives for a lane that takes no part."""
 
 
 class LoadedBinary:
@@ -108,15 +111,24 @@ class LoadedBinary:
         return ctypes.string_at(self._touch - self.binary.touch_offset + low, high - low)
 
     def launch(
-        self, entry: int, geometry: Geometry, cells: Sequence[bytes], memory: Sequence[Memory]
+        self,
+        entry: int,
+        geometry: Geometry,
+        cells: Sequence[bytes],
+        memory: Sequence[Memory],
+        progress: int = 0,
     ) -> bytes:
-        """Run one launch; ``cells`` are the arguments' bytes. Returns the runtime's JSON."""
+        """Run one launch; ``cells`` are the arguments' bytes. Returns the runtime's JSON.
+
+        At the address ``progress``, where there is one, stands how many blocks have ended so far.
+        """
         storage = [ctypes.create_string_buffer(cell, max(len(cell), 16)) for cell in cells]
         arguments = (ctypes.c_void_p * max(1, len(storage)))(*(ctypes.addressof(cell) for cell in storage))
         buffers = (_Buffer * max(1, len(memory)))(
             *(_Buffer(m.low, m.high, m.item_bytes, m.read_only, m.marks or None) for m in memory)
         )
         config = self._config(geometry, len(memory))
+        config.progress = progress or None
         function = ctypes.c_void_p(_address(getattr(self._library, f"emu_entry_{entry}")))
         text = self._library.emu_launch(ctypes.byref(config), function, arguments, buffers)
         result = ctypes.string_at(text)
@@ -142,6 +154,7 @@ class LoadedBinary:
             guards=len(binary.guards),
             shadow_shift=binary.shadow_shift,
             cooperative=geometry.cooperative,
+            undefined=geometry.undefined,
             module_base=base,
             touch_tls=self._touch,
             shared=ctypes.addressof(self._arrays),

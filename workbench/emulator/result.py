@@ -18,6 +18,8 @@ Code = Annotated[int, Field(ge=0, lt=2**32)]
 Index = tuple[int, int, int]
 MOST_ENTRIES = 1 << 16
 LARGEST_TEXT = 1 << 26
+MOST_PRINTED = 4096
+"""Characters of what a launch prints that the runtime keeps."""
 
 
 class Fault(TypedDict):
@@ -31,7 +33,7 @@ class Fault(TypedDict):
     thread: Index
     block: Index
     other_thread: int
-    place: Annotated[int, Field(ge=-3, le=2**16)]
+    place: Annotated[int, Field(ge=-4, le=2**16)]
     offset: Offset
     count: Count
     message: Annotated[str, Field(max_length=4096)]
@@ -58,6 +60,8 @@ class LaunchResult(TypedDict):
     traced_blocks: Count
     barriers: Count
     warp_operations: Count
+    printed: Annotated[str, Field(max_length=MOST_PRINTED)]
+    print_calls: Count
     faults: Annotated[list[Fault], Field(max_length=MOST_ENTRIES)]
     sites: Annotated[list[Site], Field(max_length=MOST_ENTRIES)]
 

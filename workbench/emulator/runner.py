@@ -19,62 +19,29 @@ import signal
 import socket
 import struct
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
 from workbench.emulator import module, result, toolchain
-from workbench.emulator.hosts import Work
+from workbench.emulator.hosts import RunnerEnded, Work
 from workbench.emulator.module import Geometry, Memory
+from workbench.emulator.patience import Patience, Watch
 from workbench.emulator.result import LaunchResult
 from workbench.emulator.values import Binary
 from workbench.workers.files import LIBRARIES, read_only
 
 ARENA_BYTES = 3 * 2**30
 """Memory for the tensors of one execution, their shadows included; pages exist once they are touched."""
-FIRST_CPU_S, LEAST_CPU_S = 15.0, 6.0
-"""Processor time of a first launch, and the least that any later one gets."""
-TIMES_SLOWER = 100.0
-"""How much longer than the slowest one before, thread for thread, a launch may take."""
 POLL_S = 0.25
-TICK_S = 0.01
+LAST_WORDS_S, ASK_S = 2.0, 0.005
+"""How long, and how often, a launch that is out of time is asked where it is."""
 MAP_NORESERVE = 0x4000
 PAGE = 4096
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
 _LENGTH = struct.Struct("!cQ")
 _ANSWER, _FAILED = b"a", b"f"
-
-
-class RunnerEnded(Exception):
-    """The runner ended or spoke nonsense: the kernel's doing. ``cpu_s`` when it ran out of CPU time."""
-
-    def __init__(self, message: str, cpu_s: float | None = None) -> None:
-        super().__init__(message)
-        self.cpu_s = cpu_s
-
-
-@dataclass
-class Patience:
-    """How much processor time a launch may take, learnt from the launches before it.
-
-    Processor time, so that a busy machine raises no alarm. A launch that never ends is thus noticed in
-    seconds rather than at the end of all the time a judgement has.
-    """
-
-    slowest_s: float = 0.0
-    """Most that one thread of a launch has cost so far; 0 before the first one."""
-
-    def limit_s(self, threads: int) -> float:
-        """Seconds for a launch of so many threads."""
-        if self.slowest_s == 0.0:
-            return FIRST_CPU_S
-        return max(LEAST_CPU_S, TIMES_SLOWER * self.slowest_s * threads)
-
-    def took(self, threads: int, cpu_s: float) -> None:
-        """Learn from a launch that ended; one that is short for the system's clock tells nothing more."""
-        self.slowest_s = max(self.slowest_s, cpu_s / threads if cpu_s >= 5 * TICK_S else 1e-9)
 
 
 class Runner:
@@ -86,7 +53,8 @@ class Runner:
         self._pid = pid
         self._channel = channel
         self._bytes = torch.frombuffer(arena, dtype=torch.uint8)
-        self._used = 0
+        self._used = PAGE  # in the first page a launch tells how far it is: abi.h
+        self._progress = self._bytes[:16].view(torch.int64)
         self._sent: dict[str, int] = {}
         self.limit_bytes = ARENA_BYTES
         self._patience = Patience()
@@ -98,7 +66,7 @@ class Runner:
 
     def begin(self) -> None:
         """The memory of the execution before is handed out again."""
-        self._used = 0
+        self._used = PAGE
 
     def storage(self, nbytes: int) -> torch.Tensor:
         """A piece of the shared memory, at a page of its own."""
@@ -129,11 +97,16 @@ class Runner:
             "geometry": vars(work.geometry),
             "cells": [cell.hex() for cell in work.cells],
             "memory": [vars(piece) for piece in work.memory],
+            "progress": self._progress.data_ptr(),
         }
-        threads = math.prod(work.geometry.grid) * math.prod(work.geometry.block)
+        blocks = math.prod(work.geometry.grid)
+        threads = blocks * math.prod(work.geometry.block)
+        elements = sum((piece.high - piece.low) // piece.item_bytes for piece in work.memory)
+        watch = Watch(self._patience.limit_s(threads, elements), blocks, _at_once(work.geometry))
+        self._progress.zero_()
         before = self._cpu_s()
         try:
-            answer = result.read(self._asked(request, before + self._patience.limit_s(threads)))
+            answer = result.read(self._asked(request, watch, before))
         except ValueError as error:
             raise RunnerEnded(str(error)) from None
         self._patience.took(threads, self._cpu_s() - before)
@@ -154,12 +127,12 @@ class Runner:
         number = self._sent[binary.path] = len(self._sent)
         return {"number": number, "binary": binary.model_dump()}
 
-    def _asked(self, request: dict[str, object], until_cpu_s: float = math.inf) -> bytes:
+    def _asked(self, request: dict[str, object], watch: Watch | None = None, began_s: float = 0.0) -> bytes:
         try:
             _send(self._channel, _ANSWER, json.dumps(request).encode())
             while not select.select([self._channel], [], [], POLL_S)[0]:
-                if self._cpu_s() > until_cpu_s:
-                    raise self._stopped()
+                if watch and watch.hopeless(self._cpu_s() - began_s, int(self._progress[0])):
+                    raise self._stopped(began_s)
             kind, answer = _receive(self._channel)
         except (EOFError, OSError):
             raise self._ended() from None
@@ -167,11 +140,27 @@ class Runner:
             raise RunnerEnded(f"the kernel's library failed: {answer.decode(errors='replace')[:300]}")
         return answer
 
-    def _stopped(self) -> RunnerEnded:
+    def _stopped(self, began_s: float) -> RunnerEnded:
         """End a launch that does not come to an end."""
-        spent = self._cpu_s()
+        spent = self._cpu_s() - began_s
+        told = self._last_words()
         self._ended()
-        return RunnerEnded("the launch did not come to an end", cpu_s=spent)
+        ended = RunnerEnded("the launch did not come to an end", cpu_s=spent, result=told)
+        ended.pc = int(self._progress[1])
+        return ended
+
+    def _last_words(self) -> LaunchResult | None:
+        """Ask a launch where its threads are, which ends it; None where it does not say. See crash.cpp."""
+        for _ in range(round(LAST_WORDS_S / ASK_S)):
+            os.kill(self._pid, signal.SIGUSR1)
+            if not select.select([self._channel], [], [], ASK_S)[0]:
+                continue
+            try:
+                kind, answer = _receive(self._channel)
+                return result.read(answer) if kind == _ANSWER else None
+            except (EOFError, OSError, ValueError):
+                return None
+        return None
 
     def _ended(self) -> RunnerEnded:
         """How the process ended; it is ended now if it only hung up."""
@@ -189,6 +178,13 @@ class Runner:
             )
         how = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
         return RunnerEnded(f"the process that ran the kernel ended with {how} and without an answer")
+
+
+def _at_once(geometry: Geometry) -> int:
+    """Blocks that run at the same time."""
+    if geometry.cooperative:
+        return math.prod(geometry.grid)
+    return max(geometry.workers or module.cores(), math.prod(geometry.cluster))
 
 
 def start() -> Runner:
@@ -247,6 +243,7 @@ def _answered(request: dict[str, Any], binaries: dict[int, Binary]) -> bytes:
         Geometry(**request["geometry"]),
         [bytes.fromhex(cell) for cell in request["cells"]],
         [Memory(**piece) for piece in request["memory"]],
+        request["progress"],
     )
 
 

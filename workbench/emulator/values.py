@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from workbench.model import Counts, Hazard, Value
+from workbench.model import Counts, Hazard, Printed, Value
 
 Mode = Literal["plain", "checked"]
 """``plain``: optimised, numbers only. ``checked``: every load and store is looked at."""
@@ -72,6 +72,9 @@ class Options(Value):
     """OS threads; 0 takes all cores this process may use."""
     reverse: bool = False
     """Threads of a block take their turns from the last to the first."""
+    undefined: int = 0
+    """Which value a shuffle gives for a lane that takes no part: 0 is all ones, 1 and 2 are large numbers of
+    either sign. A kernel whose results depend on it uses what is undefined."""
     traced_blocks: int = 1024
     """Statistics and races look at about this many blocks of a launch at most; bounds at all of them."""
 
@@ -115,6 +118,10 @@ class RunReport(Value):
     counts: Counts | None = None
     """None for plain modules."""
     launches: tuple[LaunchCounts, ...] = ()
+    absent_lanes: tuple[Hazard, ...] = ()
+    """Shuffles that read a lane which takes no part: harmless unless somebody uses what comes."""
+    printed: Printed | None = None
+    """What the kernel's ``printf`` wrote."""
     unwritten: tuple[Unwritten, ...] = ()
     kept: tuple[str, ...] = ()
     """``__device__`` variables that the run left with other values than they had: it can tell runs apart."""

@@ -31,6 +31,7 @@ from workbench.model import (
     Outcome,
     Passed,
     PlanFacts,
+    Printed,
     Problem,
     Stage,
     Suspect,
@@ -116,6 +117,8 @@ class Judgement:
     done: list[CheckDone] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     card_bytes: tuple[tuple[str, int, int], ...] = ()
+    printed: Printed | None = None
+    """Of a run that had to be stopped."""
 
     def __post_init__(self) -> None:
         self.options = self.options.drawn()
@@ -139,6 +142,7 @@ class Judgement:
             times=self._times() if passed else (),
             card_bytes=self.card_bytes,
             seed=self.options.seed or 0,
+            printed=self._printed(passed),
             notes=(*self._notes(), *(self._not_run() if passed else ())),
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
@@ -315,6 +319,7 @@ class Judgement:
         except ValidationError:
             return Crashed(case=self._at(), message="the process gave an answer that makes no sense")
         self.seconds |= dict(report.seconds)
+        self.printed = report.printed
         if report.eager:
             _EAGER[self.problem.digest] = {one.case: one.operations for one in report.eager}
         if isinstance(report.outcome, Passed):
@@ -346,6 +351,17 @@ class Judgement:
 
     def _notes(self) -> tuple[str, ...]:
         return ()
+
+    def _printed(self, passed: bool) -> Printed | None:
+        """What the kernel printed in the check that failed; of one that passed, in the first."""
+        told = [
+            done.report.printed.model_copy(update={"inputs": done.check.inputs})
+            for done in self.done
+            if done.report.printed is not None
+        ]
+        if not told or self.printed is not None:
+            return self.printed
+        return told[0] if passed else told[-1]
 
     def _not_run(self) -> tuple[str, ...]:
         """Which declared sizes make the plan do something that no check saw."""

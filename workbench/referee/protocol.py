@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from workbench.emulator.values import RunReport
-from workbench.model import Case, Check, Diagnostic, Outcome, Problem, Target, TensorMeta, Value
+from workbench.model import Case, Check, Diagnostic, Outcome, Printed, Problem, Target, TensorMeta, Value
 from workbench.plan.interpret import Path
 from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp
@@ -75,6 +75,8 @@ class TrialReport(Value):
     """Child to parent, last: the verdict on the run."""
 
     outcome: Outcome
+    printed: Printed | None = None
+    """What a run that had to be stopped had printed."""
     eager: tuple[EagerCase, ...] = ()
     seconds: tuple[tuple[str, float], ...] = ()
 

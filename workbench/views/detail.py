@@ -24,6 +24,7 @@ from workbench.views.numbers import (
     verdict_message,
 )
 from workbench.views.phrases import factor_text, listed, plural
+from workbench.views.printed import printed_json
 from workbench.views.profile import profile_json
 from workbench.views.project import TITLE_LENGTH, row_json, score_label
 from workbench.views.roofline import rooflines
@@ -78,6 +79,7 @@ def _findings(evaluation: Evaluation | None, found: Launched | None) -> Json:
         "counts": [counts_json(counts) for counts in evaluation.counts] if evaluation else [],
         "line_counts": _line_counts(evaluation) if evaluation else [],
         "speed": speed_json(evaluation) if evaluation else None,
+        "printed": printed_json(evaluation.printed) if evaluation else None,
         "seconds": {name: round(s, 3) for name, s in evaluation.seconds} if evaluation else {},
     }
 

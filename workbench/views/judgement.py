@@ -15,6 +15,7 @@ from workbench.views.numbers import (
     worst_difference,
 )
 from workbench.views.phrases import number, plural
+from workbench.views.printed import printed_json, printed_lines
 from workbench.views.speed import time_json
 
 Json = dict[str, Any]
@@ -38,22 +39,37 @@ def judgement(evaluation: Evaluation) -> Json:
         "times": [time_json(time) for time in evaluation.times],
         "worst": worst_difference(evaluation),
         "seed": evaluation.seed,
+        "printed": printed_json(evaluation.printed),
         "notes": list(evaluation.notes),
         "seconds": dict(evaluation.seconds),
     }
 
 
 def judgement_lines(found: Json, name: str) -> list[str]:
-    """For a terminal: a line a shape, what is wrong and where in ``name``, then the verdict."""
-    lines = [
-        f"{s['verdict']:<12}{s['shape']:<20}{plural(len(s['checks']), 'check')}" for s in found["shapes"]
-    ]
+    """For a terminal: what was run, a line a shape; what is wrong and where in ``name``; the time; then the
+    verdict, and under it what the kernel printed."""
+    lines = [_shape_line(shape) for shape in found["shapes"]]
     for diagnostic in found["diagnostics"]:
         lines.append(f"{name}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
         if diagnostic["caret"]:
             lines.append(diagnostic["caret"])
     lines += [f"note: {note}" for note in found["notes"]]
-    return [*lines, f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"]]
+    lines += [_time_line(time, found["target"]) for time in found["times"]]
+    verdict = f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"]
+    return [*lines, verdict, *printed_lines(found["printed"])]
+
+
+def _shape_line(shape: Json) -> str:
+    line = f"{shape['verdict']:<12}{shape['shape']:<20}{plural(len(shape['checks']), 'check')}"
+    return f"{line}, the numbers right" if shape["numbers_right"] and shape["verdict"] == "failed" else line
+
+
+def _time_line(time: Json, target: str) -> str:
+    """``time at 4096x1024: 12.3 us by the model of an H100, ...``: never without its source."""
+    source = f"by the model for {target}, not measured" if time["source"] == "model" else "measured"
+    against = f", {time['speedup']} against the fastest baseline" if time["baselines"] else ""
+    share = f"{time['roofline_percent']}% of the roofline"
+    return f"time at {time['case']}: {time['time']} {source}{against}, {share}"
 
 
 def _cases(evaluation: Evaluation) -> list[str]:
@@ -64,7 +80,15 @@ def _case(evaluation: Evaluation, case: str) -> Json:
     checks = [check_json(check) for check in evaluation.checks if check.case == case]
     verdicts = {check["verdict"] for check in checks}
     verdict = next(word for word in ("failed", "passed", "not covered") if word in verdicts)
-    return {"shape": case, "verdict": verdict, "checks": checks}
+    right = verdict == "passed"
+    # A race or a stray access is no pass, however right the numbers are.
+    found = getattr(evaluation.outcome, "case", "") == case and not evaluation.passed
+    return {
+        "shape": case,
+        "verdict": "failed" if found else verdict,
+        "numbers_right": right,
+        "checks": checks,
+    }
 
 
 def check_json(check: Check) -> Json:

@@ -259,6 +259,7 @@ def inside(entry: Json, own: bool = False) -> list[object]:
     return [
         said,
         tag("p", entry["explanation"]) if entry["explanation"] and not (own and said) else None,
+        _printed(entry["printed"]),
         None if own else _card(entry),
         _factors(entry),
         [_timing(time) for time in entry["times"]],
@@ -268,6 +269,13 @@ def inside(entry: Json, own: bool = False) -> list[object]:
         talk(entry["conversation"]),
         None if own and not entry["diagnostics"] else source,
     ]
+
+
+def _printed(printed: Json | None) -> list[object]:
+    if printed is None:
+        return []
+    text = tag("pre", "\n".join(printed["lines"]), cls="code printed")
+    return [tag("h3", "What it printed"), tag("p", f"{printed['words']}.", cls="fine"), text]
 
 
 def _card(entry: Json) -> Markup:

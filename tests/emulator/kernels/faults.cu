@@ -69,8 +69,30 @@ __global__ void waits_for_later_block(int* flag, float* y) {
 }
 __global__ void shuffle_outside_mask(float* y) {
   float v = threadIdx.x;
-  if (threadIdx.x < 20) v = __shfl_down_sync(0x000fffff, v, 4);  // lanes 16 to 19 read from 20 to 23
+  if (threadIdx.x < 20) v = __shfl_down_sync(0x000fffff, v, 4);  // shuffle_outside_mask
   y[threadIdx.x] = v;
+}
+__global__ void shuffle_from_returned(float* y) {
+  if (threadIdx.x >= 20) return;
+  y[threadIdx.x] = __shfl_down_sync(0xffffffff, float(threadIdx.x), 4);  // shuffle_from_returned
+}
+__global__ void shuffle_past_the_block(float* y) {
+  y[threadIdx.x] = __shfl_down_sync(0xffffffff, float(threadIdx.x), 4);  // shuffle_past_the_block
+}
+__global__ void honest_shuffles(float* y) {
+  float v = threadIdx.x;
+  int last = blockDim.x / 32 * 32;
+  for (int step = 16; step > 0; step /= 2) v += __shfl_down_sync(__activemask(), v, step, 16);
+  if (threadIdx.x < last) v += __shfl_up_sync(0xffffffff, v, 8);      // below lane 0: its own value
+  if (threadIdx.x < last) v += __shfl_down_sync(0xffffffff, v, 8);    // past lane 31: its own value
+  if (threadIdx.x % 32 < 8) v += __shfl_down_sync(0x000000ff, v, 4, 8);  // past the segment: its own value
+  if (threadIdx.x % 32 < 8) v += __shfl_xor_sync(0x000000ff, v, 4);
+  if (threadIdx.x % 2 == 0) v += __shfl_sync(0x55555555u & __activemask(), v, 0);
+  y[threadIdx.x] = v;
+}
+__global__ void stores_to_null(float* y) {
+  float* nowhere = y[0] == 12345.f ? y : nullptr;
+  nowhere[threadIdx.x] = 1.f;  // it is never true
 }
 __global__ void asserts(const float* x, float* y) {
   assert(x[threadIdx.x] < 1.f);  // does not hold for all

@@ -40,6 +40,7 @@ __global__ void attacks_parent(float* y) {
 }
 
 __global__ void spins(float* y) {
+    printf("spinning\n");
     do y[0] += 1.0f;
     while (y[0] > 0.0f);
 }
@@ -47,9 +48,9 @@ __global__ void spins(float* y) {
 // Answers on every descriptor it can think of, then leaves before the runtime can speak.
 extern "C" void _exit(int);
 __global__ void forges_answer(float* y) {
-    char frame[9 + 90] = "a";
+    char frame[9 + 200] = "a";
     const char text[] = "{\"stopped\":0,\"blocks\":1,\"traced_blocks\":1,\"barriers\":0,\"warp_operations\":0,"
-                        "\"faults\":[],\"sites\":[]}";
+                        "\"printed\":\"\",\"print_calls\":0,\"faults\":[],\"sites\":[]}";
     frame[8] = sizeof(text) - 1;
     for (unsigned i = 0; i < sizeof(text) - 1; i++) frame[9 + i] = text[i];
     for (int number = 3; number < 64; number++) {

@@ -60,6 +60,7 @@ unsigned emu_active_mask();
 void emu_device_fence();
 void emu_yield();  // lets the other threads run: for loops that wait for a value
 void emu_trap(const char* message);
+int emu_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);
 }
 
@@ -86,12 +87,16 @@ struct emu_config {
   uint32_t shared_arrays, guards;
   uint32_t shadow_shift;  // log2 of the bytes that one cell of shadow memory stands for
   uint32_t cooperative;   // all blocks are there at the same time
+  uint32_t undefined;     // which value a shuffle gives for a lane that takes no part (see warp.cpp)
   uint64_t module_base;
   void (*touch_tls)();            // makes the C library create this module's TLS for the calling OS thread
   const emu_range* shared;        // static __shared__ arrays, as offsets into the module's TLS
   const uint64_t* guard_offsets;  // C++ initialisation guards that lie in the TLS beside them
   uint64_t dynamic_offset;        // TLS offset of `extern __shared__`, all ones if there is none
   uint64_t data_low, data_high;   // __device__ and __constant__ variables
+  // Two numbers for whoever waits, or null: how many blocks have ended, and the offset of an instruction at
+  // which a thread was when it was asked.
+  uint64_t* progress;
 };
 
 typedef void (*emu_entry)(void** arguments);

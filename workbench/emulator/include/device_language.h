@@ -48,6 +48,8 @@
 #undef assert
 #define assert(condition) ((condition) ? (void)0 : emu_trap("assert(" #condition ") failed"))
 EMU_INLINE void __trap() { emu_trap("__trap()"); }
+#undef printf
+#define printf(...) emu_print(__VA_ARGS__)
 EMU_INLINE void __brkpt() { emu_trap("__brkpt()"); }
 EMU_INLINE void __nanosleep(unsigned) {
   EMU_FENCE;

@@ -5,6 +5,8 @@
 #include "state.h"
 
 namespace emu {
+struct Seat;
+
 // While it lives, crashes of the kernel on this OS thread end the block instead of the process.
 class CrashGuard {
  public:
@@ -12,6 +14,7 @@ class CrashGuard {
   ~CrashGuard();
 
  private:
+  Seat* seat_ = nullptr;  // where a deadline's signal finds this thread; null where there are too many
   stack_t previous_;
 };
 }  // namespace emu

@@ -6,9 +6,15 @@ namespace emu {
 namespace {
 
 constexpr uint64_t kFarAway = 16 << 20;  // farther from every buffer than this, none of them is named
+constexpr uint64_t kNullPage = 64 << 10;  // nothing is ever mapped below
 
 void locate(const Worker& worker, Fault& fault) {
   uint64_t address = fault.address;
+  if (address < kNullPage) {
+    fault.place = kNull;
+    fault.offset = static_cast<int64_t>(address);
+    return;
+  }
   if (address >= worker.dynamic_low && address - worker.dynamic_low < (256 << 10)) {
     fault.place = kInDynamicShared;
     fault.offset = static_cast<int64_t>(address - worker.dynamic_low);
@@ -105,7 +111,8 @@ class Json {
     text += '"';
     for (char c : value) {
       if (c == '"' || c == '\\') text += '\\';
-      text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+      if (c == '\n') text += "\\n";
+      else text += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
     text += '"';
   }
@@ -115,6 +122,16 @@ emu_index block_index(const emu_config& config, uint64_t block) {
   uint64_t row = config.grid[0], plane = row * config.grid[1];
   return {static_cast<unsigned>(block % row), static_cast<unsigned>(block % plane / row),
           static_cast<unsigned>(block / plane)};
+}
+
+// What was printed, block after block.
+std::string printed(const Launch& launch) {
+  std::vector<Print> prints = launch.prints;
+  std::stable_sort(prints.begin(), prints.end(), [](auto& a, auto& b) { return a.block < b.block; });
+  std::string text;
+  for (const Print& print : prints) text += print.text;
+  if (text.size() > kPrintedBytes) text.resize(kPrintedBytes);
+  return text;
 }
 
 // Faults of blocks that should not have run any more are dropped.
@@ -164,7 +181,7 @@ NOINLINE void report(Worker& worker, const Thread* thread, Fault fault) {
     known->second.count++;
     return;
   }
-  if (fault.address) locate(worker, fault);
+  if (fault.address || fault.kind == "out_of_bounds") locate(worker, fault);
   worker.faults.emplace(std::move(key), std::move(fault));
 }
 
@@ -185,6 +202,8 @@ void merge_results(Launch& launch, Worker& worker) {
     place->second.count = count;
   }
   for (const Site& site : worker.sites) merge_site(launch.sites[site_key(site.pc, site.kind)], site);
+  launch.prints.insert(launch.prints.end(), worker.prints.begin(), worker.prints.end());
+  launch.print_calls += worker.print_calls;
   launch.tally.switches += worker.tally.switches;
   launch.tally.events += worker.tally.events;
   launch.tally.barriers += worker.tally.barriers;
@@ -202,6 +221,8 @@ std::string to_json(const Launch& launch) {
   json.field("events", launch.tally.events);
   json.field("barriers", launch.tally.barriers);
   json.field("warp_operations", launch.tally.warp_operations);
+  json.field("printed", printed(launch));
+  json.field("print_calls", launch.print_calls);
   json.key("faults");
   json.open('[');
   for (const auto& [key, fault] : launch.faults)

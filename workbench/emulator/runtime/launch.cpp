@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -88,6 +90,9 @@ void prepare(Worker& worker, Launch& launch) {
   worker.warp_count = (worker.thread_count + kWarp - 1) / kWarp;
   worker.sites.clear();
   worker.faults.clear();
+  worker.absent_noted.clear();
+  worker.prints.clear();
+  worker.printed_bytes = worker.print_calls = 0;
   worker.tally = {};
   if (!config.checks) return;
   worker.site_numbers.assign(2 * config.text_bytes + 2, 0);
@@ -106,7 +111,8 @@ void run_one(Launch& launch, Worker& worker) {
   worker.tally.traced_blocks += worker.tracing;
   run_block(worker);
   note_progress(worker);
-  launch.blocks_done++;
+  uint64_t done = ++launch.blocks_done;
+  if (launch.config.progress) __atomic_store_n(launch.config.progress, done, __ATOMIC_RELAXED);
 }
 
 void run_blocks(Launch& launch, Worker& worker) {
@@ -327,6 +333,20 @@ void emu_trap(const char* message) {
   emu::report(worker, worker.running, fault);
   emu::stop_after_this_block(worker);
   emu::end_thread(worker, *worker.running);
+}
+
+int emu_print(const char* format, ...) {
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  emu::Worker& worker = *current_worker;
+  worker.print_calls++;
+  if (length < 0 || worker.printed_bytes >= emu::kPrintedBytes) return length;
+  worker.prints.push_back({worker.block, text});
+  worker.printed_bytes += worker.prints.back().text.size();
+  return length;
 }
 
 char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, const emu_buffer* buffers) {

@@ -23,6 +23,7 @@ namespace emu {
 constexpr int kMaxThreads = 1024, kWarp = 32, kMaxWarps = kMaxThreads / kWarp;
 constexpr uint32_t kLogCapacity = 4096;
 constexpr uint64_t kNever = ~0ull;
+constexpr size_t kPrintedBytes = 4096;  // of what a launch's threads print, so much is kept
 // A thread that polls lets the others run. After this many turns in which no thread of its block got
 // anywhere the block counts as stuck; when every started block is stuck, nothing will ever change.
 constexpr uint64_t kHopeless = 1 << 14;
@@ -88,7 +89,7 @@ struct Site {
 inline uint32_t site_key(uint32_t pc, uint8_t kind) { return pc << 1 | ((kind & kActionMask) != kRead); }
 
 // Where a bad address lies: the index of a buffer, or one of these.
-enum Place : int64_t { kNowhere = -1, kInShared = -2, kInDynamicShared = -3 };
+enum Place : int64_t { kNowhere = -1, kInShared = -2, kInDynamicShared = -3, kNull = -4 };
 
 struct Fault {
   std::string kind;
@@ -132,6 +133,12 @@ struct Crash {
   bool address_known, write;
 };
 
+// What a thread of some block has printed.
+struct Print {
+  uint64_t block;
+  std::string text;
+};
+
 using FaultKey = std::tuple<std::string, uint32_t, uint32_t>;
 
 struct Launch {
@@ -154,6 +161,8 @@ struct Launch {
   std::mutex merging;
   std::map<FaultKey, Fault> faults;
   std::map<uint32_t, Site> sites;  // by site_key
+  std::vector<Print> prints;
+  uint64_t print_calls = 0;
   Tally tally;
 };
 
@@ -232,6 +241,10 @@ struct Worker : BlockState {
   std::vector<uint32_t> site_numbers;  // by site_key; 0 for a site not seen yet
   std::vector<Site> sites;
   std::map<FaultKey, Fault> faults;
+  std::set<uint32_t> absent_noted;  // shuffles that have read a lane which takes no part: noted once
+  std::vector<Print> prints;        // in the order of its blocks, so that the first of a launch are among them
+  size_t printed_bytes = 0;
+  uint64_t print_calls = 0;
   Tally tally;
 
   Worker() {

@@ -58,11 +58,32 @@ int source_lane(const Thread& thread) {
   }
 }
 
-// A lane that takes no part gives an undefined value, which is harmless as long as nobody uses it: all
-// ones, a NaN, shows whether somebody does.
-uint64_t shuffled(const Thread& thread, const uint64_t* given, uint32_t mask) {
+// What comes from a lane that takes no part is undefined, which is harmless as long as nobody uses it. All
+// ones is a NaN; a kernel that reads such a lane is run again with the others, a large number of either sign
+// in every type, and uses the value where its results are not the same.
+constexpr uint64_t kUndefined[] = {~0ull, 0x7b7b7b7b7b7b7b7bull, 0xfbfbfbfbfbfbfbfbull};
+
+NOINLINE uint64_t undefined_value(Worker& worker, const Thread& thread, int source) {
+  uint32_t pc = module_offset(worker, thread.wait_pc);
+  if (worker.absent_noted.insert(pc).second) {
+    char text[96];
+    int lanes = worker.lane_count(thread.warp);
+    if (source >= lanes)
+      snprintf(text, sizeof text, "lane %d, which does not exist: the warp has %d threads", source, lanes);
+    else if (thread.mask >> source & 1)
+      snprintf(text, sizeof text, "lane %d, which has returned", source);
+    else
+      snprintf(text, sizeof text, "lane %d, which is not in the mask 0x%08x", source, thread.mask);
+    Fault fault{.kind = "absent_lane", .pc = pc};
+    fault.message = text;
+    report(worker, &thread, fault);
+  }
+  return kUndefined[worker.launch->config.undefined];
+}
+
+uint64_t shuffled(Worker& worker, const Thread& thread, const uint64_t* given, uint32_t mask) {
   int source = source_lane(thread);
-  return LIKELY(mask >> source & 1) ? given[source] : ~0ull;
+  return LIKELY(mask >> source & 1) ? given[source] : undefined_value(worker, thread, source);
 }
 
 uint64_t matching(const uint64_t* given, int lane, uint32_t mask) {
@@ -87,7 +108,7 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Thread& thread = lanes[lane];
-    if (operation < EMU_BALLOT) thread.value = shuffled(thread, given, mask);
+    if (operation < EMU_BALLOT) thread.value = shuffled(worker, thread, given, mask);
     else if (operation == EMU_MATCH_ANY) thread.value = matching(given, lane, mask);
     else if (operation == EMU_EXCHANGE) warp.pointers[lane] = reinterpret_cast<void*>(given[lane]);
     else thread.value = common;

@@ -192,7 +192,8 @@ def main() -> None:
             Path(where, "first_branch.json").write_text(json.dumps(receipt, indent=1) + "\n")
             with tarfile.open(Path(where, "first_branch.tgz"), "w:gz") as packed:
                 packed.add(scratch, "first_branch")
-    return None
+    if failed := [row["op"] for row in rows if row.get("measured_s") is None]:
+        raise SystemExit(f"no measured branch: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

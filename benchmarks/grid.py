@@ -18,25 +18,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import on_the_gpu as gpu
+from compiled_first import warm, warm_all
 
-from workbench.compile.cache import cache_folder
 from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Problem
 from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import moves, seed_vectors
 from workbench.views.numbers import verdict_message
-from workbench.workers.keeping import wait_kept
 
 ROOT = Path(__file__).resolve().parent.parent
 MORE_SHAPES: dict[str, str] = {
@@ -65,8 +62,15 @@ FIRST, REFINED = 5, 5
 """Kernels tried before and after the first times are known."""
 JOINED = 2
 """Then, files with each shape's fastest kernel, timed as their parts were; the best of all is measured."""
-WARMING = 10
-"""Processes that compile baselines side by side."""
+SECONDS = {
+    "argmax": 25, "avg_pool": 20, "batch_norm_act": 52, "column_mean": 30, "conv_bias_relu_pool": 60,
+    "cosine_similarity": 51, "cross_entropy": 42, "cumsum": 44, "embedding": 21, "gelu_bias": 23,
+    "group_norm": 100, "instance_norm": 40, "kl_div": 138, "l2_norm": 26, "layer_norm": 70,
+    "log_softmax": 72, "logsumexp": 44, "masked_softmax": 36, "max_pool": 20, "mean_std": 58, "mse_loss": 34,
+    "rms_norm": 25, "rms_norm_bf16": 26, "rotary": 25, "silu_mul": 20, "softmax": 86, "transpose_add": 23,
+}  # fmt: skip
+"""What an op took on an H100 once its baselines were compiled; an op is begun only where so much is left."""
+UNKNOWN_S = 60
 
 
 def ops() -> list[str]:
@@ -90,46 +94,6 @@ def problem_of(op: str) -> Problem:
         source = f"{capture.source}\n\nmore_shapes = shapes + {more}\n"
         capture = capture.model_copy(update={"source": source, "shapes": "more_shapes"})
     return open_problem(capture)
-
-
-# ------------------------------------------------------------------------------------ compiling first
-
-
-def warm(op: str, without: list[str]) -> None:
-    """Fill torch's caches with an op's compiled baselines, in this process."""
-    import torch
-
-    from workbench.numerics.precision import precision
-    from workbench.problem.reference import Reference
-    from workbench.referee.clock.contestants import AUTOTUNED, COMPILE, Baselines
-    from workbench.referee.gpu_baseline_timing import inputs
-
-    problem = problem_of(op)
-    baselines = Baselines(Reference(problem).form)
-    with torch.no_grad(), precision(problem.contract):
-        for case in problem.cases:
-            wanted = [name for name in (COMPILE, AUTOTUNED) if name not in without]
-            _, missing = baselines.acts(wanted, [inputs(problem, case, "cuda")])
-            for name, why in missing:
-                print(f"{op} {case.label}: no {name}: {why}", flush=True)
-            baselines.close()
-            torch.cuda.empty_cache()
-
-
-def warm_all(names: Iterable[str], limit_s: float, without: str) -> None:
-    """Compile the baselines of all ops, several at once, each within ``limit_s`` seconds."""
-
-    def one(op: str) -> None:
-        try:
-            command = [sys.executable, __file__, "--warm", op, "--without", without]
-            wait_kept(command, limit_s)
-        except subprocess.TimeoutExpired:
-            print(f"{op}: its baselines took longer than {limit_s:.0f} s to compile", flush=True)
-
-    with ThreadPoolExecutor(WARMING) as pool:
-        list(pool.map(one, names))
-    for choice in (cache_folder() / "inductor").rglob("*.best_config"):
-        choice.unlink(missing_ok=True)
 
 
 # ------------------------------------------------------------------------------------ finding, measuring
@@ -237,8 +201,16 @@ def _bytes(problem: Problem, case: Case) -> int:
     return sum(meta.nbytes for meta in problem.metas(case).values())
 
 
-def run(names: list[str], seconds: float, without: list[str]) -> None:
-    """Search and measure one op after the other; pack the receipts after each."""
+def fits(op: str, left_s: float) -> bool:
+    """True where an op that is begun now comes to its end; says so where it does not."""
+    takes = SECONDS.get(op, UNKNOWN_S)
+    if left_s < takes:
+        print(f"{op}: no time left ({left_s:.0f} s, it takes about {takes})", flush=True)
+    return left_s >= takes
+
+
+def run(names: list[str], seconds: float, without: list[str]) -> list[str]:
+    """Search and measure one op after the other; pack the receipts after each. Returns what has no times."""
     from workbench.referee.clock.contestants import AT_ONCE, LATER
 
     give_up = time.monotonic() + seconds
@@ -248,14 +220,15 @@ def run(names: list[str], seconds: float, without: list[str]) -> None:
     thorough = gpu.open_device(timing=True, hazards=False, baselines=rivals)
     thorough.keep_receipts(gpu.workplace() / "receipts")
     for op in names:
-        if time.monotonic() > give_up:
-            print(f"{op}: no time left", flush=True)
+        if not fits(op, give_up - time.monotonic()):
             continue
         with receipt.guarded(op):
             measure(op, receipt, quick, thorough)
         gpu.pack("grid.tgz")
     for device in (quick, thorough):
         asyncio.run(device.close())
+    failed = [one["what"] for one in receipt.values.get("failures", [])]
+    return failed + [row["op"] for row in receipt.values.get("rows", []) if row["kind"] != "passed"]
 
 
 def main() -> None:
@@ -272,19 +245,23 @@ def main() -> None:
     )
     parser.add_argument("--list", action="store_true")
     given = parser.parse_args()
+    failed: list[str] = []
     if given.warm:
-        warm(given.warm, given.without.split(","))
+        warm(problem_of(given.warm), given.without.split(","))
     elif given.list:
         for op in given.ops.split(","):
             print(op, *(case.label for case in problem_of(op).cases))
     else:
         started = time.monotonic()
         if given.phase != "measure":
-            warm_all(given.ops.split(","), given.seconds / 2, given.without)
+            own = [sys.executable, __file__, "--without", given.without, "--warm"]
+            failed += warm_all({op: [*own, op] for op in given.ops.split(",")}, given.seconds / 2)
             print(f"baselines compiled after {time.monotonic() - started:.0f} s", flush=True)
         if given.phase != "compile":
             left_s = given.seconds - (time.monotonic() - started)
-            run(given.ops.split(","), left_s, given.without.split(","))
+            failed += run(given.ops.split(","), left_s, given.without.split(","))
+    if failed:
+        raise SystemExit(f"no times: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

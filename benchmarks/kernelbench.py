@@ -348,6 +348,7 @@ def run(given: argparse.Namespace, files: dict[str, Path]) -> None:
                 if evaluator.process is None and time.monotonic() > give_up - share - 20:
                     evaluator.started()
             time.sleep(0.3)
+        crashed = bool(judging.poll())
         end(judging)
     print(f"==== judged, {give_up - time.monotonic():.0f} s left", flush=True)
     receipt = Receipt(given.out)
@@ -363,6 +364,9 @@ def run(given: argparse.Namespace, files: dict[str, Path]) -> None:
     receipt.values["seconds"] = round(receipt.values.get("seconds", 0.0) + time.monotonic() - began, 1)
     receipt.write()
     summary(receipt)
+    broken = [name for name, row in receipt.values["problems"].items() if row.get("verdict") == "error"]
+    if broken := broken + ["the judging process"] * crashed:
+        raise SystemExit(f"broke: {', '.join(broken)}")
 
 
 EXPORTERS = 4

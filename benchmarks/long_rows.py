@@ -210,6 +210,8 @@ def run(found: list[Kernel], reports: dict[tuple[str, Shape, str], Any], seconds
         print(_line(row), flush=True)
     receipt.values["seconds"] = time.monotonic() - started
     receipt.write()
+    if failed := [row for row in receipt.values["rows"] if "failed" in row or not row["close"]]:
+        raise SystemExit(f"{len(failed)} of {len(receipt.values['rows'])} kernels failed or are wrong")
 
 
 @dataclass

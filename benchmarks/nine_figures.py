@@ -119,7 +119,7 @@ def main() -> None:
     given = parser.parse_args()
     started, began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), time.monotonic()
     words = argparse.Namespace(parts=given.parts, seconds=given.seconds, ops="", seeds=0, slow=False)
-    on_the_gpu.run_all(words)
+    failed = on_the_gpu.run_all(words)
     parts = {}
     for part in given.parts.split(","):
         path = on_the_gpu.workplace() / f"gpu_{part}.json"
@@ -143,6 +143,8 @@ def main() -> None:
     folder = Path(os.environ.get("WORKBENCH_RECEIPTS") or ROOT / "out" / "receipts")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "figures.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    if failed:  # a figure that is missed is a finding, one that was not measured is none
+        raise SystemExit(f"not whole: {', '.join(failed)}")
 
 
 def _shortened(part: Json) -> Json:

@@ -416,7 +416,7 @@ def _time_line(one: Any) -> str:
 
 
 def run_part(part: str, given: argparse.Namespace) -> int:
-    """In the part's own process."""
+    """In the part's own process; 1 where something in it failed."""
     receipt = Receipt(part)
     receipt.put("finished", False)
     started = time.perf_counter()
@@ -424,28 +424,32 @@ def run_part(part: str, given: argparse.Namespace) -> int:
         PARTS[part](receipt, given)
     receipt.put("seconds", time.perf_counter() - started)
     receipt.put("finished", True)
-    return 0
+    return int(bool(receipt.values.get("failures")))
 
 
-def run_all(given: argparse.Namespace) -> None:
-    """Parts one after the other, each under its limit, all under ``--seconds``."""
+def run_all(given: argparse.Namespace) -> list[str]:
+    """Parts one after the other, each under its limit, all under ``--seconds``; those that are not whole."""
+    failed = []
     give_up = time.monotonic() + given.seconds
     workplace()
     for part in given.parts.split(","):
         limit = min(LIMITS_S[part], give_up - time.monotonic())
         if limit < 5:
             print(f"==== {part}: no time left", flush=True)
+            failed.append(part)
             continue
         print(f"==== {part} (at most {limit:.0f} s)", flush=True)
         command = [sys.executable, __file__, "--part", part, "--ops", given.ops, "--seeds", str(given.seeds)]
         command += ["--slow"] if given.slow else []
         started = time.monotonic()
         try:
-            wait_kept(command, limit)
+            failed += [part] if wait_kept(command, limit) else []
         except subprocess.TimeoutExpired:
             print(f"==== {part} ran past its limit", flush=True)
+            failed.append(part)
         print(f"==== {part}: {time.monotonic() - started:.1f} s", flush=True)
         pack()
+    return failed
 
 
 def main() -> None:
@@ -473,7 +477,8 @@ def main() -> None:
         import gpu_phases
 
         raise SystemExit(gpu_phases.list_phases() if given.list else gpu_phases.run_phases(given))
-    run_all(given)
+    if failed := run_all(given):
+        raise SystemExit(f"not whole: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

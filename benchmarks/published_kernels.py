@@ -252,12 +252,21 @@ def judge(folder: Path, device: str) -> None:
     with ThreadPoolExecutor(AT_ONCE if device == "cuda" else 1) as threads:
         rows = list(threads.map(lambda pair: _judged(pair, device, timing=False), pairs))
     _keep(device, {"device": device, "rows": rows})
+    _end(rows)
 
 
 def timed(folder: Path, names: list[str]) -> None:
     """Judge some again on a GPU, alone, with their times."""
     pairs = [pair for pair in sorted(folder.iterdir()) if _fits(pair, "cuda") and pair.name in names]
-    _keep("cuda-timed", {"device": "cuda", "rows": [_judged(pair, "cuda", timing=True) for pair in pairs]})
+    rows = [_judged(pair, "cuda", timing=True) for pair in pairs]
+    _keep("cuda-timed", {"device": "cuda", "rows": rows})
+    _end(rows)
+
+
+def _end(rows: list[Json]) -> None:
+    """A verdict is a finding whatever it says; a kernel without one is none."""
+    if failed := [row["name"] for row in rows if row["verdict"] == "not judged"]:
+        raise SystemExit(f"not judged: {', '.join(failed)}")
 
 
 def _keep(name: str, receipt: Json) -> None:

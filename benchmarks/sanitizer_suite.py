@@ -86,6 +86,8 @@ def main() -> None:
         "rows": rows,
     }
     (folder / "sanitizer-cuda.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    if bad := [row["file"] for row in rows if not row["right"]]:
+        raise SystemExit(f"not as wanted: {', '.join(bad)}")
 
 
 if __name__ == "__main__":

@@ -151,6 +151,8 @@ def main() -> None:
 
     asyncio.run(everything())
     report("search-cost", {"device": options.device, "policy": policy.model_dump()}, table(costs), costs)
+    if failed := [one.op for one in costs if one.found is None]:
+        raise SystemExit(f"no correct kernel: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

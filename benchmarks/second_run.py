@@ -117,6 +117,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="archives-") as root:
         asyncio.run(everything(Path(root)))
     report("second-run", {"device": options.device, "policy": policy.model_dump()}, table(found), found)
+    if failed := sorted({one.op for one in found if not one.best}):
+        raise SystemExit(f"no correct kernel: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -22,17 +22,20 @@ from workbench.playbook.generate import generate
 from workbench.playbook.moves import parse_vector
 
 
-async def timed(problem: Problem, vectors: list[Vector]) -> None:
-    """Judge and time every vector's kernel, one line each."""
+async def timed(problem: Problem, vectors: list[Vector]) -> int:
+    """Judge and time every vector's kernel, one line each; how many are not right."""
+    wrong = 0
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
     print(f"{problem.name}: {', '.join(case.label for case in problem.cases)}", flush=True)
     for vector in vectors:
         kernel = generate(problem, vector).kernel
         judged = await device.evaluate(problem, kernel, lambda stage: None)
         times = " ".join(f"{time.time_us:8.2f}" for time in judged.times)
+        wrong += not isinstance(judged.outcome, Passed)
         told = times if isinstance(judged.outcome, Passed) else judged.outcome.model_dump_json()[:200]
         print(f"  {told}  {' '.join(f'{name}={value}' for name, value in vector)}", flush=True)
     await device.close()
+    return wrong
 
 
 def read(text: str) -> Vector:
@@ -51,7 +54,8 @@ def main() -> None:
     problem = problem_of(given.op)
     wanted = [case for case in problem.cases if not given.only or case.label in given.only.split(",")]
     problem = problem.model_copy(update={"cases": tuple(wanted)})
-    asyncio.run(timed(problem, [read(text) for text in given.vectors]))
+    if wrong := asyncio.run(timed(problem, [read(text) for text in given.vectors])):
+        raise SystemExit(f"{wrong} of {len(given.vectors)} kernels are not right: they have no times")
 
 
 if __name__ == "__main__":

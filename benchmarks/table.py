@@ -50,6 +50,7 @@ A dash is a baseline that was not measured. Every row has a receipt with its raw
 MEASURED_FOOT = """
 Rows: {rows}. Against the fastest baseline: geometric mean {geomean:.2f} (lower bounds {geomean_low:.2f}),
 median {median:.2f}, {wins} of {rows} FASTER, {losses} SLOWER. Against eager alone: geometric mean {eager}.
+Below 0.97: {below} rows. One problem alone may carry a mean: without {carrier} the geometric mean is {without:.2f}.
 Shapes without a correct kernel: {failed}; counted as 1x, the geometric mean is {clamped:.2f}.
 """
 SHORT_HEAD = """
@@ -235,7 +236,11 @@ def _decided(rival: Json) -> bool:
 def _measured_foot(rows: Sequence[Json], failures: Sequence[Json]) -> str:
     factors = [row["fastest"]["ratio"] for row in rows]
     eager = [rival["ratio"] for row in rows for rival in row["rivals"] if rival["name"] == EAGER]
+    carrier, without = _without_the_best(rows)
     return MEASURED_FOOT.format(
+        below=sum(factor < 0.97 for factor in factors),
+        carrier=carrier,
+        without=without,
         rows=len(rows),
         geomean=geomean(factors),
         geomean_low=geomean(row["fastest"]["low"] for row in rows),
@@ -246,6 +251,16 @@ def _measured_foot(rows: Sequence[Json], failures: Sequence[Json]) -> str:
         failed=len(failures),
         clamped=geomean([*factors, *[1.0] * len(failures)]),
     )
+
+
+def _without_the_best(rows: Sequence[Json]) -> tuple[str, float]:
+    """The problem that gains most, and the mean of all others."""
+    factors: dict[str, list[float]] = {}
+    for row in rows:
+        factors.setdefault(row["problem"], []).append(row["fastest"]["ratio"])
+    best = max(factors, key=lambda problem: geomean(factors[problem]))
+    others = [factor for problem, found in factors.items() if problem != best for factor in found]
+    return best, geomean(others)
 
 
 def _short_section(rows: Sequence[Json], names: Sequence[str]) -> str:

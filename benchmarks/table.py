@@ -50,7 +50,8 @@ A dash is a baseline that was not measured. Every row has a receipt with its raw
 MEASURED_FOOT = """
 Rows: {rows}. Against the fastest baseline: geometric mean {geomean:.2f} (lower bounds {geomean_low:.2f}),
 median {median:.2f}, {wins} of {rows} FASTER, {losses} SLOWER. Against eager alone: geometric mean {eager}.
-Below 0.97: {below} rows. One problem alone may carry a mean: without {carrier} the geometric mean is {without:.2f}.
+Below 0.97: {below} rows. One problem alone may carry a mean: without {carrier} the geometric mean is
+{without:.2f}.
 Shapes without a correct kernel: {failed}; counted as 1x, the geometric mean is {clamped:.2f}.
 """
 SHORT_HEAD = """

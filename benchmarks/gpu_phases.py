@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from gpu_session import ROOT, GpuSession, Phase, Turn
+from gpu_session import ROOT, GpuSession, Phase, Turn, nvidia_smi
 
 PYTHON = sys.executable
 BENCHMARKS = ROOT / "benchmarks"
@@ -170,6 +170,17 @@ def asked(path: Path) -> dict[str, Phase]:
 GPU_TESTS = ["pytest", "tests/gpu", "tests/referee", "tests/live", "-m", "gpu", "-rsfE", "-n0",
              "--show-capture=no", "-p", "no:cacheprovider",
              "-W", "ignore::pytest.PytestConfigWarning"]  # fmt: skip
+TWO_GPUS = ["pytest", "tests/gpu/test_two_devices.py", *GPU_TESTS[GPU_TESTS.index("-m") :]]
+
+
+def two_gpus(turn: Turn) -> Sequence[str] | None:
+    """Tests that skip themselves on a machine of one card, where skipping would look like passing."""
+    if turn.dry:
+        return [PYTHON, "-m", *TWO_GPUS, "--collect-only"]
+    cards = nvidia_smi("--query-gpu=index").split()
+    return [PYTHON, "-m", *TWO_GPUS] if len(cards) > 1 else None
+
+
 RECEIPT = str(BENCHMARKS / "receipts" / "measured" / REPLAYED)
 
 PHASES = {
@@ -189,6 +200,9 @@ PHASES = {
               ["--help"])),
         Phase("max-autotune", 110, 150, script("remeasure", ["--seconds", "{seconds}", *WITHOUT_AUTOTUNE],
               ["--list", *WITHOUT_AUTOTUNE])),
+        Phase("followed", 70, 110, script("baselines_followed", ["layer_norm", "--seconds", "{seconds}"],
+              ["--help"])),
+        Phase("two-gpus", 60, 120, two_gpus, timed=False),
         Phase("instance-norm", 40, 60, instance_norm),
         Phase("search-cost", 120, 180, script("search_cost", ["--device", "cuda", "softmax", "kl_div"],
               ["--rounds", "1", "--evaluations", "2", "softmax"])),

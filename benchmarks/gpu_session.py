@@ -221,7 +221,7 @@ def end_strays(token: str) -> list[int]:
 
 def quiet_card(wait_s: float = QUIET_S, look: Callable[[str], str] | None = None) -> str:
     """Wait until nobody is on the card and its clock stands still; what is still wrong with it, in words."""
-    asked = look or _nvidia_smi
+    asked = look or nvidia_smi
     give_up, last, same = time.monotonic() + wait_s, "", 0
     while True:
         users = asked("--query-compute-apps=pid,name").split("\n")
@@ -236,7 +236,7 @@ def quiet_card(wait_s: float = QUIET_S, look: Callable[[str], str] | None = None
         time.sleep(min(0.5, wait_s))
 
 
-def _nvidia_smi(query: str) -> str:
+def nvidia_smi(query: str) -> str:
     """What the driver's tool says; nothing where there is none."""
     try:
         command = ["nvidia-smi", query, "--format=csv,noheader,nounits"]

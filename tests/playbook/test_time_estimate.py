@@ -92,3 +92,17 @@ def test_kernels_of_the_receipt_come_out_in_order(op: str) -> None:
                     right += guess > told
     assert right / pairs > 0.75
     assert 0.8 < math.exp(statistics.median(map(math.log, ratios))) < 1.2
+
+
+def test_blocks_that_meet_are_neither_too_many_nor_too_few() -> None:
+    """One row of 1,048,576 on an H100: an arrival costs at the barrier, and few blocks have more to do."""
+    problem = softmax(1, 2**20)
+
+    def took(block: str, join: str) -> float:
+        asked = (("block_size", block), ("grid_split", "on"), ("split_join", join), ("vector_width", "4"))
+        return estimate(problem, settled(problem, asked), H100, problem.cases[0].size_map).us
+
+    for block, measured_us in (("256", 8.63), ("512", 8.03), ("1024", 8.82)):
+        assert took(block, "grid") == pytest.approx(measured_us, rel=0.03), block
+    assert took("fit", "grid") == took("512", "grid"), "blocks that are fitted have 512 threads there"
+    assert took("512", "words") < took("512", "grid") - 0.5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from softmax_problem import PROBLEM, RIGHT, case
 
@@ -24,7 +26,6 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp, compile_us, eager_us
-from workbench.referee.launchtime import MEETING_US
 from workbench.referee.roofline import COMPILE, EAGER, case_time
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import least_flops
@@ -113,7 +114,8 @@ def test_blocks_that_wait_for_one_another_cost_a_barrier() -> None:
     steps = [s.model_copy(update={"cooperative": True}) if s.kind == "launch" else s for s in plan.steps]
     waiting = plan.model_copy(update={"steps": tuple(steps)})
     alone, met = (case_time(H100, PROBLEM, declared, one, COMPILED, []) for one in (plan, waiting))
-    assert met.time_us - alone.time_us == pytest.approx(MEETING_US)
+    (launch,) = plan.launches
+    assert met.time_us - alone.time_us == pytest.approx(H100.meeting_of(math.prod(launch.grid)))
 
 
 def test_a_plan_s_time_comes_from_its_launches() -> None:

@@ -18,14 +18,14 @@ from workbench.playbook.arithmetic import accumulated, instructions_of, is_long,
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
-from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
+from workbench.playbook.lifetime import CLOCK_GHZ, L2_OVER_DRAM, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.reach import APART, read_apart, sectors_over_least, written_apart
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.schedule import Schedule, bundle_of, pieces_of, schedule_of, split_team
+from workbench.playbook.schedule import Schedule, bundle_of, pieces_of, schedule_of, split_team, split_threads
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.techniques import settled
@@ -56,9 +56,8 @@ _PARTIALS_NS = 400.0
 _GATHERED = 4
 _ARRIVAL_US = 0.8
 """The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
-_MEETING_US = 1.5
-"""A grid barrier: an arrival's way to L2, the news of the last one's way back, 0.6 to 0.7 us each, and two
-barriers of the block (a guess; not measured)."""
+_TOLD_US = 0.6
+"""Until a word that one block writes is read by another that waits for it: to L2 and from there (a guess)."""
 _PAST_L2 = 0.99
 """Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
 _LANES = 32
@@ -281,6 +280,8 @@ class _Model:
         if self.as_asked:
             fit = replace(fit, single_pass=self.schedule.single_pass)
         pieces = pieces_of(fit, self.target, rows, columns)
+        if pieces > 1:
+            fit = replace(fit, threads=split_threads(fit), fit=False)
         if pieces > 1 and self._meets(space, kernel, fit, pieces):
             return self._row_as(kernel, stored, replace(together(fit), team="block"), pieces)
         if pieces > 1:
@@ -337,10 +338,9 @@ class _Model:
             gathered = _PARTIALS_NS * math.ceil(pieces / own / _GATHERED)
             work = Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0)
             if keeps:
-                met = sum(bool(step.accumulators) for step in passes)
                 found = self._launched(work)
-                waiting_us = met * (_MEETING_US + (walks[0].join_ns + gathered) * 1e-3)
-                return replace(found, us=found.us + waiting_us)
+                met = sum(bool(step.accumulators) for step in passes)
+                return replace(found, us=found.us + met * self._meeting_us(work, pieces, gathered))
             return self._split(work, [bool(step.accumulators) for step in passes], gathered)
         return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
 
@@ -419,6 +419,14 @@ class _Model:
         if self.schedule.stream_stores and any(one.stored_bytes and one.again_bytes for one in walks):
             total = replace(total, us=total.us * _PAST_L2)
         return total
+
+    def _meeting_us(self, work: Work, pieces: int, gathered_ns: float) -> float:
+        """Until every block has joined what all of its row have left; waiting for words is reading them."""
+        join_ns = work.walks[0].join_ns
+        if self.schedule.join_words:
+            asked_s = 8.0 * work.teams * pieces / (L2_OVER_DRAM * self.target.dram_bytes_per_s)
+            return _TOLD_US + asked_s * 1e6 + join_ns * 1e-3
+        return self.target.meeting_of(work.teams) + (join_ns + gathered_ns) * 1e-3
 
     def _meets(self, space: RowSpace, kernel: Kernel, schedule: Schedule, pieces: int) -> bool:
         """True where the blocks of a row keep their pieces and wait for one another."""

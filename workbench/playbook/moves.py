@@ -95,17 +95,18 @@ def _structures(problem: Problem) -> list[Vector]:
     """Vectors that differ in structure, with a usual width."""
     bundles = any(row.bundles for row in traits_of(problem).rows)
     once = not bundles and _read_once(problem)
+    joins = _joins(problem)
+    meeting = ("256", "512", "1024", "fit") if "words" in joins else ("256", "1024", "fit")
     choices = itertools.product(
         ("block", "warp", "thread", "fit"),
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),
-        ("256", "512") if bundles else ("256", "1024", "fit"),
+        ("256", "512") if bundles else meeting,
     )
     found: dict[Vector, None] = {}
     # What several blocks share is read again from L2: half of those stream their results past it.
     shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
-    joins = _joins(problem)
     for (team, cache, split, single, threads), join in itertools.product(choices, joins):
         vector = (
             ("block_size", threads),
@@ -147,7 +148,7 @@ def _abreast(problem: Problem) -> list[Vector]:
 def _joins(problem: Problem) -> tuple[str, ...]:
     """How pieces of a row may come together: by waiting for one another where that is possible, or not."""
     waiting = settled(problem, (("grid_split", "on"), ("split_join", "grid")))
-    return ("words", "grid", "last") if dict(waiting).get("split_join") == "grid" else ("last",)
+    return ("words", "grid") if dict(waiting).get("split_join") == "grid" else ("last",)
 
 
 def _read_once(problem: Problem) -> bool:

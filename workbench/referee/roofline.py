@@ -14,7 +14,7 @@ from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, T
 from workbench.plan.facts import facts
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
-from workbench.referee.launchtime import MEETING_US, Bound, LaunchTime, Shape, Traffic, launch_time
+from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import FREE, base_name, flops, least_flops, sized
 
@@ -150,7 +150,7 @@ def _launch_part(
     )
     time = launch_time(target, shape, traffic)
     told = _told(launch, shape, traffic, time, counted)
-    met = MEETING_US if launch.cooperative else 0.0
+    met = target.meeting_of(shape.blocks) if launch.cooperative else 0.0
     return _Part(time.us + met + target.launch_us, target.launch_us, time.bound, told)
 
 

@@ -62,6 +62,11 @@ WRONG_LAUNCHES = {
     "launch('copy', 1, 1, [x, None, 3])": ("argument 2, y must be a tensor or a number, not None", "None"),
     "launch('copy', 1, 1, [x, y, f32])": ("must be a tensor or a number, not the dtype f32", "f32"),
     "launch('copy', 1, 1, [y, x, 3])": (
+        "argument 2, y: x is an input, which no kernel may write, while argument 1, x, is only read and gets "
+        "an output: are the two swapped? copy takes (x, y, n)",
+        "x, 3",
+    ),
+    "launch('copy', 1, 1, [x, x, 3])": (
         "x is an input, which no kernel may write: declare it const float*",
         "x, 3",
     ),
@@ -116,8 +121,8 @@ WRONG_LAUNCHES = {
     "launch('copy', 2, 1, [x, y, 3], cooperative=2)": ("cooperative is True or False, not 2", "2)"),
     "launch('copy', 2, 1, [x, y, 3], cluster=2, cooperative=True)": ("not both", "True)"),
     "launch('copy', 133, 1024, [x, y, 3], smem=120000, cooperative=True)": (
-        "of 133 blocks of 1024 threads and 120000 bytes of shared memory: at most 132 are on this card at the "
-        "same time, 1 on each of 132 multiprocessors for its shared memory",
+        "of 133 blocks of 1024 threads and 120000 bytes of shared memory: at most 132 are on this card at "
+        "the same time, 1 on each of 132 multiprocessors for its shared memory",
         "133",
     ),
     "launch('copy', 265, 1024, [x, y, 3], cooperative=True)": (
@@ -125,9 +130,13 @@ WRONG_LAUNCHES = {
         "265",
     ),
     "launch('copy', 4225, 1, [x, y, 3], cooperative=True)": ("at most 4224 are", "4225"),
-    "launch('rows', 1, 1, [x, y])": ("rows is a template of 2: write rows<BLOCK, T>; 0 are given", "'rows'"),
-    "launch('rows<>', 1, 1, [x, y])": ("0 are given", "'rows<>'"),
-    "launch('rows<1, float, 2>', 1, 1, [x, y])": ("3 are given", "'rows<1"),
+    "launch('rows', 1, 1, [x, y])": (
+        "rows is a template of 2 (BLOCK, T), 0 given: name it with values, as in "
+        'launch("rows<4, float>", ...)',
+        "'rows'",
+    ),
+    "launch('rows<>', 1, 1, [x, y])": ("0 given", "'rows<>'"),
+    "launch('rows<1, float, 2>', 1, 1, [x, y])": ("3 given", "'rows<1"),
     "launch('copy<1>', 1, 1, [x, y, 3])": ("copy is not a template: leave out <1>", "'copy<1>'"),
     "launch('rows<1, half>', 1, 1, [x, y])": (
         "argument 1, x: the kernel takes __half*, the tensor is f32",

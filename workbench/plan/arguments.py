@@ -17,6 +17,7 @@ from workbench.plan.expression import KernelName
 from workbench.plan.refusal import Refused
 from workbench.plan.signature import KernelTable, Signature
 from workbench.plan.steps import BufferArg, ScalarArg
+from workbench.plan.templates import TemplateParameter
 from workbench.plan.values import Tensor, describe
 
 _SUGGESTED = 200
@@ -71,7 +72,10 @@ def candidates(table: KernelTable, kernel: KernelName) -> tuple[Signature, ...]:
         return ()
     names = [n for n in dict.fromkeys(s.name for s in table.signatures) if len(n) < _SUGGESTED]
     if not names:
-        raise Refused("there is no __global__ function in this file", ("kernel",))
+        message = (
+            "there is no __global__ function in this file: only such a one can be launched, and it calls"
+        )
+        raise Refused(f"{message} the __device__ ones", ("kernel",))
     hint = f" Did you mean {related[0].name!r}?" if related else nearest(kernel.name, names)
     known = "" if hint else f" The file has: {', '.join(names[:8])}."
     raise Refused(f"unknown kernel {kernel.name!r}.{hint}{known}", ("kernel",))
@@ -91,9 +95,17 @@ def _check_template(signature: Signature, kernel: KernelName) -> None:
     count = len(given or ())
     needed = sum(not p.default for p in parameters)
     if count < needed or count > len(parameters):
-        example = f"{kernel.name}<{named}>"
-        message = f"{kernel.name} is a template of {len(parameters)}: write {example}; {count} are given"
+        example = f"{kernel.name}<{', '.join(map(_example, parameters))}>"
+        message = (
+            f"{kernel.name} is a template of {len(parameters)} ({named}), {count} given: "
+            f'name it with values, as in launch("{example}", ...)'
+        )
         raise Refused(message, ("kernel",))
+
+
+def _example(parameter: TemplateParameter) -> str:
+    """A value that such a template parameter may have."""
+    return {"typename": "float", "class": "float", "bool": "true"}.get(parameter.kind, "4")
 
 
 def _fit(
@@ -104,8 +116,35 @@ def _fit(
         takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
         message = f"{kernel.name} takes {takes} ({names}), {len(arguments)} given"
         raise Refused(message, ("args",))
+    _refuse_swapped(kernel, parameters, arguments)
     pairs = enumerate(zip(arguments, parameters, strict=True))
     return tuple(_fit_one(value, parameter, i) for i, (value, parameter) in pairs)
+
+
+def _refuse_swapped(
+    kernel: KernelName, parameters: tuple[Parameter, ...], arguments: Sequence[object]
+) -> None:
+    """An input where the kernel writes beside an output where it only reads: one for the other, it seems."""
+    tensors = [
+        (i, value, parameter)
+        for i, (value, parameter) in enumerate(zip(arguments, parameters, strict=True))
+        if isinstance(value, Tensor)
+        and parameter.pointer
+        and parameter.kind is not None
+        and holds(parameter.kind, value.meta.dtype)
+    ]
+    written = next(((i, v, p) for i, v, p in tensors if v.borrowed and not p.const), None)
+    read = next(((i, p) for i, v, p in tensors if not v.borrowed and p.const), None)
+    if written is None or read is None:
+        return
+    i, tensor, parameter = written
+    names = ", ".join(p.name or p.text for p in parameters)
+    raise Refused(
+        f"argument {i + 1}, {parameter.name or parameter.text}: {tensor.origin} is an input, which no kernel "
+        f"may write, while argument {read[0] + 1}, {read[1].name or read[1].text}, is only read and gets an "
+        f"output: are the two swapped? {kernel.name} takes ({names})",
+        ("args", i),
+    )
 
 
 def _fit_one(value: object, parameter: Parameter, i: int) -> BoundArgument:

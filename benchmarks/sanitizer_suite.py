@@ -2,6 +2,7 @@
 
 Usage, from the repository's root: ``python benchmarks/sanitizer_suite.py [NAME...]``. Prints a line a kernel
 and writes ``sanitizer-cuda.json`` into ``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS``.
+``--page`` writes the line of docs/gpu.md from the committed receipt, without a GPU.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ BEYOND = {
 """What the tools do not claim to see; the emulator does. A kernel that never ends is not among the names:
 it ends no tool either, and is turned away before anybody would ask for one."""
 AT_ONCE = 6
+PAGE = ROOT / "docs" / "gpu.md"
+RECEIPT = ROOT / "benchmarks" / "receipts" / "sanitizer-cuda.json"
+BEGIN, END = "<!-- written by benchmarks/sanitizer_suite.py -->", "<!-- end of sanitizer -->"
 
 
 def looked_at(file: CheatFile) -> dict[str, Any]:
@@ -72,8 +76,43 @@ def kept(name: str) -> Run:
     return run
 
 
+def sentence(receipt: dict[str, Any]) -> str:
+    """What came of the last run on a card, as docs/gpu.md has it."""
+    rows = receipt["rows"]
+    right = [row for row in rows if row["right"]]
+    found = [row for row in right if row["got"].startswith("hazard ")]
+    honest = [row for row in right if row["file"].startswith("honest/")]
+    beyond = [row for row in right if row["beyond"] and row["got"] == "nothing"]
+    kinds = ", ".join(sorted({row["got"].removeprefix("hazard ").replace("_", " ") for row in found}))
+    bad = "".join(
+        f" Not as wanted: `{row['file']}` ({row['got']}: {row['message'][:120]})."
+        for row in rows
+        if not row["right"]
+    )
+    return (
+        f"On an H100, {receipt['date']}, {len(right)} of {len(rows)} files of the suite came out as wanted\n"
+        f"(`benchmarks/receipts/sanitizer-cuda.json`): {len(found)} hazards found\n"
+        f"({kinds}), nothing said of {len(honest)} honest kernels\n"
+        f"and of {len(beyond)} cheats that no tool of its claims to see.{bad}\n"
+    )
+
+
+def with_sentence(page: str, receipt: dict[str, Any]) -> str:
+    """The page with its generated line replaced."""
+    before, _, rest = page.partition(BEGIN)
+    return f"{before}{BEGIN}\n{sentence(receipt)}{END}{rest.partition(END)[2]}"
+
+
+def write_page() -> None:
+    """From the committed receipt."""
+    receipt = json.loads(RECEIPT.read_text())
+    PAGE.write_text(with_sentence(PAGE.read_text(encoding="utf-8"), receipt), encoding="utf-8")
+
+
 def main() -> None:
     """Look at them, a few at once: a tool spends most of its time starting."""
+    if sys.argv[1:] == ["--page"]:
+        return write_page()
     names = sys.argv[1:] or NAMES
     files = [file for file in all_files() if file.path.stem in names]
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -86,8 +125,11 @@ def main() -> None:
         "rows": rows,
     }
     (folder / "sanitizer-cuda.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    if "WORKBENCH_RECEIPTS" not in os.environ:
+        write_page()
     if bad := [row["file"] for row in rows if not row["right"]]:
         raise SystemExit(f"not as wanted: {', '.join(bad)}")
+    return None
 
 
 if __name__ == "__main__":

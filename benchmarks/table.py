@@ -62,10 +62,10 @@ Kernels under 30 us: host time to issue one call, and device time when replayed 
 |---|---|---:|---:|{dashes}
 """
 FIGURES_HEAD = """## What was to be reached, and what was seen
-{gpu}, torch {torch}, one run ({started}); `python benchmarks/nine_figures.py`. {met} of {all} met.
+{gpu}, torch {torch}, one run ({started}); `python benchmarks/nine_figures.py`. {met} of {all} met.{before}
 
-| what | reach | seen | met |
-|---|---|---|---|
+| what | reach | seen | met |{column}
+|---|---|---|---|{dashes}
 """
 CLOCK_SECTION = """## The clock itself
 {gpu}, torch {torch}; `python benchmarks/clock_figures.py`, one run. With `--simulated` the first two rows run
@@ -112,10 +112,10 @@ def whole_page() -> str:
     return page(look, receipts, failures, clock, newest_figures()) + kernelbench_part()
 
 
-def newest_figures() -> Json | None:
-    """The latest receipt of ``nine_figures.py``; None where none is committed."""
-    files = sorted((HERE / "receipts").glob(FIGURES))
-    return json.loads(files[-1].read_text()) if files else None
+def newest_figures() -> tuple[Json, ...]:
+    """The latest receipt of ``nine_figures.py`` and the one before, where they are committed."""
+    files = sorted((HERE / "receipts").glob(FIGURES), reverse=True)
+    return tuple(json.loads(file.read_text()) for file in files[:2])
 
 
 def kernelbench_part() -> str:
@@ -147,23 +147,42 @@ def page(
     receipts: dict[str, Json] | None = None,
     failures: Sequence[Json] = (),
     clock: Json | None = None,
-    figures: Json | None = None,
+    figures: Sequence[Json] = (),
 ) -> str:
     """The whole page."""
     measured = measured_section(receipts, failures) if receipts else ""
-    reached = figures_section(figures) + "\n" if figures else ""
+    reached = figures_section(*figures) + "\n" if figures else ""
     clocks = clock_section(clock) + "\n" if clock else ""
     return TITLE + measured + reached + clocks + look_section(look)
 
 
-def figures_section(receipt: Json) -> str:
-    """What was to be reached on a GPU beside what was seen in one run."""
-    rows = receipt["figures"]
+def figures_section(receipt: Json, before: Json | None = None) -> str:
+    """What was to be reached on a GPU beside what was seen in one run, and in the run ``before``."""
+    rows, then = receipt["figures"], {row["what"]: row for row in (before or {}).get("figures", ())}
     words = {True: "yes", False: "**no**", None: "–"}
-    lines = [f"| {row['what']} | {row['reach']} | {row['seen']} | {words[row['met']]} |\n" for row in rows]
+    lines = []
+    for row in rows:
+        cells = [row["what"], row["reach"], row["seen"], words[row["met"]]]
+        if before is not None:
+            old = then.get(row["what"])
+            cells.append(
+                "–" if old is None else old["seen"] + ("" if old["met"] else f" ({words[old['met']]})")
+            )
+        lines.append(f"| {' | '.join(cells)} |\n")
+    told = {"before": "", "column": "", "dashes": ""}
+    if before is not None:
+        met = sum(row["met"] is True for row in then.values())
+        card = "the same card" if _uuid(before) == _uuid(receipt) else "another card"
+        told["before"] = f"\nThe run before it, on {card}: {met} of {len(then)} met."
+        told["column"], told["dashes"] = f" the run before ({before['started']}) |", "---|"
     facts = {name: receipt[name] for name in ("gpu", "torch", "started")}
     met = sum(row["met"] is True for row in rows)
-    return FIGURES_HEAD.format(**facts, met=met, all=len(rows)) + "".join(lines)
+    return FIGURES_HEAD.format(**facts, **told, met=met, all=len(rows)) + "".join(lines)
+
+
+def _uuid(receipt: Json) -> Any:
+    """Of the card of a run of ``nine_figures.py``."""
+    return receipt.get("parts", {}).get("probe", {}).get("card", {}).get("uuid")
 
 
 # ------------------------------------------------------------------------------------ measured rows

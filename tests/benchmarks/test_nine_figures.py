@@ -80,6 +80,22 @@ def test_the_page_shows_reach_and_seen() -> None:
     assert "6 of 9 met" not in section and "7 of 9 met" in section
 
 
+def test_the_run_before_stands_beside_it_and_its_misses_are_told() -> None:
+    def receipt(started: str, uuid: str, memory: dict[str, Any]) -> dict[str, Any]:
+        rows = load("nine_figures").figures_of(parts() | memory)
+        card = {"parts": {"probe": {"card": {"uuid": uuid}}}}
+        return {"gpu": "NVIDIA H100", "torch": "2.11", "started": started, "figures": rows, **card}
+
+    missed = {"memory": {"row": {"kind": "passed"}, "beyond_share": 0.515}}
+    new, old = receipt("2026-11-22", "a", {}), receipt("2026-11-21", "b", missed)
+    section = load().figures_section(new, old)
+    assert "The run before it, on another card: 7 of 9 met." in section
+    assert "| what | reach | seen | met | the run before (2026-11-21) |\n|---|---|---|---|---|\n" in section
+    (line,) = (line for line in section.splitlines() if line.startswith("| memory"))
+    assert line.count("51.5% while checking") == 1 and line.endswith("(**no**) |") and "| yes |" in line
+    assert "the same card" in load().figures_section(new, new)
+
+
 def test_the_gpu_parts_that_the_figures_need_exist() -> None:
     figures, gpu = load("nine_figures"), load("on_the_gpu")
     assert set(figures.PARTS) <= set(gpu.PARTS) == set(gpu.LIMITS_S)

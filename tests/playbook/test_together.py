@@ -183,7 +183,8 @@ def test_offered_only_where_a_row_is_needed_again_and_fits() -> None:
         return dict(settled(problem, GRID)).get("split_join")
 
     assert join(wide(2**20)) == "grid"
-    assert join(wide(2**23)) is None
+    assert join(wide(2**23)) == "grid", "as far as there is room"
+    assert join(wide(2**25)) is None
     assert join(wide(2**12, rows=4096)) is None
     total = problem_of(lambda t: t["x"].sum(1), {"x": torch.empty(1, 2**20)}, varying=False)
     assert join(total) == "launch", "the last block suffices there"

@@ -129,13 +129,23 @@ class Waits:
 
 
 class ColumnLoop:
-    """The loop of one pass; with ``edge``, its one step for the column that a lane has beside the vectors."""
+    """The loop of one pass.
+
+    With ``edge``, its one step for the column that a lane has beside the vectors; with ``behind``, the loop
+    over the columns that registers have no room for, which every pass reads.
+    """
 
     def __init__(
-        self, kernel: RowKernel, number: int, row_values: dict[int, Text], edge: bool = False
+        self,
+        kernel: RowKernel,
+        number: int,
+        row_values: dict[int, Text],
+        edge: bool = False,
+        behind: bool = False,
     ) -> None:
         self.kernel = kernel
         self.edge = edge
+        self.behind = behind
         self.frame = kernel.frame
         self.names = kernel.frame.names.inner()
         self.number = number
@@ -150,7 +160,7 @@ class ColumnLoop:
         self._slots = {
             (wait.becomes if wait.becomes is not None and number > wait.turns else wait.load).serial: name
             for wait, name in kernel.waits.entries
-            if number > wait.first
+            if number > wait.first and not behind
         }
         self._scope = Scope(
             self._leaf, self.names, self.frame.macros, kernel.site.schedule.fast_math, row_values
@@ -166,8 +176,9 @@ class ColumnLoop:
                 self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
         self._load_turned(roots)
-        self._keep_loads()
-        self._keep_replacements()
+        if not self.behind:
+            self._keep_loads()
+            self._keep_replacements()
         self._scope.prepare(roots)
         column = "col + k" if self.vector else "col"
         for text in accumulators:
@@ -226,9 +237,10 @@ class ColumnLoop:
         if self.edge:
             return self._one_step(body)
         begin, end = self._bounds()
-        if self.kernel.waits.in_registers or self._turned:
+        if (self.kernel.waits.in_registers and not self.behind) or self._turned:
             return self._unrolled(body, begin, end or columns)
-        start = team.lane if not self.vector or team.lane == "0" else f"{team.lane} * VEC"
+        lane = f"(KEPT * {team.lanes} + {team.lane})" if self.behind else team.lane
+        start = lane if not self.vector or lane == "0" else f"{lane} * VEC"
         step = " * ".join(
             part for part in (team.lanes, "VEC" if self.vector else "") if part not in ("", "1")
         )
@@ -352,7 +364,7 @@ class ColumnLoop:
             return False
         later = self.kernel.passes[self.number + 1 :]
         again = any(leaf is load for step in later for root in step.roots for leaf in leaves(root))
-        waits = any(wait.load is load for wait, _ in self.kernel.waits.entries)
+        waits = not self.behind and any(wait.load is load for wait, _ in self.kernel.waits.entries)
         once = not load.lookups and not any(axis.stride.is_zero for axis in load.view.axes)
         return once and (waits or not again)
 

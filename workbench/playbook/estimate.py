@@ -29,7 +29,7 @@ from workbench.playbook.schedule import Schedule, bundle_of, pieces_of, schedule
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.techniques import settled
-from workbench.playbook.together_kernel import keeps_pieces, piece_of, together
+from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_held, together
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 
@@ -138,6 +138,8 @@ class _Row:
     known: set[int]
     together: int = 1
     """Rows that a block bundles."""
+    behind: float = 0.0
+    """Part of what waits that there is no room for: read again, from L2."""
 
 
 class _Model:
@@ -313,23 +315,23 @@ class _Model:
             lanes = schedule.threads
             rows = math.ceil(rows / together)
         units = rows * pieces if lanes > 1 else math.ceil(rows * pieces / _LANES)
+        held = share_held(schedule.threads, len(waits), columns / pieces) if keeps and pieces > 1 else 1.0
         walks, again = [], 0.0
         seen: set[int] = set()
         known: set[int] = set()
         for step in passes:
-            one = self._walk(
-                space, step, schedule, _Row(units, pieces, waits, seen, known if keeps else set(), together)
-            )
+            row = _Row(units, pieces, waits, seen, known if keeps else set(), together, 1.0 - held)
+            one = self._walk(space, step, schedule, row)
             again = max(again, one.again_bytes)
             walks.append(one)
-        if spilled := self._spilled(len(waits) * columns / pieces / lanes_of(schedule), schedule):
+        if spilled := self._spilled(held * len(waits) * columns / pieces / lanes_of(schedule), schedule):
             walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + spilled * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
-        kept = len(waits) * columns / pieces * (together if schedule.team == "bundle" else 1)
-        held = kept / lanes if schedule.cache == "registers" else 0.0
+        kept = held * len(waits) * columns / pieces * (together if schedule.team == "bundle" else 1)
+        mine = kept / lanes if schedule.cache == "registers" else 0.0
         shared = 4 * kept if schedule.cache == "shared" else 0.0
-        resident = self._resident(schedule.threads, held, shared * schedule.threads / max(lanes, _LANES))
+        resident = self._resident(schedule.threads, mine, shared * schedule.threads / max(lanes, _LANES))
         teams = resident * schedule.threads // max(lanes, _LANES)
         left = self.target.shared_bytes_per_sm - teams * shared
         size = again if keeps or pieces > 1 else max((walk.fresh_bytes for walk in walks[:1]), default=0.0)
@@ -352,8 +354,8 @@ class _Model:
         width = schedule.width if peeled else width
         if row.together > 1:
             lanes, width = schedule.threads, 1 if schedule.team == "bundle" else self._width(space.rows)
-        fresh = again = 0.0
-        requests = len(step.stores)
+        fresh = again = behind = 0.0
+        requests = float(len(step.stores))
         news = []
         for load in space.column_loads(step.roots):
             size = self._read(load) * read_apart(space, load, schedule)
@@ -363,11 +365,13 @@ class _Model:
             elif load.serial not in row.waits:
                 again += size
                 requests += 1
-            elif schedule.cache == "shared":
-                requests += 1
+            else:
+                behind += size * row.behind
+                requests += 1 if schedule.cache == "shared" else row.behind
             row.seen.add(load.serial)
         near = sum(size for load, size in news if self._is_recent(load))
         fresh = sum(size for _, size in news) - near
+        near += behind
         row.known.update(
             e.serial for root in step.roots for part in space.row_parts(root) for e in walk(part)
         )
@@ -387,7 +391,7 @@ class _Model:
         deep = max(deep, schedule.items)
         if schedule.cache == "registers" and row.waits:
             deep = 8
-        reads = bool(news) or again > 0
+        reads = bool(news) or again > 0 or behind > 0
         return Walk(
             fresh_bytes=fresh / row.units,
             stored_bytes=sum(self._stored([s]) * written_apart(space, s, schedule.team) for s in step.stores)

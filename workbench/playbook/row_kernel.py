@@ -151,6 +151,12 @@ class RowKernel:
         entered = [replace(text, name=text.name.replace("[k]", "[0]")) for text in texts]
         return ColumnLoop(self, number, row_values, edge=True).text(step, entered)
 
+    def _behind(
+        self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]
+    ) -> list[str]:
+        """The columns behind those that wait on the chip; mostly there are none."""
+        return []
+
     def _pass(self, number: int, step: Pass) -> list[str]:
         row_values = self._row_values(step.roots)
         texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
@@ -161,6 +167,7 @@ class RowKernel:
             entered, before, after = self._chained(texts)
             lines = before
         lines += self._edges(number, step, row_values, entered)
+        lines += self._behind(number, step, row_values, entered)
         lines += loop.text(step, entered)
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from workbench.model import H100
+from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop
+from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Load
 from workbench.playbook.fitting import Cases, RowShape, most_kept
 from workbench.playbook.kernel_text import KernelText, Site
@@ -27,6 +29,25 @@ BARRIER = "cooperative_groups::this_grid().sync();"
 def most_of_a_piece(threads: int, kept: int) -> int:
     """Columns that a block keeps where RESIDENT threads share the registers of a multiprocessor."""
     return threads * most_kept(max(threads, RESIDENT)) // max(kept, 1)
+
+
+_REREAD = 2
+"""Columns that a block may read again from L2 for each that it could keep: 35 MB of the 50 that L2 has."""
+
+
+def most_in_part(threads: int, kept: int) -> int:
+    """Columns of a piece that a block keeps as far as it can."""
+    return (1 + _REREAD) * most_of_a_piece(threads, kept)
+
+
+def held_of(threads: int, kept: int) -> int:
+    """Columns that it keeps of a piece that is too long: the loop over the others needs registers too."""
+    return most_of_a_piece(threads, kept) * 3 // 4
+
+
+def share_held(threads: int, kept: int, piece: float) -> float:
+    """Part of a piece that a block keeps."""
+    return 1.0 if piece <= most_of_a_piece(threads, kept) else held_of(threads, kept) / piece
 
 
 def together(schedule: Schedule) -> Schedule:
@@ -51,7 +72,7 @@ def _fits_at(schedule: Schedule, shape: RowShape, case: Mapping[str, int]) -> bo
     threads = split_threads(schedule)
     columns = shape.columns.at(case)
     pieces = pieces_of(schedule, H100, shape.rows.at(case), columns)
-    return pieces > 1 and piece_of(columns, pieces) <= most_of_a_piece(threads, shape.kept)
+    return pieces > 1 and piece_of(columns, pieces) <= most_in_part(threads, shape.kept)
 
 
 def keeps_pieces(space: RowSpace, kernel: Kernel, schedule: Schedule, piece: int) -> bool:
@@ -60,7 +81,7 @@ def keeps_pieces(space: RowSpace, kernel: Kernel, schedule: Schedule, piece: int
         return False
     passes = passes_of(space, kernel, single_pass=True)
     kept = len(waiting_loads(space, passes))
-    return kept > 0 and not passes[-1].accumulators and piece <= most_of_a_piece(schedule.threads, kept)
+    return kept > 0 and not passes[-1].accumulators and piece <= most_in_part(schedule.threads, kept)
 
 
 def piece_of(columns: int, pieces: int) -> int:
@@ -104,6 +125,16 @@ class TogetherKernel(SplitKernel):
         self.step = self.passes[-1]
         self.frame.scalars = ("pieces",)
         self.waits.begin = self.begin
+        self.in_part = self.kept > 0 and self._longest() > most_of_a_piece(site.schedule.threads, self.kept)
+
+    def _longest(self) -> int:
+        """Columns of the longest piece that a declared case gives a block."""
+        cases = self.site.cases[: self.site.declared]
+        sizes = [(self.space.rows.at(case), self.space.columns.at(case)) for case in cases]
+        pieces = [(columns, pieces_of(self.site.schedule, H100, rows, columns)) for rows, columns in sizes]
+        longest = [piece_of(columns, count) for columns, count in pieces if count > 1]
+        most = most_in_part(self.site.schedule.threads, self.kept)
+        return max((one for one in longest if one <= most), default=0)
 
     @property
     def kept(self) -> int:
@@ -123,8 +154,7 @@ class TogetherKernel(SplitKernel):
             if step.accumulators:
                 body += self._shared_by_all(step.accumulators)
         body += [*self._row_stores(), *self._left_behind()]
-        kept = self.waits.declarations(self.team, "PIECE")
-        lines = [*self._piece(), *self._pointer_lines, *kept, *body]
+        lines = [*self._piece(), *self._pointer_lines, *self._kept(), *body]
         text = self.frame.finish(self.name, self._rows(lines), f"({self._grid()}, pieces)")
         head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
         code = text.code.removeprefix("template <int VEC>\n")
@@ -142,6 +172,28 @@ class TogetherKernel(SplitKernel):
         lines += ColumnLoop(self, _BEFORE, values).text(step, [])
         return [*self._flush(), "// All loads are on their way before the first value is used.", *lines]
 
+    def _behind(
+        self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]
+    ) -> list[str]:
+        """What registers have no room for goes first: its loads follow those that are on their way."""
+        if not self.in_part:
+            return []
+        source = "memory" if number == 0 else "L2"
+        lines = ColumnLoop(self, number, row_values, behind=True).text(step, texts)
+        return [f"// Behind what waits in registers: from {source}.", *lines]
+
+    def _kept(self) -> list[str]:
+        """Storage for the piece, or for as much of it as there is room for."""
+        if not self.in_part:
+            return self.waits.declarations(self.team, "PIECE")
+        lines = self.waits.declarations(self.team, "HELD")
+        most = held_of(self.site.schedule.threads, self.kept)
+        return [
+            "// As much of the piece as fits waits in registers; the rest is read again from L2.",
+            f"constexpr int HELD = PIECE < {most} ? PIECE : {most};",
+            *lines[1:],
+        ]
+
     def _shared_by_all(self, accumulators: list[Accumulator]) -> list[str]:
         """Leave what this piece amounts to, wait, join what all pieces amount to."""
         lines = self._left()
@@ -156,9 +208,10 @@ class TogetherKernel(SplitKernel):
 
     def _piece(self) -> list[str]:
         columns = self.frame.macros.text(self.space.columns)
+        read = "read of memory" if self.in_part else "read"
         return [
             "// All blocks are on the card at once. Each keeps a piece of a row in registers, waits for the",
-            "// others, and goes on with its piece: one launch, one read, one write.",
+            f"// others, and goes on with its piece: one launch, one {read}, one write.",
             "const int begin = blockIdx.y * PIECE;",
             f"const int end = begin + PIECE < {columns} ? begin + PIECE : {columns};",
         ]
@@ -179,4 +232,5 @@ def together_kernel(site: Site, kernel: Kernel, name: str, kind: type[TogetherKe
     text = found.text()
     if text.width is not None and not text.width.is_possible:
         text = kind(site, kernel, name, found.partials, vector=False).text()
-    return Together(text, most_of_a_piece(site.schedule.threads, found.kept), found.partials.all)
+    most = (most_in_part if found.in_part else most_of_a_piece)(site.schedule.threads, found.kept)
+    return Together(text, most, found.partials.all)

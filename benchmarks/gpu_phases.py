@@ -212,7 +212,7 @@ PHASES = {
         Phase("replay", 15, 60, module(["workbench", "replay-receipt", RECEIPT],
               ["workbench", "replay-receipt", "--help"])),
         Phase("published-times", 150, 250, published("time", "robust-layernorm", "robust-llama_rmsnorm",
-              "robust-mnist_linear_relu")),
+              "robust-mnist_linear")),
         Phase("kernelbench", 290, 330, kernelbench),
         Phase("expert", 105, 150, script("expert_on_gpu", [], ["softmax", "--device", "emulator"]),
               timed=False),

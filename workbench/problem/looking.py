@@ -51,8 +51,9 @@ def look(capture: Capture) -> Seen:
             fake, shapes = _run(capture, "meta")
     except ProblemError:
         return _look_for_real(capture, {})
-    check_inputs(fake.arguments, on_meta="cuda" if "cuda" in capture.source else "meta")
-    check_held(fake.held)
+    on_meta = "cuda" if "cuda" in capture.source else "meta"
+    check_inputs(fake.arguments, on_meta)
+    check_held(fake.held, on_meta)
     inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
     known = {name: origins.sampler(tensor) for name, tensor in inputs.items()}
     held = {name: held.value for name, held in fake.held.items()}

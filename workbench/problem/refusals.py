@@ -23,7 +23,7 @@ _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, ui
 
 
 def check_inputs(arguments: Sequence[Argument], on_meta: str = "meta") -> None:
-    """Refuse inputs on several devices, of unsupported types, empty, sparse, or none at all.
+    """Refuse inputs on several devices, without values, of unsupported types, empty, sparse, or none at all.
 
     ``on_meta`` is what the meta device stands for: under fake tensors ``cuda``, see running.Placed.
     """
@@ -35,13 +35,23 @@ def check_inputs(arguments: Sequence[Argument], on_meta: str = "meta") -> None:
         told = ", ".join(f"{name} on {place}" for name, place in places.items())
         raise ProblemError(f"the inputs are on different devices: {told}. Put them on one.")
     for name, tensor in tensors.items():
+        _refuse_without_values(f"input {name!r}", tensor, on_meta)
         check_tensor(f"input {name!r}", tensor)
 
 
-def check_held(held: Mapping[str, Held]) -> None:
+def check_held(held: Mapping[str, Held], on_meta: str = "meta") -> None:
     """The same for parameters and buffers."""
     for tensor in held.values():
+        _refuse_without_values(f"{tensor.role} {tensor.path!r}", tensor.value, on_meta)
         check_tensor(f"{tensor.role} {tensor.path!r}", tensor.value)
+
+
+def _refuse_without_values(what: str, tensor: Tensor, on_meta: str) -> None:
+    if on_meta == "meta" and tensor.device.type == "meta":
+        raise ProblemError(
+            f"{what} is on the meta device: it has a shape and no values. Leave out device='meta'; large "
+            "inputs that are drawn at random are not held in memory either."
+        )
 
 
 def check_tensor(what: str, tensor: Tensor) -> None:

@@ -316,3 +316,44 @@ def test_an_interrupted_wait_for_a_kernel_is_told_in_a_line(
     monkeypatch.setattr(LiveSession, "judge", interrupted)
     with pytest.raises(UsageError, match="no longer waited for"):
         shell.run_cell_magic("cuda_kernel", "double", "__global__ void k() {}")
+
+
+CUDA_CELL = "/* plan\ndef plan(x):\n    return x\n*/\n__global__ void k() {}\n"
+
+
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        (
+            "%cuda_kernel\n" + CUDA_CELL,
+            "%%cuda_kernel takes two percent signs and is the first line of its cell",
+        ),
+        ("%cuda_kernel double --parent e1\n" + CUDA_CELL, "takes two percent signs"),
+        ("# mine\n\n%%cuda_kernel\n" + CUDA_CELL, "is the first line of its cell; here it is line 3"),
+        ("import torch\n%%cuda_optimize --rounds 1\n" + CELL, "%%cuda_optimize takes two percent signs"),
+        ("%cuda_optimize --rounds 0\n" + CELL, "%%cuda_optimize (two percent signs) on top of a cell"),
+    ],
+)
+def test_a_cell_magic_that_is_none_is_told_in_a_line(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str], cell: str, words: str
+) -> None:
+    done = shell.run_cell(cell)
+    error = done.error_before_exec or done.error_in_exec
+    assert isinstance(error, UsageError) and words in str(error)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_cell_that_only_speaks_of_the_magics_is_run(shell: InteractiveShell) -> None:
+    assert shell.run_cell('text = """\n%%cuda_kernel\n%cuda_kernel x\n"""').success
+    assert shell.run_cell("%%capture told\nprint('%cuda_kernel')\n").success
+
+
+def test_a_cell_that_is_run_again_says_where_its_first_session_is(
+    shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive --folder one", CELL)
+    shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+    assert "A new session" not in capsys.readouterr().out
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive --folder two", CELL)
+    told = "A new session of double begins. The one before, with 1 branch: %cuda_resume one\n"
+    assert told in capsys.readouterr().out

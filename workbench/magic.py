@@ -30,6 +30,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from traitlets import Enum, Float, Int, Unicode
 from traitlets.config import Configurable
 
+from workbench import syntax
 from workbench.errors import UsageError, WorkbenchError, nearest
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class CudaMagics(Magics, Configurable):
             if not options.target:
                 raise UsageError(
                     "name a function of the notebook, as in %cuda_optimize softmax --inputs x,\n"
-                    "or put %%cuda_optimize on top of a cell that defines one and its inputs"
+                    "or put %%cuda_optimize (two percent signs) on top of a cell that defines one, and inputs"
                 )
             names = [name.strip() for name in (options.inputs or "").split(",") if name.strip()]
             return from_objects(self._names, options.target, names)
@@ -271,6 +272,8 @@ class CudaMagics(Magics, Configurable):
         from workbench.views.notebook import in_notebook
 
         if old := self._sessions.pop(live.name, None):
+            if old.tree.nodes and old.folder != live.folder:
+                print(_replaced(old))
             # In the background: its kernels in flight are waited for.
             threading.Thread(target=old.close, daemon=True).start()
         self._sessions[live.name] = live
@@ -327,6 +330,54 @@ class _plain_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, WorkbenchError):
             raise ShellUsageError(str(error)) from None
+
+
+def _replaced(old: LiveSession) -> str:
+    """What became of the session that a cell opened when it was run before."""
+    from workbench.views.phrases import plural
+
+    had = plural(len(old.tree.nodes), "branch")
+    return (
+        f"A new session of {old.name} begins. The one before, with {had}: %cuda_resume {_shown(old.folder)}"
+    )
+
+
+def _shown(folder: Path) -> str:
+    """As somebody would type it here."""
+    here = Path.cwd()
+    path = folder.resolve()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def refuse_misplaced(lines: list[str]) -> list[str]:
+    """Input transformer: a cell magic with one percent sign, or below the first line, is told as that.
+
+    Python would only say that the CUDA below it is no Python. Raises the shell's ``UsageError``.
+    """
+    if lines and lines[0].startswith("%%"):
+        return lines
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"\s*(%{1,2})(cuda_kernel|cuda_optimize)\b", line)
+        if found is None or (found[1] == "%" and found[2] == "cuda_optimize"):
+            continue
+        if _is_python("".join(lines)):  # the line stands in a string
+            return lines
+        where = "" if number == 1 else f"; here it is line {number}"
+        raise ShellUsageError(
+            f"%%{found[2]} takes two percent signs and is the first line of its cell{where}"
+        )
+    return lines
+
+
+def _is_python(text: str) -> bool:
+    try:
+        syntax.module(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+refuse_misplaced.has_side_effects = True  # type: ignore[attr-defined]  # not asked while somebody types
 
 
 def _parse(magic: Any, line: str) -> Namespace:
@@ -392,6 +443,9 @@ def load(shell: InteractiveShell) -> None:
     """
     magics = CudaMagics(shell)
     shell.register_magics(magics)
+    transformers: list[Any] = shell.input_transformers_cleanup
+    others = [t for t in transformers if getattr(t, "__name__", "") != refuse_misplaced.__name__]
+    transformers[:] = [*others, refuse_misplaced]
     configurables: list[Any] = shell.configurables
     configurables[:] = [*(c for c in configurables if not isinstance(c, CudaMagics)), magics]
     completer = getattr(shell, "Completer", None)

@@ -106,3 +106,17 @@ def test_blocks_that_meet_are_neither_too_many_nor_too_few() -> None:
         assert took(block, "grid") == pytest.approx(measured_us, rel=0.03), block
     assert took("fit", "grid") == took("512", "grid"), "blocks that are fitted have 512 threads there"
     assert took("512", "words") < took("512", "grid") - 0.5
+
+
+def test_rows_of_odd_length_gain_from_vectors_between_scalar_edges() -> None:
+    """argmax of 64 rows of 50257 on an H100: the loop takes four scalars or two vectors before it waits."""
+    x = {"x": torch.empty(64, 50257, device="meta")}
+    problem = problem_of(lambda t: torch.argmax(t["x"], 1), x, "argmax")
+
+    def took(**settings: str) -> float:
+        asked = settled(problem, tuple(sorted(settings.items())))
+        return estimate(problem, asked, H100, problem.cases[0].size_map).us
+
+    assert took(vector_width="1", stream_hints="on") == pytest.approx(28.8, rel=0.1)
+    assert took(vector_width="4", stream_hints="on") == pytest.approx(19.5, rel=0.1)
+    assert took(vector_width="4", block_size="1024") < 12, "10.4 measured"

@@ -13,11 +13,14 @@ Another version of torch or Triton finds nothing in them and compiles as before.
 from __future__ import annotations
 
 import argparse
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from workbench.compile.cache import cache_folder
 

@@ -149,7 +149,10 @@ class GpuSession:
     def _tried(self, phase: Phase, command: list[str], out: Path, limit_s: float) -> Row:
         own = {"WORKBENCH_RECEIPTS": str(out), "WORKBENCH_PARTS": str(out / "parts"), MARK: self.token}
         tools = f"{os.environ.get('PATH', '')}:/usr/local/cuda/bin"  # compute-sanitizer is often there only
-        environment = os.environ | own | {"PYTHONUNBUFFERED": "1", "PATH": tools}
+        modules = ":".join(
+            filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+        )  # nothing is installed there
+        environment = os.environ | own | {"PYTHONUNBUFFERED": "1", "PATH": tools, "PYTHONPATH": modules}
         (out / "parts").mkdir()
         started = time.monotonic()
         state: State = "cut off"

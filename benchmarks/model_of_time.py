@@ -27,6 +27,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from workbench.compile import compile_kernel
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute

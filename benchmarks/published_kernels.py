@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 PAGE = ROOT / "docs" / "foreign-lane.md"
 RECEIPTS = ROOT / "benchmarks" / "receipts"
 BEGIN, END = "<!-- written by benchmarks/published_kernels.py -->", "<!-- end of published -->"

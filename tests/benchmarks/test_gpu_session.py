@@ -88,6 +88,14 @@ def test_a_later_call_goes_on_and_writes_over_nothing(session: GpuSession) -> No
     assert again.known() == {"fails": "ok", "fine": "ok"}
 
 
+def test_a_phase_finds_the_workbench_where_it_is_not_installed(
+    session: GpuSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/tmp/site")
+    session.run([phase("asks", "import os; print(os.environ['PYTHONPATH'])")], seconds=60)
+    assert (session.work / "asks" / "log.txt").read_text() == f"{ROOT}:/tmp/site\n"
+
+
 def test_on_a_fresh_machine_it_goes_on_from_the_archive(session: GpuSession, tmp_path: Path) -> None:
     session.run([phase("fine", FINE)], seconds=60)
     fresh = GpuSession(tmp_path / "elsewhere", tmp_path / "receipts2", dry=True)

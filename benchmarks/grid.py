@@ -71,6 +71,8 @@ SECONDS = {
 }  # fmt: skip
 """What an op took on an H100 once its baselines were compiled; an op is begun only where so much is left."""
 UNKNOWN_S = 60
+SLOW_TO_COMPILE = ("conv_bias_relu_pool", "linear_rowsum", "problems/linear_rowsum")
+"""Max-autotune compiles eighteen kernels for each shape of these, 40 s: a program for each shape."""
 
 
 def ops() -> list[str]:
@@ -201,6 +203,24 @@ def _bytes(problem: Problem, case: Case) -> int:
     return sum(meta.nbytes for meta in problem.metas(case).values())
 
 
+def baselines(names: list[str], without: str) -> dict[str, list[str]]:
+    """A program for the baselines of every op, of every shape where that takes long; those come first."""
+    own = [sys.executable, __file__, "--without", without, "--warm"]
+    slow = {
+        f"{op} {case.label}": [*own, op, "--case", case.label]
+        for op in names
+        if op in SLOW_TO_COMPILE
+        for case in problem_of(op).cases
+    }
+    return slow | {op: [*own, op] for op in names if op not in SLOW_TO_COMPILE}
+
+
+def only(problem: Problem, label: str) -> Problem:
+    """The problem at one of its shapes; at all of them where no label is given."""
+    cases = tuple(case for case in problem.cases if label in ("", case.label))
+    return problem.model_copy(update={"cases": cases})
+
+
 def fits(op: str, left_s: float) -> bool:
     """True where an op that is begun now comes to its end; says so where it does not."""
     takes = SECONDS.get(op, UNKNOWN_S)
@@ -239,6 +259,7 @@ def main() -> None:
     parser.add_argument(
         "--warm", default="", help="compile the baselines of one op; the program calls itself so"
     )
+    parser.add_argument("--case", default="", help="the one shape to compile for")
     parser.add_argument("--phase", choices=("compile", "measure", "both"), default="both")
     parser.add_argument(
         "--without", default="", help="baselines to leave out: for some ops one takes minutes"
@@ -247,15 +268,14 @@ def main() -> None:
     given = parser.parse_args()
     failed: list[str] = []
     if given.warm:
-        warm(problem_of(given.warm), given.without.split(","))
+        warm(only(problem_of(given.warm), given.case), given.without.split(","))
     elif given.list:
         for op in given.ops.split(","):
             print(op, *(case.label for case in problem_of(op).cases))
     else:
         started = time.monotonic()
         if given.phase != "measure":
-            own = [sys.executable, __file__, "--without", given.without, "--warm"]
-            failed += warm_all({op: [*own, op] for op in given.ops.split(",")}, given.seconds / 2)
+            failed += warm_all(baselines(given.ops.split(","), given.without), given.seconds / 2)
             print(f"baselines compiled after {time.monotonic() - started:.0f} s", flush=True)
         if given.phase != "compile":
             left_s = given.seconds - (time.monotonic() - started)

@@ -109,6 +109,11 @@ def write_page() -> None:
     PAGE.write_text(with_sentence(PAGE.read_text(encoding="utf-8"), receipt), encoding="utf-8")
 
 
+def _as_json(rows: list[dict[str, Any]]) -> str:
+    repeat = "python benchmarks/sanitizer_suite.py"
+    return json.dumps({"date": time.strftime("%Y-%m-%d"), "repeat": repeat, "rows": rows}, indent=1) + "\n"
+
+
 def main() -> None:
     """Look at them, a few at once: a tool spends most of its time starting."""
     if sys.argv[1:] == ["--page"]:
@@ -117,15 +122,11 @@ def main() -> None:
     files = [file for file in all_files() if file.path.stem in names]
     with ThreadPoolExecutor(AT_ONCE) as threads:
         rows = list(threads.map(looked_at, files))
-    folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
-    folder.mkdir(parents=True, exist_ok=True)
-    receipt = {
-        "date": time.strftime("%Y-%m-%d"),
-        "repeat": "python benchmarks/sanitizer_suite.py",
-        "rows": rows,
-    }
-    (folder / "sanitizer-cuda.json").write_text(json.dumps(receipt, indent=1) + "\n")
-    if "WORKBENCH_RECEIPTS" not in os.environ:
+    if folder := os.environ.get("WORKBENCH_RECEIPTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        (Path(folder) / RECEIPT.name).write_text(_as_json(rows))
+    elif not sys.argv[1:]:  # the repository's own is of all files
+        RECEIPT.write_text(_as_json(rows))
         write_page()
     if bad := [row["file"] for row in rows if not row["right"]]:
         raise SystemExit(f"not as wanted: {', '.join(bad)}")

@@ -125,3 +125,16 @@ def test_why_a_kernel_has_no_times_is_told_where_it_is_listed(capsys: pytest.Cap
     asyncio.run(searcher.try_all(grid.seed_vectors(searcher.problem, H100, 1)))
     words = "2x3x512x512: line 9: a cooperative launch of 1536 blocks"
     assert words in capsys.readouterr().out and words in grid._tried(searcher.found[0])["why"]
+
+
+def test_shapes_that_take_long_to_compile_for_are_programs_of_their_own_and_come_first() -> None:
+    grid = load("grid")
+    programs = grid.baselines(["softmax", "linear_rowsum"], "")
+    slow = [name for name in programs if name != "softmax"]
+    assert list(programs) == [*slow, "softmax"] and len(slow) == len(grid.problem_of("linear_rowsum").cases)
+    assert programs[slow[1]][-3:] == ["linear_rowsum", "--case", slow[1].partition(" ")[2]]
+    problem = grid.problem_of("linear_rowsum")
+    assert grid.only(problem, "") == problem
+    assert [case.label for case in grid.only(problem, problem.cases[1].label).cases] == [
+        problem.cases[1].label
+    ]

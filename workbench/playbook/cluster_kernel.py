@@ -44,7 +44,7 @@ class ClusterTeam(TeamText):
 
     def join(self, op: str, value: str) -> str:
         """The result of the whole cluster, known to each of its threads."""
-        return f"cluster_reduce<{op}>({value})"
+        return f"cluster_reduce<{op}, BLOCKS>({value})"
 
 
 class ClusterKernel(RowKernel):

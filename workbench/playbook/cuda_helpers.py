@@ -341,8 +341,9 @@ __device__ T join_groups(T value) {
 }
 
 _CLUSTER = """
-// The blocks of a cluster leave a value each in shared memory and read one another's.
-template <typename Op, typename T>
+// The blocks of a cluster leave a value each in shared memory. Every warp reads all of them at once, a lane
+// each: a way to another multiprocessor takes long, and a loop would go it once a block.
+template <typename Op, int BLOCKS, typename T>
 __device__ T cluster_reduce(T value) {
     const auto cluster = cooperative_groups::this_cluster();
     __shared__ T mine;
@@ -351,10 +352,8 @@ __device__ T cluster_reduce(T value) {
         mine = value;
     }
     cluster.sync();
-    value = *cluster.map_shared_rank(&mine, 0);
-    for (unsigned rank = 1; rank < cluster.num_blocks(); ++rank) {
-        value = Op::join(value, *cluster.map_shared_rank(&mine, rank));
-    }
+    value = *cluster.map_shared_rank(&mine, threadIdx.x % BLOCKS);
+    value = warp_reduce<Op, BLOCKS>(value);
     cluster.sync();  // mine may be written again, and its block may end, only when everybody has read it
     return value;
 }
@@ -388,6 +387,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
+    "cluster_reduce": ("warp_reduce",),
 }
 
 OPS: Mapping[str, str] = {

@@ -42,6 +42,8 @@ def opened(call: Call, dtype: torch.dtype) -> Problem:
         (softmax, (2, 5000), torch.bfloat16, (("cluster", "8"), ("vector_width", "8"))),
         (softmax, (2, 15000), torch.float32, (("cluster", "8"), ("block_reduction", "tree"))),
         (norm_and_mean, (3, 5001), torch.float16, (("cluster", "4"),)),
+        (softmax, (3, 12004), torch.float32, (("cluster", "4"), ("single_pass", "on"))),
+        (norm_and_mean, (3, 5001), torch.float16, (("cluster", "4"), ("single_pass", "on"))),
     ],
 )
 def test_right_and_without_hazards(
@@ -57,6 +59,16 @@ def test_right_and_without_hazards(
     races = Options(case="test", races=True)
     report = execute(plan, build(source, plan.instances, "checked"), given, races).report
     assert not report.hazards, report.hazards[0].message
+
+
+def test_dependent_reductions_cross_the_cluster_together_where_asked() -> None:
+    def joins(single: str) -> int:
+        vector = (*TOGETHER, ("cluster", "4"), ("single_pass", single))
+        source = generate(opened(softmax, torch.float32), vector).kernel.source
+        kernel = source[source.index("void op_cluster(") :]
+        return kernel[: kernel.index("\n}")].count("cluster_reduce<")
+
+    assert (joins("off"), joins("on")) == (2, 1)
 
 
 def test_the_plan_takes_a_cluster_only_between_one_block_and_too_long() -> None:

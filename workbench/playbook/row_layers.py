@@ -61,7 +61,9 @@ class _Layers:
     def _clustered(self, long: Schedule, kept: Schedule, most: int) -> ShapedText:
         """A block, a cluster, and whatever there is for rows too long even for that."""
         fits = self._kept(kept)
-        together = replace(kept, prefetch=False, persistent=False)
+        # What is joined across multiprocessors costs microseconds: dependent reductions go there together.
+        joint = self.site.schedule.single_pass
+        together = replace(kept, prefetch=False, persistent=False, single_pass=joint)
         name = self.names.new(f"{self.name}_cluster")
         shared = cluster_kernel(replace(self.site, schedule=together), self.kernel, name)
         rest = self._alone(replace(long, cache="reread"), self.names.new(f"{self.name}_reread"))

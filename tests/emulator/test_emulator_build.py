@@ -13,6 +13,7 @@ from launching import Out, Shape, run
 from workbench.emulator import diagnostics, toolchain
 from workbench.emulator.build import build, translation_unit
 from workbench.emulator.unsupported import refuse_unsupported
+from workbench.emulator.values import Mode
 from workbench.errors import DeviceError, EmulatorBuildError, EmulatorUnsupported
 
 COPY = "__global__ void copy(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }\n"
@@ -91,6 +92,22 @@ def test_error_inside_a_header_moves_to_the_kernel() -> None:
     (found,) = diagnostics.parse(stderr, "a\n    b\n", ["k"])
     assert (found.line, found.column, found.message) == (2, 5, "static assertion failed: too wide")
     assert found.caret == "    b\n    ^"
+
+
+ADDS_TO_NOTHING = (
+    "template <int N> __global__ void adds(const float* x, float* y) {\n    float sum, other = 0.0f;\n"
+    "    for (int i = 0; i < N; i++) sum += x[i], other += x[i];\n    y[threadIdx.x] = sum + other;\n}\n"
+)
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_a_variable_without_a_value_is_remarked_once(mode: Mode) -> None:
+    (binary,) = build(ADDS_TO_NOTHING, [("adds<4>", ()), ("adds<8>", ())], mode).binaries
+    (remark,) = binary.remarks
+    assert (remark.severity, remark.line) == ("warning", 2)
+    assert remark.message.startswith("sum ") and remark.message.endswith("used before it has a value")
+    assert build(ADDS_TO_NOTHING, [("adds<4>", ()), ("adds<8>", ())], mode).binaries[0].remarks == (remark,)
+    assert build(COPY, [("copy", ())], mode).binaries[0].remarks == ()
 
 
 def test_a_silent_compiler_still_gives_a_diagnostic() -> None:

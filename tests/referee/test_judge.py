@@ -343,6 +343,17 @@ def test_what_a_kernel_prints_is_kept_with_the_check_it_was_printed_in() -> None
     assert judged(Kernel(source=RIGHT)).printed is None
 
 
+def test_a_variable_without_a_value_is_doubted_where_the_kernel_is_wrong() -> None:
+    kernel = changed("float sum = 0.0f;", "float sum;")
+    found = judged(kernel)
+    assert not found.passed and found.compiled is not None
+    line = kernel.source[: kernel.source.index("float sum;")].count("\n") + 1
+    told = [(one.severity, one.line, one.message) for one in found.compiled.warnings]
+    assert told == [("warning", line, "sum may be used before it has a value")]
+    other = judged(storing(STORE.replace(" / sum", " / (2.0f * sum)"))).compiled
+    assert other is not None and other.warnings == ()
+
+
 def test_a_crash_is_an_outcome_with_the_check_it_died_in() -> None:
     outcome = judged(storing("*(volatile float*)16 = sum;" + STORE)).outcome
     assert isinstance(outcome, Crashed | Hazard), outcome

@@ -22,7 +22,7 @@ from workbench.errors import EmulatorBuildError
 # and is reported rather than fatal.
 DYNAMIC_AREA_BYTES = 256 * 1024
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
-_LAYOUT = "4"
+_LAYOUT = "5"
 
 
 def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
@@ -70,11 +70,12 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
     header = toolchain.precompiled(mode)
     with toolchain.scratch() as folder:
         try:
-            library = _compile(folder, text, header, mode, source)
+            library, warnings = _compile(folder, text, header, mode, source)
         except toolchain.CompilerFailed as error:
             raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
         target = facts.with_suffix(".so")
         binary = _describe(library, target, source, consts, kernels)
+        binary = binary.model_copy(update={"remarks": diagnostics.remarks(warnings)})
         library.rename(target)
         draft = folder / "facts.json"
         draft.write_text(binary.model_dump_json())
@@ -106,14 +107,14 @@ def translation_unit(source: str, consts: Consts, kernels: Sequence[str]) -> str
     )
 
 
-def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> Path:
-    """Compile and link in a folder; ``source`` is only for the lines of refusals."""
+def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> tuple[Path, str]:
+    """Compile and link in a folder: the library and the warnings. ``source`` is for the lines of refusals."""
     runtime = toolchain.runtime_path()
     unit, object_file, library = folder / "unit.cpp", folder / "unit.o", folder / "module.so"
     unit.write_text(text)
     include = [*toolchain.include_flags(), "-include", str(header)]
     command = [toolchain.compiler(), *toolchain.FLAGS[mode], *include]
-    toolchain.run([*command, "-c", unit.name, "-o", object_file.name], folder)
+    warnings = toolchain.run([*command, "-c", unit.name, "-o", object_file.name], folder)
     inputs = [object_file.name]
     contents = elf.contents(object_file)
     refuse_host_object(contents, source)
@@ -122,7 +123,7 @@ def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> 
         inputs.append("dynamic.s")
     link = ["-shared", "-Wl,--no-as-needed", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
     toolchain.run([toolchain.compiler(), *link, *inputs, str(runtime), "-o", library.name], folder)
-    return library
+    return library, warnings
 
 
 def _dynamic_shared(names: Sequence[str]) -> str:

@@ -15,6 +15,10 @@ SOURCE_NAME = "kernel.cu"
 ENTRY_NAME = "entry_points.cpp"
 
 _MESSAGE = re.compile(r"^(?P<file>[^\s:][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)?\s+(?P<rest>.*)$")
+_UNINITIALISED = re.compile(
+    r"^warning: '(?P<name>[\w.\[\]]+)' (?P<how>is|may be) used uninitialized.*\[-W(maybe-)?uninitialized\]$"
+)
+_DECLARED = re.compile(r"^note: '(?P<name>[\w.\[\]]+)' was declared here$")
 _ERROR = re.compile(r"^(?:fatal )?error: (?P<text>.*)$")
 
 
@@ -42,6 +46,23 @@ def parse(stderr: str, source: str, kernels: Sequence[str]) -> tuple[Diagnostic,
         )
         where = (0, 0)
     return tuple(found) or (Diagnostic(line=1, message=_last_words(stderr)),)
+
+
+def remarks(stderr: str) -> tuple[Diagnostic, ...]:
+    """Variables of the kernel that g++ saw used before they have a value, each where it is declared."""
+    found: dict[str, Diagnostic] = {}
+    for text in stderr.splitlines():
+        match = _MESSAGE.match(text)
+        if match is None or match["file"] != SOURCE_NAME:
+            continue
+        line, column = int(match["line"]), int(match["column"] or 0)
+        if said := _UNINITIALISED.match(match["rest"]):
+            message = f"{said['name']} {said['how']} used before it has a value"
+            remark = Diagnostic(severity="warning", line=line, column=column, message=message)
+            found.setdefault(said["name"], remark)
+        elif (declared := _DECLARED.match(match["rest"])) and (known := found.get(declared["name"])):
+            found[declared["name"]] = known.model_copy(update={"line": line, "column": column})
+    return tuple(found.values())
 
 
 def caret(source: str, line: int, column: int) -> str:

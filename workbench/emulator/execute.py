@@ -283,6 +283,7 @@ class _Run:
             launches=tuple(seen.launches) if self.checked else (),
             absent_lanes=tuple(seen.absent_lanes),
             printed=seen.printed,
+            remarks=tuple(remark for binary in seen.used.values() for remark in binary.remarks),
             unwritten=() if seen.stopped else tuple(self._unwritten()),
             kept=() if seen.stopped else self._kept(),
             seconds=seen.seconds,

@@ -29,7 +29,9 @@ MAX_KERNELS = 4000
 RUNTIME_SOURCES = tuple(sorted((HERE / "runtime").glob("*.cpp")))
 
 _COMMON = (
-    "-std=c++17", "-O2", "-fPIC", "-w", "-fpermissive", "-fno-exceptions", "-fno-strict-aliasing",
+    "-std=c++17", "-O2", "-fPIC", "-fpermissive", "-fno-exceptions", "-fno-strict-aliasing",
+    # The only warnings that anybody reads: see diagnostics.remarks.
+    "-Wuninitialized", "-Wmaybe-uninitialized",
     # NVRTC contracts a * b + c by default.
     "-ffp-contract=fast",
     # __shared__ is thread_local: one definition a module, reached without a call where possible.
@@ -119,14 +121,15 @@ def headers() -> str:
     return digest(machine(), *map(str, cuda_includes()), *(file.read_bytes() for file in files))
 
 
-def run(command: list[str], folder: Path | None = None) -> None:
-    """Run a compiler step. Raises ``CompilerFailed`` with what it printed."""
+def run(command: list[str], folder: Path | None = None) -> str:
+    """Run a compiler step; returns its warnings. Raises ``CompilerFailed`` with what it printed."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace"
     )
     if done.returncode:
         raise CompilerFailed(done.stderr)
+    return done.stderr
 
 
 class CompilerFailed(Exception):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from workbench.model import Counts, Hazard, Printed, Value
+from workbench.model import Counts, Diagnostic, Hazard, Printed, Value
 
 Mode = Literal["plain", "checked"]
 """``plain``: optimised, numbers only. ``checked``: every load and store is looked at."""
@@ -38,6 +38,8 @@ class Binary(Value):
     """Name, low and high offset of each ``__device__`` and ``__constant__`` variable."""
     shadow_shift: int = 2
     """log2 of the smallest element the source mentions, bytes: the grain of the race detector."""
+    remarks: tuple[Diagnostic, ...] = ()
+    """What the compiler doubts."""
 
 
 class Module(Value):
@@ -122,6 +124,8 @@ class RunReport(Value):
     """Shuffles that read a lane which takes no part: harmless unless somebody uses what comes."""
     printed: Printed | None = None
     """What the kernel's ``printf`` wrote."""
+    remarks: tuple[Diagnostic, ...] = ()
+    """What the compiler doubts in the libraries that ran."""
     unwritten: tuple[Unwritten, ...] = ()
     kept: tuple[str, ...] = ()
     """``__device__`` variables that the run left with other values than they had: it can tell runs apart."""

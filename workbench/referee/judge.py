@@ -130,6 +130,8 @@ class Judgement:
             self._probe()
             outcome = self._compiled() or self._ran()
         passed = isinstance(outcome, Passed)
+        if not passed:
+            self._remark()
         return Evaluation(
             kernel=self.kernel.digest,
             device=self.device,
@@ -351,6 +353,18 @@ class Judgement:
 
     def _notes(self) -> tuple[str, ...]:
         return ()
+
+    def _remark(self) -> None:
+        """Of a kernel that is not right, add what the emulator's compiler doubts to the warnings.
+
+        It may doubt what is in order, so that of a right kernel nothing is said.
+        """
+        if self.compiled is None or not self.done:
+            return
+        known = {warning.line for warning in self.compiled.warnings}
+        remarks = [one for one in self.done[-1].report.remarks if one.line not in known]
+        warnings = (*self.compiled.warnings, *dict.fromkeys(remarks))
+        self.compiled = self.compiled.model_copy(update={"warnings": warnings})
 
     def _printed(self, passed: bool) -> Printed | None:
         """What the kernel printed in the check that failed; of one that passed, in the first."""

@@ -137,12 +137,12 @@ def run(op: str, options: argparse.Namespace, folder: Path) -> Json:
         *(["--cold"] if options.cold else []),
     ]
     started = time.time()
-    done = subprocess.run(
-        kept([sys.executable, __file__, *words]),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=options.seconds + 60,
-    )
+    limit_s = options.seconds + 60
+    command = kept([sys.executable, __file__, *words])
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        return {"op": name, "failed": f"the search took longer than {limit_s:.0f} s"}
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         return {"op": name, "failed": f"the search ended with code {done.returncode}"}

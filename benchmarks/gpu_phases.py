@@ -198,7 +198,7 @@ PHASES = {
         Phase("softmax-long", 100, 200, grid(LONG), goes_on=True),
         Phase("long-rows", 100, 170, script("long_rows", ["--only", "softmax", "--seconds", "{seconds}"],
               ["--help"])),
-        Phase("max-autotune", 110, 150, script("remeasure", ["--seconds", "{seconds}", *WITHOUT_AUTOTUNE],
+        Phase("max-autotune", 130, 170, script("remeasure", ["--seconds", "{seconds}", *WITHOUT_AUTOTUNE],
               ["--list", *WITHOUT_AUTOTUNE])),
         Phase("followed", 70, 110, script("baselines_followed", ["layer_norm", "--seconds", "{seconds}"],
               ["--help"])),

@@ -51,6 +51,15 @@ def test_a_search_that_ended_badly_has_no_measured_branch(monkeypatch: pytest.Mo
     assert said == "no measured branch: softmax, layer_norm"
 
 
+def test_a_search_that_hangs_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_branch, "kept", lambda command: ["sleep", "60"])
+    options = argparse.Namespace(device="null", rounds=1, branches=1, cold=True, seconds=-59.0)
+    row = first_branch.run("softmax", options, tmp_path)
+    assert row == {"op": "softmax", "failed": "the search took longer than 1 s"}
+
+
 def test_a_part_that_failed_is_told_and_so_is_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(receipt: Any, given: Any) -> None:
         raise RuntimeError("no card")

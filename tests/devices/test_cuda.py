@@ -132,6 +132,14 @@ def test_the_emulator_beside_sees_what_a_gpu_does_not() -> None:
     assert right.notes == ()
 
 
+def test_what_a_kernel_prints_is_the_emulator_s_to_tell() -> None:
+    own = CudaDevice(serve="pretended_gpu:serve")
+    found = judged(own, changed("float top", 'if (threadIdx.x == 0) printf("here\\n");\n    float top'))
+    asyncio.run(own.close())
+    assert found.passed and found.printed is not None
+    assert found.printed.text == "here\n" * found.printed.calls and found.printed.inputs == "normal"
+
+
 def test_a_pass_without_a_look_at_hazards_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workbench.referee.gpu_judge.available", lambda: False)
     own = CudaDevice(serve="pretended_gpu:serve")

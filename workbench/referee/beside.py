@@ -11,7 +11,7 @@ import shutil
 import threading
 
 from workbench.errors import DeviceError
-from workbench.model import Case, CompileFailed, Counts, Hazard, Outcome, Passed, Suspect
+from workbench.model import Case, CompileFailed, Counts, Hazard, Outcome, Passed, Printed, Suspect
 from workbench.plan.steps import Plan
 from workbench.referee.judge import Judgement
 from workbench.referee.probing import EMULATED
@@ -75,6 +75,11 @@ class Beside:
     def counts(self) -> tuple[Counts, ...]:
         """Memory requests by source line, of a run that found nothing wrong."""
         return self._own._counts() if isinstance(self._outcome, Passed) else ()
+
+    @property
+    def printed(self) -> Printed | None:
+        """What the kernel printed there, as far as it has run: a GPU's is not caught."""
+        return self._own.told_by_printf(isinstance(self._outcome, Passed))
 
     def _run(self) -> None:
         if self._outcome is not None:

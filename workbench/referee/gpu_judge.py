@@ -29,6 +29,7 @@ from workbench.model import (
     LaunchFailed,
     Outcome,
     Passed,
+    Printed,
     Problem,
     Resources,
     Stage,
@@ -404,6 +405,10 @@ class GpuJudgement(Judgement):
             return () if available() else ("hazards were not looked for: there is no g++",)
         why = self.beside.unseen
         return (f"hazards were not looked for: {why}",) if why else ()
+
+    def told_by_printf(self, passed: bool) -> Printed | None:
+        """What the emulator saw: the card's output is not caught."""
+        return self.beside.printed if self.beside is not None else None
 
     def _counts(self) -> tuple[Counts, ...]:
         return self.beside.counts if self.beside is not None else ()

@@ -144,7 +144,7 @@ class Judgement:
             times=self._times() if passed else (),
             card_bytes=self.card_bytes,
             seed=self.options.seed or 0,
-            printed=self._printed(passed),
+            printed=self.told_by_printf(passed),
             notes=(*self._notes(), *(self._not_run() if passed else ())),
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
@@ -366,7 +366,7 @@ class Judgement:
         warnings = (*self.compiled.warnings, *dict.fromkeys(remarks))
         self.compiled = self.compiled.model_copy(update={"warnings": warnings})
 
-    def _printed(self, passed: bool) -> Printed | None:
+    def told_by_printf(self, passed: bool) -> Printed | None:
         """What the kernel printed in the check that failed; of one that passed, in the first."""
         told = [
             done.report.printed.model_copy(update={"inputs": done.check.inputs})

@@ -17,6 +17,7 @@ from workbench.views.numbers import (
 from workbench.views.phrases import number, plural
 from workbench.views.printed import printed_json, printed_lines
 from workbench.views.speed import time_json
+from workbench.views.verdicts import look_of
 
 Json = dict[str, Any]
 
@@ -26,6 +27,7 @@ def judgement(evaluation: Evaluation) -> Json:
     outcome = evaluation.outcome
     return {
         "verdict": outcome.kind,
+        "words": look_of(outcome).words,
         "reason": verdict_message(outcome),
         "device": evaluation.device,
         "target": evaluation.target,
@@ -55,7 +57,8 @@ def judgement_lines(found: Json, name: str) -> list[str]:
             lines.append(diagnostic["caret"])
     lines += [f"note: {note}" for note in found["notes"]]
     lines += [_time_line(time, found["target"]) for time in found["times"]]
-    verdict = f"{found['verdict']}: {found['reason']}" if found["reason"] else found["verdict"]
+    kind = f"hazard, {found['words']}" if found["verdict"] == "hazard" else found["verdict"]
+    verdict = f"{kind}: {found['reason']}" if found["reason"] else kind
     return [*lines, verdict, *printed_lines(found["printed"])]
 
 

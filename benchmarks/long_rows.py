@@ -64,6 +64,7 @@ VARIANTS = {
     "together 256": "grid_split=on split_join=grid vector_width=4 block_size=256",
     "together 512": "grid_split=on split_join=grid vector_width=4 block_size=512",
     "together 1024": "grid_split=on split_join=grid vector_width=4 block_size=1024",
+    "words 256": "grid_split=on split_join=words vector_width=4 block_size=256",
     "reread 512 four": KEPT.replace("registers", "reread") + "block_size=512 loads_in_flight=4",
 }
 LONG = ("registers", "prefetch", "prefetch 512", "prefetch streaming", "prefetch fast", "shared", "reread")
@@ -75,7 +76,7 @@ TOGETHER = (
     "clusters of 8 of 512",
     "shared, clusters of 8",
 )
-FEW = ("reread 256", "prefetch, clusters of 4", *TOGETHER)
+FEW = ("together 256", "words 256", "reread 256", "prefetch, clusters of 4", *TOGETHER)
 ONE = ("reread 256", "reread", "together 256", "together 512", "together 1024")
 ENDLESS = ("reread", *TOGETHER)
 

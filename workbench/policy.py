@@ -11,7 +11,7 @@ class Policy(Value):
     """Budget, width and taste of a search."""
 
     rounds: int = 3
-    """Rounds that run before the person is asked for more; 0: none, only a person's own kernels are judged."""
+    """Rounds before the person is asked for more; 0: none, only a person's own kernels are judged."""
     branches: int = 24
     """Most branches in the tree, repairs included, a person's edits not."""
     seeds: int = 3

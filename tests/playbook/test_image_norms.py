@@ -34,7 +34,7 @@ def seeds(problem: Problem) -> list[Vector]:
 def launches(problem: Problem, vector: Vector, shape: tuple[int, ...]) -> list[Launch]:
     """What the plan launches; ``Refused`` where it asks for what an H100 has not."""
     source = generate(problem, vector).kernel.source
-    return [step for step in plan_of(source, {"x": torch.empty(shape, device="meta")}).launches]
+    return list(plan_of(source, {"x": torch.empty(shape, device="meta")}).launches)
 
 
 def test_what_a_search_begins_with_is_refused_at_no_shape(problem: Problem, seeds: list[Vector]) -> None:

@@ -130,9 +130,10 @@ STRUCTURE = (
             "Where the row is needed again, as in a softmax, all blocks must learn the result, and a block "
             "may wait for all others only if they are on the card too. A cooperative launch promises it or "
             "is refused: each block keeps its piece in registers, leaves its part, waits at a barrier of "
-            "the whole grid, joins all parts and writes. One launch, and the row is read once. The barrier "
-            "takes three ways to L2 and back: for the fence, for the counter, and for the parts that are "
-            "read after it. Words save two of them: 64 bits that hold a part, and are zero until it is "
+            "the whole grid, joins all parts and writes. One launch, and the row is read once; of a piece "
+            "that is too long for registers, a part waits there and the rest is read again from L2. The "
+            "barrier takes three ways to L2 and back: for the fence, for the counter, and for the parts that "
+            "are read after it. Words save two of them: 64 bits that hold a part, and are zero until it is "
             "there, so that whoever waits reads the parts themselves. They are the kernel's own, like the "
             "counter, and the last block that has heard all makes them zero again."
         ),

@@ -295,7 +295,7 @@ class _Model:
         """Every block keeps a piece; a row is a wave's as soon as all of its blocks have found room."""
         blocks, rows = self.schedule.cluster, self.at(space.rows)
         piece = math.ceil(self.at(space.columns) / blocks)
-        own = replace(self.schedule, team="block", team_fit=False, single_pass=False, join_grid=False)
+        own = replace(self.schedule, team="block", team_fit=False, join_grid=False)
         if own.fit:
             own = replace(own, threads=fit_threads(piece, rows * blocks, self.target))
         return self._row_as(kernel, stored, own, blocks)

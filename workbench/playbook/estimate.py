@@ -24,6 +24,7 @@ from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Store
 from workbench.playbook.reach import APART, read_apart, sectors_over_least, written_apart
+from workbench.playbook.residency import resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
@@ -42,8 +43,6 @@ from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_hel
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 
-_REGISTERS = 19
-"""Of a thread, beside the values of its row that it keeps: 12 and 16 kept make 32 in compiled kernels."""
 _UNROLLED, _UNROLLED_WIDE = 16, 6
 """Loads of four bytes, and wider ones, that a compiler issues before the first is used, in a short loop."""
 _UNROLLED_ARG, _UNROLLED_ARG_WIDE = 4, 2
@@ -55,8 +54,6 @@ _A_REQUEST = 4.0
 """Instructions of a load or store: itself, its address, its share of the loop."""
 _DIVIDED, _DIVIDED_NARROW = 40.0, 12.0
 """Instructions that tell row from column of an index of 64 bits, and of 32."""
-_SPILLED = 6.0
-"""Instructions for each value that a promise of more blocks pushes out of the registers, there and back."""
 _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
 _IN_GPC = 16
@@ -207,7 +204,9 @@ class _Model:
             trips=tiles / deep,
             join_ns=joined,
         )
-        alone = self._launched(Work(units, lanes, self._resident(lanes, 0.0, 0.0), (walk,), 0.0, 0.0))
+        alone = self._launched(
+            Work(units, lanes, resident(self.target, self.schedule, lanes), (walk,), 0.0, 0.0)
+        )
         if share == 1:
             return alone
         memset = 0 if scan.value.dtype == "f32" else 1
@@ -264,9 +263,9 @@ class _Model:
             instructions=cost * count / warps,
             trips=1.0,
         )
-        blocks = self._resident(schedule.threads, 2.0 * items * width * len(loads), 0.0)
-        resident = blocks * schedule.threads // _LANES
-        return self._launched(Work(warps, _LANES, resident, (walk,), 0.0, 0.0))
+        blocks = resident(self.target, schedule, schedule.threads, 2.0 * items * width * len(loads))
+        teams = blocks * schedule.threads // _LANES
+        return self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0))
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
@@ -323,15 +322,16 @@ class _Model:
             one = self._walk(space, step, schedule, row)
             again = max(again, one.again_bytes)
             walks.append(one)
-        if spilled := self._spilled(held * len(waits) * columns / pieces / lanes_of(schedule), schedule):
-            walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + spilled * max(lanes, _LANES))
+        if more := spilled(self.target, schedule, held * len(waits) * columns / pieces / lanes_of(schedule)):
+            walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + more * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
         kept = held * len(waits) * columns / pieces * (together if schedule.team == "bundle" else 1)
         mine = kept / lanes if schedule.cache == "registers" else 0.0
         shared = 4 * kept if schedule.cache == "shared" else 0.0
-        resident = self._resident(schedule.threads, mine, shared * schedule.threads / max(lanes, _LANES))
-        teams = resident * schedule.threads // max(lanes, _LANES)
+        shared_by_block = shared * schedule.threads / max(lanes, _LANES)
+        blocks = resident(self.target, self.schedule, schedule.threads, mine, shared_by_block)
+        teams = blocks * schedule.threads // max(lanes, _LANES)
         left = self.target.shared_bytes_per_sm - teams * shared
         size = again if keeps or pieces > 1 else max((walk.fresh_bytes for walk in walks[:1]), default=0.0)
         if pieces > 1:
@@ -462,26 +462,6 @@ class _Model:
         if self.schedule.tree:
             return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
         return (5 + math.log2(lanes / _LANES)) * cycles + 2 * _A_BARRIER_NS
-
-    def _resident(self, threads: int, kept: float, shared: float) -> int:
-        """Blocks that a multiprocessor holds, as threads, registers and shared memory allow."""
-        target = self.target
-        threads = max(threads, _LANES)
-        registers = math.ceil((_REGISTERS + kept) / 8) * 8
-        if self.schedule.promised:
-            registers = min(registers, target.registers_per_sm // max(self.schedule.promised, threads))
-        blocks = min(target.threads_per_sm // threads, target.blocks_per_sm)
-        blocks = min(blocks, int(target.registers_per_sm // (threads * registers)))
-        if shared:
-            blocks = min(blocks, int(target.shared_bytes_per_sm // shared))
-        return max(blocks, 1)
-
-    def _spilled(self, kept: float, schedule: Schedule) -> float:
-        """Instructions of a thread for what its share of the registers does not hold."""
-        if not schedule.promised or schedule.cache != "registers":
-            return 0.0
-        share = self.target.registers_per_sm / max(schedule.promised, schedule.threads)
-        return _SPILLED * max(0.0, _REGISTERS + kept - share)
 
     def _stored(self, stores: Iterable[Store]) -> float:
         return float(

@@ -36,6 +36,14 @@ def test_a_shape_with_a_hazard_has_not_passed_however_right_its_numbers() -> Non
     ]
 
 
+def test_long_names_of_shapes_keep_their_distance() -> None:
+    checks = (CHECKS[0], CHECKS[1].model_copy(update={"case": "129x2x2x128 unaligned"}))
+    assert lines_of(evaluation(Passed(), checks=checks))[:2] == [
+        "passed      3x7                    1 check",
+        "passed      129x2x2x128 unaligned  1 check",
+    ]
+
+
 def test_a_modelled_time_is_called_one() -> None:
     time = CaseTime(
         case="8x16", time_us=20.0, floor_us=10.0, bound="memory", source="model", baselines=(("eager", 30.0),)

@@ -50,7 +50,8 @@ def judgement(evaluation: Evaluation) -> Json:
 def judgement_lines(found: Json, name: str) -> list[str]:
     """For a terminal: what was run, a line a shape; what is wrong and where in ``name``; the time; then the
     verdict, and under it what the kernel printed."""
-    lines = [_shape_line(shape) for shape in found["shapes"]]
+    width = max([20, *(len(shape["shape"]) + 2 for shape in found["shapes"])])
+    lines = [_shape_line(shape, width) for shape in found["shapes"]]
     for diagnostic in found["diagnostics"]:
         lines.append(f"{name}:{diagnostic['line']}: {diagnostic['severity']}: {diagnostic['message']}")
         if diagnostic["caret"]:
@@ -62,8 +63,8 @@ def judgement_lines(found: Json, name: str) -> list[str]:
     return [*lines, verdict, *printed_lines(found["printed"])]
 
 
-def _shape_line(shape: Json) -> str:
-    line = f"{shape['verdict']:<12}{shape['shape']:<20}{plural(len(shape['checks']), 'check')}"
+def _shape_line(shape: Json, width: int) -> str:
+    line = f"{shape['verdict']:<12}{shape['shape']:<{width}}{plural(len(shape['checks']), 'check')}"
     return f"{line}, the numbers right" if shape["numbers_right"] and shape["verdict"] == "failed" else line
 
 

@@ -11,7 +11,8 @@ folder ``$WORKBENCH_RECEIPTS`` names. One graph again, with its kernel: ``--coun
 
 A value may be wrong by a few roundings of its type. Where it is further off, the graph is run eleven more
 times in float64 with every intermediate result moved by, or rounded to, its type, sums and scans also step
-by step: what that changes, a right kernel may change too. Such graphs are counted as ``sensitive``.
+by step, and twice with every zero of one sign: what that changes, a right kernel may change too. Such
+graphs are counted as ``sensitive``.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ from workbench.workers.keeping import end_with  # noqa: E402
 BATCH = 16
 DEADLINE_S = 600
 ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24}
+TINY = 2.0**-140
+"""Neither zero nor, in float32, anything else that counts."""
 DRAWS = 8
 NAMES = {dtype: name for name, dtype in TORCH.items()}
 _PLAN = re.compile(r"\A/\* plan.*?\*/", re.DOTALL)
@@ -89,11 +92,15 @@ class Reference:
 
     ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up. With an
     ``order`` sums and scans round after every step as well, one term after the other or in pairs of pairs:
-    of many like terms each step is rounded to the same side.
+    of many like terms each step is rounded to the same side. ``zeros`` is added to every result that is zero:
+    the sign of a zero is anyone's choice, a minimum's over zeros of both signs too, and atan2 hears it.
     """
 
-    def __init__(self, drawn: Sample, noise: int = 0, rounds: bool = False, order: str = "") -> None:
+    def __init__(
+        self, drawn: Sample, noise: int = 0, rounds: bool = False, order: str = "", zeros: float = 0.0
+    ) -> None:
         self.drawn = drawn
+        self.zeros = zeros
         self.rounds = rounds
         self.order = order
         self.sizes = drawn.problem.cases[0].size_map
@@ -127,12 +134,14 @@ class Reference:
     def _moved(self, value: Tensor, dtype: torch.dtype) -> Tensor:
         if not value.is_floating_point():
             return value
+        if self.zeros:
+            return torch.where(value == 0, self.zeros, value)
         if self.rounds:
             return value.to(dtype).double()
         if self.noise is None:
             return value
         draw = torch.rand(value.shape, generator=self.noise, dtype=torch.float64) * 2 - 1
-        return value * (1 + 2 * ROUNDING.get(dtype, 0.0) * draw) + 2.0**-140 * draw
+        return value * (1 + 2 * ROUNDING.get(dtype, 0.0) * draw) + TINY * draw
 
     def _arg(self, arg: Arg) -> Any:
         match arg:
@@ -194,6 +203,7 @@ def difference(drawn: Sample, got: tuple[Tensor, ...]) -> tuple[str, bool]:
         return "", False
     others = [Reference(drawn, noise).outputs() for noise in range(1, DRAWS + 1)]
     others += [Reference(drawn, rounds=True, order=order).outputs() for order in ("", "serial", "pairs")]
+    others += [Reference(drawn, zeros=zeros).outputs() for zeros in (TINY, -TINY)]
     for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
         over = excess(mine, right)
         near = [other[number] for other in others]

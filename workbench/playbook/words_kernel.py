@@ -18,7 +18,8 @@ from workbench.playbook.split_launch import Partials
 from workbench.playbook.together_kernel import TogetherKernel
 
 MOST_BLOCKS = 4096
-"""Blocks that a kernel has words for: more than a card holds at once, with half of its threads."""
+"""Blocks that a kernel has words for. A plan asks for as many as half of a card's threads: of the smallest
+blocks, 64 threads, 16 on each of 256 multiprocessors; an H100 has 132."""
 
 
 class WordsKernel(TogetherKernel):

@@ -83,8 +83,7 @@ def open_trace() -> tuple[CuptiTrace[Record] | None, str]:
 
 def _record(activity: Any, is_memset: bool) -> Record:
     role: Role = "work"
-    if (
-        is_memset and not activity.graph_node_id
-    ):  # a mark is issued by the clock, never by a contestant's graph
+    # A mark is issued by the clock, never by a contestant's graph.
+    if is_memset and not activity.graph_node_id:
         role = "open" if activity.value == OPEN else "close" if activity.value == CLOSE else "work"
     return Record(activity.start, activity.end, role)

@@ -133,6 +133,20 @@ def test_all_loads_come_before_the_first_value_is_used() -> None:
     assert loop.count("load<VEC>(x + col)") == 1, "and nothing is read twice"
 
 
+def test_a_guess_about_words_does_not_cost_the_rows_that_were_measured() -> None:
+    """4096x32768 on an H100: 387 us with blocks of 1024 and the row in registers, 518 with 256 in shared."""
+    shapes = ((16, 16384), (4096, 1024), (1, 2**20))
+    cases = tuple({"s0": rows, "s1": columns} for rows, columns in shapes)
+    x = torch.empty(4096, 32768, device="meta")
+    problem = problem_of(lambda t: t["x"].softmax(1), {"x": x}, cases=cases)
+    vectors = [card.vector for card in seed_vectors(problem, H100, 3) if card.vector]
+    split = [vector for vector in vectors if dict(vector).get("grid_split") == "on"]
+    assert split
+    for vector in split:
+        (launch,) = plan_of(generate(problem, vector).kernel.source, {"x": x}).launches
+        assert (launch.block[0], dict(vector)["row_cache"]) == (1024, "registers")
+
+
 def wide(columns: int, rows: int = 1, varying: bool = False) -> Problem:
     return problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(rows, columns)}, varying=varying)
 

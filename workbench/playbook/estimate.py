@@ -60,14 +60,14 @@ _IN_GPC = 16
 """Multiprocessors that have room for clusters, of each group; an H100's groups have 16 or 18."""
 _CLUSTER_NS = 2000.0
 """Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
-_A_BARRIER_NS = 40.0
-_PARTIALS_NS = 400.0
-"""What reads the partial results of a split waits for so many of them at a time."""
-_GATHERED = 4
+_A_BARRIER_NS, _PARTIALS_NS, _GATHERED = 40.0, 400.0, 4
+"""Of a block; and what reads the partial results of a split waits for so many of them at a time."""
 _ARRIVAL_US = 0.8
 """The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
 _TOLD_US = 0.6
 """Until a word that one block writes is read by another that waits for it: to L2 and from there (a guess)."""
+_COUNTED = 0.5
+"""Part of the blocks that have heard all, counted at one place, that nothing else hides (a guess)."""
 _PAST_L2 = 0.99
 """Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
 _LANES = 32
@@ -434,8 +434,9 @@ class _Model:
         """Until every block has joined what all of its row have left; waiting for words is reading them."""
         join_ns = work.walks[0].join_ns
         if self.schedule.join_words:
-            asked_s = 8.0 * work.teams * pieces / (L2_OVER_DRAM * self.target.dram_bytes_per_s)
-            return _TOLD_US + asked_s * 1e6 + join_ns * 1e-3
+            asked_us = 8e6 * work.teams * pieces / (L2_OVER_DRAM * self.target.dram_bytes_per_s)
+            counted_us = _COUNTED * self.target.arrival_us * work.teams
+            return _TOLD_US + asked_us + counted_us + join_ns * 1e-3
         return self.target.meeting_of(work.teams) + (join_ns + gathered_ns) * 1e-3
 
     def _meets(self, space: RowSpace, kernel: Kernel, schedule: Schedule, pieces: int) -> bool:

@@ -96,13 +96,12 @@ def _structures(problem: Problem) -> list[Vector]:
     bundles = any(row.bundles for row in traits_of(problem).rows)
     once = not bundles and _read_once(problem)
     joins = _joins(problem)
-    meeting = ("256", "512", "1024", "fit") if "words" in joins else ("256", "1024", "fit")
     choices = itertools.product(
         ("block", "warp", "thread", "fit"),
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),
-        ("256", "512") if bundles else meeting,
+        ("256", "512") if bundles else ("256", "1024", "fit"),
     )
     found: dict[Vector, None] = {}
     # What several blocks share is read again from L2: half of those stream their results past it.

@@ -43,6 +43,8 @@ class Hypothesis(Value):
     risk: str = ""
     vector: Vector = ()
     """Technique vector to synthesise; empty when the synthesizer is free."""
+    recalled: bool = False
+    """From the archive: comes on top of what was asked for, and never in its place."""
 
 
 class Branch(Value):

@@ -78,6 +78,16 @@ def test_one_that_hangs_and_one_that_fails_cost_the_third_nothing(
     assert "==== fails           failed" in capsys.readouterr().out
 
 
+def test_what_a_phase_built_is_not_packed(session: GpuSession) -> None:
+    session.run([phase("builds", FINE)], seconds=60)
+    built = session.work / "builds" / "extensions" / "one"
+    built.mkdir(parents=True)
+    (built / "a.so").touch()
+    session.pack()
+    assert not [name for name in packed(session) if "extensions" in name]
+    assert "on_the_gpu/builds/log.txt" in packed(session)
+
+
 def test_a_later_call_goes_on_and_writes_over_nothing(session: GpuSession) -> None:
     session.run([phase("fails", FAILS), phase("fine", FINE)], seconds=60)
     assert session.known() == {"fails": "failed", "fine": "ok"}

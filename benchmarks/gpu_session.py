@@ -31,8 +31,8 @@ MARK = "WORKBENCH_GPU_SESSION"
 """Names the session in the environment of all that it starts: what has it, was started here."""
 ARCHIVE = "on_the_gpu.tgz"
 NOT_PACKED = (ARCHIVE, "grid.tgz", "opened", "extensions")
-"""Archives of receipts that lie beside them, what was copied here to begin with, and what was built: KernelBench's
-evaluation of 40 solutions leaves 200 MB of extensions."""
+"""Archives of receipts that lie beside them, what was copied here to begin with, and what was built:
+KernelBench's evaluation of 40 solutions leaves 200 MB of extensions."""
 QUIET_S = 20.0
 """Longest wait for an empty card and steady clocks."""
 LEAST_SHARE = 0.6

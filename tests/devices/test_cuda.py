@@ -132,6 +132,51 @@ def test_the_emulator_beside_sees_what_a_gpu_does_not() -> None:
     assert right.notes == ()
 
 
+BY_HOPE = """/* plan
+def plan(x):
+    rows, cols = x.shape
+    y = empty_like(x)
+    arrived = zeros((1,), i32)
+    launch("hope", grid=4, block=32, args=[x, arrived, y, rows, cols])
+    return y
+*/
+__global__ void hope(const float* x, int* arrived, float* y, int rows, int cols) {
+    if (threadIdx.x == 0) {
+        atomicAdd(arrived, 1);
+        WAIT
+    }
+    __syncthreads();
+    for (int row = blockIdx.x * 32 + threadIdx.x; row < rows; row += 128) {
+        const float* from = x + size_t(row) * cols;
+        float top = from[0], sum = 0.0f;
+        for (int i = 1; i < cols; ++i) top = from[i] > top || from[i] != from[i] ? from[i] : top;
+        for (int i = 0; i < cols; ++i) sum += expf(from[i] - top);
+        for (int i = 0; i < cols; ++i) y[size_t(row) * cols + i] = expf(from[i] - top) / sum;
+    }
+}
+"""
+
+
+def test_blocks_that_wait_for_one_another_by_hope_are_a_hazard_on_the_card_too() -> None:
+    """The card, which started all four blocks at once, found nothing wrong."""
+    own = CudaDevice(serve="pretended_gpu:serve")
+    kernel = Kernel(source=BY_HOPE.replace("WAIT", "while (atomicAdd(arrived, 0) < 4) {}"))
+    found = judged(own, kernel).outcome
+    asyncio.run(own.close())
+    assert isinstance(found, Hazard) and found.hazard == "barrier"
+    assert "write cooperative=True" in found.message and "right by luck" in found.message
+
+
+def test_a_pass_on_which_the_emulator_gave_up_says_so() -> None:
+    own = CudaDevice(serve="pretended_gpu:serve")
+    found = judged(own, Kernel(source=BY_HOPE.replace("WAIT", "if (cols > 3) assert(sizeof(x) == 4);")))
+    asyncio.run(own.close())
+    assert found.outcome == Passed()
+    (note,) = found.notes
+    assert note.startswith("hazards were not looked for: the emulator came no further than ")
+    assert "assert" in note
+
+
 def test_what_a_kernel_prints_is_the_emulator_s_to_tell() -> None:
     own = CudaDevice(serve="pretended_gpu:serve")
     found = judged(own, changed("float top", 'if (threadIdx.x == 0) printf("here\\n");\n    float top'))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -13,6 +15,8 @@ from workbench.model import H100, CompileReport, TensorMeta
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 
+HONEST = Path(__file__).parents[1] / "referee" / "honest"
+MODES: tuple[Mode, ...] = ("plain", "checked")
 SOURCE = """/* plan
 def plan(x):
     y = empty_like(x)
@@ -145,6 +149,70 @@ def test_a_grid_barrier_needs_a_cooperative_launch() -> None:
 def test_blocks_that_wait_for_later_ones_without_a_promise_are_told() -> None:
     (hazard,) = run(with_own(64).replace(", cooperative=True", "")).report.hazards
     assert hazard.hazard == "barrier" and "nobody promises that it starts" in hazard.message
+
+
+HOPE = """/* plan
+def plan(x):
+    y = empty_like(x)
+    parts = empty((4,), f32)
+    arrived = zeros((1,), i32)
+    launch("hope", grid=4, block=32, args=[x, parts, arrived, y, x.numel])
+    return y
+*/
+__global__ void hope(const float* x, float* parts, int* arrived, float* y, int count) {
+    if (threadIdx.x == 0) {
+        float sum = 0.0f;
+        for (int i = blockIdx.x; i < count; i += 4) sum += x[i];
+        parts[blockIdx.x] = sum;
+        __threadfence();
+        atomicAdd(arrived, 1);
+        WAIT
+        __threadfence();
+        volatile float* all = parts;
+        parts[blockIdx.x] = all[0] + all[1] + all[2] + all[3];
+    }
+    __syncthreads();
+    for (int i = blockIdx.x * 32 + threadIdx.x; i < count; i += 128) y[i] = x[i] / parts[blockIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "while (atomicAdd(arrived, 0) < 4) {}",
+        "while (*(volatile int*)arrived < 4) {}",
+        "while (__ldcg(arrived) < 4) {}",
+        "while (__ldcv(arrived) < 4) {}",
+        "while (*arrived < 4) __threadfence();",
+        "while (*arrived < 4) __nanosleep(100);",
+    ],
+)
+def test_a_barrier_by_hope_is_told_on_a_machine_of_many_cores(
+    wait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen cores would start all four blocks at once, and the barrier would hold by luck."""
+    monkeypatch.setattr("workbench.emulator.module.cores", lambda: 16)
+    source = HOPE.replace("WAIT", wait)
+    (hazard,) = run(source).report.hazards
+    assert hazard.hazard == "barrier" and "nobody promises that it starts" in hazard.message
+    assert "block (0, 0, 0) waits for a block after its own" in hazard.message
+    assert hazard.line == source[: source.index(wait)].count("\n") + 1
+
+
+@pytest.mark.parametrize("name", ["look_back", "last_block", "spin_lock", "grid_barrier"])
+def test_blocks_that_may_wait_are_right_on_a_machine_of_many_cores(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.emulator.module.cores", lambda: 16)
+    source = (HONEST / f"{name}.cu").read_text()
+    x = torch.rand(33, 127) + 0.5
+    plan = interpret(parse(source), {"x": TensorMeta(dtype="f32", shape=(33, 127), strides=(127, 1))}, H100)
+    for mode in MODES:
+        module = build(source, plan.instances, mode)
+        execution = execute(plan, module, {"x": x}, Options(case="test", races=True))
+        assert not execution.report.hazards, execution.report.hazards[0].message
+        torch.testing.assert_close(execution.outputs[0], x.sum(1), rtol=1e-4, atol=1e-4)
 
 
 def test_shared_memory_is_each_blocks_own() -> None:

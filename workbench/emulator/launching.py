@@ -17,6 +17,10 @@ from workbench.plan.steps import BufferArg, Launch, ScalarArg
 # Hopper's limit for one block; a smaller target's limit is the plan interpreter's business.
 MAX_DYNAMIC_SHARED_BYTES = 227 * 1024
 MAX_THREADS = 1024
+ONE_AFTER_THE_OTHER = 1
+"""OS threads of a checked launch. A block then begins when those before it have ended, which is all that CUDA
+lets an ordinary launch count on: one that waits for a later block is found on a machine of any size, where
+sixteen cores would have started both."""
 
 
 def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometry:
@@ -38,7 +42,7 @@ def geometry(step: Launch, options: Options, *, checked: bool) -> module.Geometr
         block=step.block,
         shared_bytes=step.shared_bytes,
         checks=_checks(options) if checked else 0,
-        workers=options.workers,
+        workers=options.workers or (ONE_AFTER_THE_OTHER if checked else 0),
         reverse=options.reverse,
         sample=_sampling_step(blocks // prod(step.cluster), options.traced_blocks),
         cluster=step.cluster,

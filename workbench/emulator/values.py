@@ -71,7 +71,7 @@ class Options(Value):
     races: bool = False
     """Report races and shared memory read before it was written (checked modules only); twice the time."""
     workers: int = 0
-    """OS threads; 0 takes all cores this process may use."""
+    """OS threads; 0 takes one for a checked module and all cores this process may use for a plain one."""
     reverse: bool = False
     """Threads of a block take their turns from the last to the first."""
     undefined: int = 0

@@ -11,7 +11,19 @@ import shutil
 import threading
 
 from workbench.errors import DeviceError
-from workbench.model import Case, CompileFailed, Counts, Hazard, Outcome, Passed, Printed, Suspect
+from workbench.model import (
+    Case,
+    CompileFailed,
+    Counts,
+    Crashed,
+    Hazard,
+    LaunchFailed,
+    Outcome,
+    Passed,
+    Printed,
+    Suspect,
+    TimedOut,
+)
 from workbench.plan.steps import Plan
 from workbench.referee.judge import Judgement
 from workbench.referee.probing import EMULATED
@@ -60,7 +72,7 @@ class Beside:
 
     @property
     def unseen(self) -> str:
-        """Why the emulator says nothing of hazards; empty where it looked."""
+        """Why the emulator says nothing of hazards, or not of all sizes; empty where it looked."""
         match self._outcome:
             case None:
                 return self._failed or "the emulator did not finish in time"
@@ -68,6 +80,10 @@ class Beside:
                 return message
             case CompileFailed(diagnostics=told):
                 return f"the emulator's compiler refuses it: {told[0].message}"
+            case LaunchFailed(case=label, diagnostics=told):
+                return f"the emulator does not start it at {label}: {told[0].message}"
+            case TimedOut(case=label, message=message) | Crashed(case=label, message=message):
+                return f"the emulator came no further than {label}: {message}"
             case _:
                 return ""
 

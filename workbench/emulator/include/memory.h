@@ -30,11 +30,26 @@ using ::emu_memset;
   }
 EMU_LOAD(__ldg)
 EMU_LOAD(__ldcs)
-EMU_LOAD(__ldcg)
 EMU_LOAD(__ldca)
 EMU_LOAD(__ldlu)
+// Past the first-level cache: what reads so may wait for another block. Only checked modules tell.
+#ifdef __SANITIZE_THREAD__
+#define EMU_LOOKED                 \
+  {                                \
+    EMU_FENCE;                     \
+    emu_looked();                  \
+  }
+#else
+#define EMU_LOOKED
+#endif
+template <class T>
+EMU_INLINE T __ldcg(const T* pointer) {
+  EMU_LOOKED
+  return *pointer;
+}
 template <class T>
 EMU_INLINE T __ldcv(const T* pointer) {
+  EMU_LOOKED
   EMU_FENCE;
   return *pointer;
 }

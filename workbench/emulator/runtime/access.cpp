@@ -241,6 +241,11 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
+void emu_looked() {
+  if (emu::current_worker && emu::current_worker->running)
+    emu::poll(*emu::current_worker, *emu::current_worker->running, CALLER);
+}
+
 // Called by the header's atomics, in plain modules too.
 void emu_atomic_access(const void* address, unsigned size, const void* return_address) {
   emu::Worker& worker = *emu::current_worker;

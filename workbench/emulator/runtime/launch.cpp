@@ -319,6 +319,7 @@ void emu_device_fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   emu::Launch& launch = *current_worker->launch;
   if (!launch.fenced.empty()) launch.fenced[current_worker->block].store(1, std::memory_order_relaxed);
+  emu_looked();  // a loop that fences and reads may be waiting
 }
 
 void emu_yield() {

@@ -10,6 +10,7 @@ import torch
 from recorded_driver import PARAMETERS, RecordedDriver, f32, kernels_of, plan_of
 
 from workbench.errors import GpuError, GpuFault
+from workbench.gpu import library_calls
 from workbench.gpu.runner import PlanRunner
 from workbench.gpu.swift import swift_launch
 from workbench.model import TensorMeta
@@ -154,6 +155,42 @@ def plan(x):
     x = torch.randn(3, 4)
     (out,) = runner_of(source, driver, x=f32(3, 4))({"x": x})
     torch.testing.assert_close(out, 2 * x.sum(0, keepdim=True))
+
+
+def test_a_library_call_gets_operands_that_begin_at_16_bytes(
+    driver: RecordedDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[torch.Tensor] = []
+
+    def relu(x: torch.Tensor) -> torch.Tensor:
+        seen.append(x)
+        return torch.relu(x)
+
+    monkeypatch.setattr("workbench.gpu.library_calls.operator", lambda name: relu)
+    source = f"""/* plan
+def plan(x):
+    s = library("aten.relu", x)
+    y = empty_like(s)
+    launch("twice", grid=1, block=32, args=[s, y, s.numel])
+    return y
+*/
+{TWICE}
+"""
+    x = torch.randn(13)[1:].view(3, 4)  # one element into its storage
+    (out,) = runner_of(source, driver, x=f32(3, 4))({"x": x})
+    assert torch.equal(out, 2 * torch.relu(x))
+    assert x.data_ptr() % 16 != 0 and seen[0].data_ptr() % 16 == 0
+    runner_of(source, driver, x=f32(3, 4))({"x": x.clone()})
+    assert seen[1].data_ptr() % 16 == 0
+
+
+@pytest.mark.parametrize("strides", [(4, 1), (1, 3), (0, 1), (6, 2)])
+def test_an_aligned_copy_keeps_values_and_strides(strides: tuple[int, int]) -> None:
+    tensor = torch.arange(32.0)[1:].as_strided((3, 4), strides)
+    copy = library_calls.aligned(tensor)
+    assert copy.data_ptr() % 16 == 0 and copy.stride() == strides and torch.equal(copy, tensor)
+    assert library_calls.aligned(copy) is copy
+    assert library_calls.aligned(torch.empty(0, 4)[:, 1:]).numel() == 0
 
 
 def test_a_library_call_whose_strides_are_not_the_plans_is_refused(driver: RecordedDriver) -> None:

@@ -55,6 +55,28 @@ def test_clusters_zeros_views_poison_and_much_shared_memory() -> None:
     assert z[4:].isnan().all()
 
 
+PRODUCT = """/* plan
+def plan(a, b):
+    return library("aten.bmm", a, b)
+*/
+"""
+
+
+@pytest.mark.parametrize("size", [8, 12, 33, 64, 128, 512])
+def test_a_product_of_operands_that_begin_inside_of_their_storage(size: int) -> None:
+    shape = (4, size, size)
+    meta = TensorMeta(dtype="f32", shape=shape, strides=contiguous_strides(shape))
+    plan = plan_of(PRODUCT, {"a": meta, "b": meta})
+    from workbench.live.gpu_calls import architecture
+
+    runner = PlanRunner(plan, load(PRODUCT, [plan], architecture(0)))
+    a, b = (torch.randn(4 * size * size + 1, device="cuda") for _ in range(2))
+    plain = runner({"a": a[:-1].view(shape), "b": b[:-1].view(shape)})[0]
+    torch.testing.assert_close(plain, torch.bmm(a[:-1].view(shape), b[:-1].view(shape)))
+    inside = runner({"a": a[1:].view(shape), "b": b[1:].view(shape)})[0]
+    torch.testing.assert_close(inside, torch.bmm(a[1:].clone().view(shape), b[1:].clone().view(shape)))
+
+
 REGISTERS = """/* plan
 def plan(x):
     y = empty_like(x)

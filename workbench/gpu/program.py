@@ -20,11 +20,11 @@ from torch.autograd import forward_ad
 from workbench.errors import GpuError
 from workbench.gpu import driver as cuda
 from workbench.gpu.guard import ALIGNMENT_MASK, Likeness
+from workbench.gpu.library_calls import library_call
 from workbench.gpu.packing import CELL_BYTES, cell_of
 from workbench.gpu.swift import MOST_CELLS, SwiftLaunch, template_of
 from workbench.model import DTYPE_BYTES, DType, TensorMeta
 from workbench.numerics.dtypes import TORCH
-from workbench.numerics.running import DTYPES, operator
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, View
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class _Layout:
             case View():
                 self._view(step)
             case Library():
-                call = self._named(library=_library_call(step, {n: p.index for n, p in self.places.items()}))
+                call = self._named(library=library_call(step, {n: p.index for n, p in self.places.items()}))
                 given = self._tensors()
                 pairs = zip(step.results, step.metas, strict=True)
                 results = "".join(f"{self._next(name, meta)}, " for name, meta in pairs)
@@ -298,38 +298,6 @@ def _buffers_in(value: object) -> set[str]:
     if isinstance(value, BufferArg):
         return {value.buffer}
     return set().union(*map(_buffers_in, value)) if isinstance(value, tuple) else set()
-
-
-def _library_call(step: Library, indices: dict[str, int]) -> Run:
-    function = operator(step.op)
-
-    def found(value: Any) -> Callable[[Sequence[Any]], Any]:
-        if isinstance(value, BufferArg):
-            index = indices[value.buffer]
-            return lambda values: values[index]
-        if isinstance(value, tuple):
-            parts = [found(part) for part in value]
-            return lambda values: [part(values) for part in parts]
-        constant = DTYPES.get(value, value) if isinstance(value, str) else value
-        return lambda values: constant
-
-    args = [found(value) for value in step.args]
-    kwargs = {name: found(value) for name, value in step.kwargs}
-
-    def call(values: Sequence[Any]) -> tuple[Any, ...]:
-        result = function(*[a(values) for a in args], **{name: a(values) for name, a in kwargs.items()})
-        results = tuple(result) if isinstance(result, tuple | list) else (result,)
-        for tensor, meta in zip(results, step.metas, strict=True):
-            # Later steps were laid out for these strides: a kernel must not read past them.
-            if tensor.shape != meta.shape or tensor.stride() != meta.strides:
-                raise GpuError(
-                    f"{step.op} returned {tuple(tensor.shape)} with strides {tensor.stride()} where the plan "
-                    f"expects {meta.shape} with {meta.strides}",
-                    step.line,
-                )
-        return results
-
-    return call
 
 
 # ------------------------------------------------------------------------------------ launches

@@ -13,6 +13,7 @@ from workbench.errors import GpuError
 from workbench.gpu.kernels import load
 from workbench.gpu.runner import PlanRunner
 from workbench.model import TensorMeta, contiguous_strides
+from workbench.referee.librarymeta import library_meta
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -57,8 +58,14 @@ def test_clusters_zeros_views_poison_and_much_shared_memory() -> None:
 
 PRODUCT = """/* plan
 def plan(a, b):
-    return library("aten.bmm", a, b)
+    product = library("aten.bmm", a, b)
+    launch("doubled", grid=cdiv(product.numel, 128), block=128, args=[product, product.numel])
+    return product
 */
+__global__ void doubled(float* product, long long count) {
+    const long long i = blockIdx.x * 128ll + threadIdx.x;
+    if (i < count) product[i] *= 2.0f;
+}
 """
 
 
@@ -66,15 +73,15 @@ def plan(a, b):
 def test_a_product_of_operands_that_begin_inside_of_their_storage(size: int) -> None:
     shape = (4, size, size)
     meta = TensorMeta(dtype="f32", shape=shape, strides=contiguous_strides(shape))
-    plan = plan_of(PRODUCT, {"a": meta, "b": meta})
+    plan = plan_of(PRODUCT, {"a": meta, "b": meta}, library_meta)
     from workbench.live.gpu_calls import architecture
 
     runner = PlanRunner(plan, load(PRODUCT, [plan], architecture(0)))
     a, b = (torch.randn(4 * size * size + 1, device="cuda") for _ in range(2))
     plain = runner({"a": a[:-1].view(shape), "b": b[:-1].view(shape)})[0]
-    torch.testing.assert_close(plain, torch.bmm(a[:-1].view(shape), b[:-1].view(shape)))
+    torch.testing.assert_close(plain, 2 * torch.bmm(a[:-1].view(shape), b[:-1].view(shape)))
     inside = runner({"a": a[1:].view(shape), "b": b[1:].view(shape)})[0]
-    torch.testing.assert_close(inside, torch.bmm(a[1:].clone().view(shape), b[1:].clone().view(shape)))
+    torch.testing.assert_close(inside, 2 * torch.bmm(a[1:].clone().view(shape), b[1:].clone().view(shape)))
 
 
 REGISTERS = """/* plan

@@ -287,6 +287,24 @@ __device__ T warp_reduce(T value) {
     return value;
 }
 """,
+    "warp_reduce_running": """
+// Maxima with their sums: the largest of all first, then each sum relative to it. One exponential a lane,
+// where joining two by two takes two at every exchange. A maximum is never NaN: NaN is in the sums.
+template <typename Op, int LANES = 32>
+__device__ Running warp_reduce(Running value) {
+    float top = value.top;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        top = fmaxf(top, exchange(top, offset));
+    }
+    float sum = value.sum * expf(value.top - top);
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        sum += exchange(sum, offset);
+    }
+    return {top, sum};
+}
+""",
     "block_reduce": """
 // Every warp reduces with shuffles; one value a warp goes through shared memory.
 template <typename Op, typename T>
@@ -407,6 +425,8 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         if name not in needed:
             needed.add(name)
             stack.extend(_NEEDS.get(name, ()))
+    if {"warp_reduce", "exchange_running"} <= needed:
+        needed.add("warp_reduce_running")
     if "block_tree" in needed:  # both are called block_reduce
         needed.discard("block_reduce")
     texts = dict(_TEXTS)

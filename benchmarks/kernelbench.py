@@ -21,7 +21,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ Json = dict[str, Any]
 NUMBERED = re.compile(r"(\d+)_\w*\.py")
 BESIDE = 3
 """Problems in hand at once: the next are planned and compiled while one is on the card."""
+LARGE_BYTES = 4 * 10**9
+"""Declared bytes from which a problem is in hand alone: beside others the card's memory would not do."""
+UNSETTLED = {"suspect", "crashed", "timed_out"}
+"""Verdicts of an earlier run that are asked for once more, alone: work of others may have been the cause."""
 
 
 # ------------------------------------------------------------------------------------ problems
@@ -230,6 +234,26 @@ def time_of(one: Any) -> Json:
     return found
 
 
+class Turns:
+    """Some at once, or one alone, in the order in which they ask."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._free, self._door = count, asyncio.Semaphore(count), asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def taken(self, alone: bool) -> AsyncIterator[None]:
+        """Wait for a turn, or for all of them."""
+        count = self._count if alone else 1
+        async with self._door:  # two that each hold a part of all turns would wait for ever
+            for _ in range(count):
+                await self._free.acquire()
+        try:
+            yield
+        finally:
+            for _ in range(count):
+                self._free.release()
+
+
 async def judge_problem(
     given: argparse.Namespace, device: Any, receipt: Receipt, name: str, problem: Any
 ) -> None:
@@ -302,23 +326,26 @@ async def judge_all(given: argparse.Namespace, files: dict[str, Path]) -> None:
 
     receipt, device = Receipt(given.out), device_of(given)
     problems: Json = {}
+    alone: set[str] = set()
     for name, path in files.items():
         row = receipt.row(name)
-        if row.get("device") == device.name and not given.again:
+        if row.get("device") == device.name and row["verdict"] not in UNSETTLED and not given.again:
             continue
         try:
             problem = await asyncio.to_thread(opened, path, given.out)
             small = problem if given.device == "cuda" else await asyncio.to_thread(smaller, problem, path)
             row["smaller"] = small is not problem
             problems[name] = small
+            if row.get("verdict") in UNSETTLED | {"error"} or declared_bytes(small) >= LARGE_BYTES:
+                alone.add(name)
         except WorkbenchError as error:
             row.update({"verdict": "refused", "device": device.name, "reason": str(error)})
             receipt.write()
             print(f"{name:<10}refused  {error}", flush=True)
-    turns = asyncio.Semaphore(BESIDE if given.device == "cuda" else 1)
+    turns = Turns(BESIDE if given.device == "cuda" else 1)
 
     async def one(name: str) -> None:
-        async with turns:
+        async with turns.taken(name in alone):
             try:
                 await judge_problem(given, device, receipt, name, problems[name])
             except Exception as error:  # a problem that breaks costs the others nothing

@@ -101,6 +101,33 @@ def test_a_run_writes_a_row_and_a_solution_and_goes_on(tmp_path: Path) -> None:
     receipt.write()
     asyncio.run(runs.judge_all(given, files))
     assert runs.Receipt(given.out).row("level1/19")["seconds"] == -1.0
+    receipt.row("level1/19")["verdict"] = "suspect"  # work of others may have been the cause
+    receipt.write()
+    asyncio.run(runs.judge_all(given, files))
+    settled = runs.Receipt(given.out).row("level1/19")
+    assert settled["verdict"] == "passed" and settled["seconds"] > 0
+
+
+def test_one_alone_waits_for_all_and_keeps_the_later_ones_waiting() -> None:
+    seen: list[tuple[str, int]] = []
+
+    async def work(turns: runs.Turns, name: str, alone: bool, inside: set[str]) -> None:
+        async with turns.taken(alone):
+            inside.add(name)
+            for _ in range(5):
+                await asyncio.sleep(0)
+                seen.append((name, len(inside)))
+            inside.remove(name)
+
+    async def all_of() -> None:
+        turns, inside = runs.Turns(2), set[str]()
+        asked = [("a", False), ("b", False), ("large", True), ("huge", True), ("c", False), ("d", False)]
+        await asyncio.gather(*(work(turns, name, alone, inside) for name, alone in asked))
+
+    asyncio.run(all_of())
+    most = {name: max(count for one, count in seen if one == name) for name, _ in seen}
+    assert most == {"a": 2, "b": 2, "large": 1, "huge": 1, "c": 2, "d": 2}
+    assert list(dict.fromkeys(name for name, _ in seen)) == ["a", "b", "large", "huge", "c", "d"]
 
 
 def test_a_solution_that_does_not_build_is_told(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from toy import judged, opened, proposed, written
 
 from workbench.events import (
+    BranchAbandoned,
     BranchApproved,
+    BranchProposed,
     BranchPruned,
     Event,
     HintGiven,
@@ -212,3 +214,44 @@ def test_a_plan_keeps_to_its_width_and_budget(policy: Policy) -> None:
     assert planned == min(policy.parents * policy.hypotheses, policy.branches - 3)
     assert len({(ask.operator, ask.parents) for ask in plan}) == len(plan)
     assert all(len(ask.parents) == (2 if ask.operator == "crossover" else 1) for ask in plan)
+
+
+def recalled(id: str, source: str) -> list[Event]:
+    first, *others = node(id, source=source)
+    assert isinstance(first, BranchProposed)
+    card = first.branch.hypothesis.model_copy(update={"recalled": True})
+    return [BranchProposed(branch=first.branch.model_copy(update={"hypothesis": card})), *others]
+
+
+def test_a_recalled_kernel_is_asked_about_on_top_and_takes_nobodys_place() -> None:
+    without, with_it = tree_of(THREE_SEEDS), tree_of([*THREE_SEEDS, *recalled("b4", "// us 20")])
+    usual = plan_round(without, REFINE_ONLY)
+    assert plan_round(with_it, REFINE_ONLY) == (*usual, Propose(2, "refine", b("b4"), 2))
+    tight = REFINE_ONLY.model_copy(update={"branches": 3 + 4 * 2})
+    assert plan_round(with_it, tight) == plan_round(without, tight)
+
+
+def test_a_recalled_kernel_that_is_no_good_here_gets_no_children_and_its_children_are_its_line() -> None:
+    slow = tree_of([*THREE_SEEDS, *recalled("b4", "// us 90")])
+    assert plan_round(slow, REFINE_ONLY) == plan_round(tree_of(THREE_SEEDS), REFINE_ONLY)
+    seeds = [*THREE_SEEDS, *recalled("b4", "// us 20")]
+    tree = tree_of(
+        seeds, [*node("b5", "b2", source="// us 30", round=2), *node("b6", "b4", source="// us 10", round=2)]
+    )
+    assert parents_of(plan_round(tree, REFINE_ONLY)) == ["b5", "b2", "b6"]
+
+
+def test_a_recalled_kernel_that_the_search_came_to_as_well_is_its_own() -> None:
+    twin = [
+        *node("b4", source="// us 20")[:2],
+        BranchAbandoned(branch=BranchId("b4"), reason="", duplicate_of=BranchId("b1")),
+    ]
+    tree = tree_of(
+        [*recalled("b1", "// us 20"), *node("b2", source="// us 40"), *node("b3", source="// us 60"), *twin]
+    )
+    assert parents_of(plan_round(tree, REFINE_ONLY)) == ["b1", "b2"]
+
+
+def test_only_a_recalled_kernel_is_right() -> None:
+    tree = tree_of([*node("b1", source="oops"), *recalled("b2", "// us 20")])
+    assert plan_round(tree, REFINE_ONLY) == (Propose(2, "refine", b("b2"), 4),)

@@ -35,7 +35,7 @@ from workbench.model import (
     Vector,
 )
 from workbench.playbook.by_shape import Found, from_found
-from workbench.playbook.experience import reordered, seeds_from
+from workbench.playbook.experience import reordered, with_recalled
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import cross, moves, seed_vectors
 from workbench.playbook.techniques import TECHNIQUES, settled
@@ -56,19 +56,22 @@ class PlaybookReasoner:
     """Ranks techniques by predicted gain for the bottleneck that was found."""
 
     async def hypothesize(self, request: ReasonRequest) -> tuple[Hypothesis, ...]:
-        """Up to ``count`` cards whose vectors nobody has tried."""
+        """Up to ``count`` cards whose vectors nobody has tried; of seeds, what is recalled comes on top."""
         return await asyncio.to_thread(self._answer, request)
 
     def _answer(self, request: ReasonRequest) -> tuple[Hypothesis, ...]:
         untried = _untried(self._ranked(request), request)
-        return tuple(_preferred(untried, request.hint)[: request.count])
+        cards = tuple(_preferred(untried, request.hint)[: request.count])
+        if request.operator != "seed":
+            return cards
+        recalled = with_recalled(request.problem, cards, request.memory, request.target)
+        return tuple(card for card in recalled if card.vector not in request.taken)
 
     def _ranked(self, request: ReasonRequest) -> Sequence[Hypothesis]:
         problem, target = request.problem, request.target
         parents = [(_vector(problem, parent), parent.evaluation) for parent in request.parents]
         if request.operator == "seed" or not parents:
-            seeds = seed_vectors(problem, target, request.count + len(request.taken))
-            return seeds_from(problem, seeds, request.memory, target)
+            return seed_vectors(problem, target, request.count + len(request.taken))
         if request.operator == "crossover" and len(parents) > 1:
             found = [Found(p.branch.id, v, e) for p, (v, e) in zip(request.parents, parents, strict=True)]
             joint = from_found(problem, found, target)

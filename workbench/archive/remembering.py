@@ -16,6 +16,7 @@ from workbench.model import Hypothesis, Problem
 from workbench.node import Node
 from workbench.playbook.experience import NOTHING, Memory
 from workbench.playbook.family import Family, family_of
+from workbench.search.plan import recalled_line
 from workbench.tree import Tree
 
 
@@ -38,7 +39,7 @@ class _Reminded:
     keeper: _Keeper
 
     async def hypothesize(self, request: ReasonRequest) -> tuple[Hypothesis, ...]:
-        memory = self.keeper.memory
+        memory = self.keeper.memory_for(request)
         told = {"memory": memory, "conclusions": (*request.conclusions, *sentences(memory))}
         return await self.inner.hypothesize(request.model_copy(update=told))
 
@@ -50,6 +51,15 @@ class _Keeper:
         self._family: Family | None = None
         self._device = ""
         self._kept = 0
+        self._recorder: Recorder | None = None
+
+    def memory_for(self, request: ReasonRequest) -> Memory:
+        """What is known; it steers what the archive's kernels led to, and nothing else."""
+        if self._recorder is None:
+            return self.memory
+        beside = recalled_line(self._recorder.tree)
+        steers = any(parent.branch.id in beside for parent in request.parents)
+        return self.memory.model_copy(update={"steers": steers})
 
     def begin(self, recorder: Recorder) -> None:
         """Read what is known of the problem; from now on write what is found."""
@@ -62,6 +72,7 @@ class _Keeper:
         self.memory = recall(kept, self._family.structure, _sizes(opened.problem))
         self._kept = len(recorder.tree.ended)
         recorder.subscribe(self._note)
+        self._recorder = recorder
 
     def _note(self, tree: Tree) -> None:
         done = len(tree.ended) + (tree.stopped is not None)

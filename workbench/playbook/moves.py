@@ -48,7 +48,7 @@ _WEIGHT = (
     "vector_width",
 )
 """Techniques in the order a card speaks of them."""
-_TEACHING_ONLY = frozenset(
+TEACHING_ONLY = frozenset(
     [
         ("block_reduction", "tree"),
         ("fusion", "none"),
@@ -310,7 +310,7 @@ def _changes(vector: Vector, scope: Scope) -> Iterable[tuple[str, str]]:
         if scope != "any" and technique.structural != (scope == "rewrite"):
             continue
         for value in technique.values:
-            if value != current and (name, value) not in _TEACHING_ONLY:
+            if value != current and (name, value) not in TEACHING_ONLY:
                 yield name, value
 
 

@@ -32,6 +32,12 @@ def times_of(problem: Problem, vector: Vector, target: Target) -> Times:
     return {case.label: estimate(problem, vector, target, case.size_map).us for case in problem.cases}
 
 
+def mean_us(problem: Problem, vector: Vector, target: Target) -> float:
+    """Geometric mean of the predicted times; 1 for a problem without cases."""
+    times = times_of(problem, vector, target)
+    return math.exp(_mean(times)) if times else 1.0
+
+
 def worth_timing(times: Times, best: Times) -> bool:
     """False for a kernel that would cost seconds on a card, only to come out many times slower."""
     return all(us < AN_EYE_OPENER_US or us < HOPELESS * best[case] for case, us in times.items())

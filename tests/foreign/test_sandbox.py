@@ -134,7 +134,8 @@ def test_every_fence_is_told(seen: dict[str, Any]) -> None:
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(syscalls, "pyseccomp", None)
     monkeypatch.setattr(files, "landlock_version", lambda: 0)
-    assert syscalls.refuse_syscalls() == "no: libseccomp is not installed"
+    told = syscalls.refuse_syscalls()
+    assert told.startswith("no: ") and "libseccomp2" in told and "pyseccomp" in told
     assert files.limit_files(tmp_path) == "no: this kernel has no Landlock"
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from workbench.referee.clock.tracing import traced
+from workbench.referee.clock.gpu import CLOSE
+from workbench.referee.clock.tracing import CuptiTrace, traced
 
 
 class Ran(NamedTuple):
@@ -21,6 +22,17 @@ class Ran(NamedTuple):
     name: str
     """A kernel's name, demangled, or ``Memcpy`` or ``Memset``."""
     us: float
+    begin_ns: int = 0
+    end_ns: int = 0
+    """By the card's clock; 0 where CUPTI does not know."""
+    mark: bool = False
+    """True for the memory set that follows a call on the caller's stream."""
+
+
+@cache
+def trace() -> tuple[CuptiTrace[Ran] | None, str]:
+    """The process's trace, or None and the reason."""
+    return traced(_ran)
 
 
 def recorded(call: Callable[[], Any]) -> tuple[list[Ran], str]:
@@ -28,20 +40,26 @@ def recorded(call: Callable[[], Any]) -> tuple[list[Ran], str]:
 
     Raises what ``call`` raises.
     """
-    trace, why = traced(_ran)
-    if trace is None:
+    tracing, why = trace()
+    if tracing is None:
         return [], why
     torch.cuda.synchronize()
-    with trace.running():
+    with tracing.running():
         call()
         torch.cuda.synchronize()
-        found = trace.collect()
+        found = tracing.collect()
     return found, "" if found else "CUPTI gave no records"
 
 
 def _ran(activity: Any, is_memset: bool) -> Ran:
     name = getattr(activity, "name", "")  # copies have none
-    return Ran("Memset" if is_memset else demangled(name) or "Memcpy", (activity.end - activity.start) / 1e3)
+    return Ran(
+        "Memset" if is_memset else demangled(name) or "Memcpy",
+        (activity.end - activity.start) / 1e3,
+        activity.start,
+        activity.end,
+        is_memset and not activity.graph_node_id and activity.value == CLOSE,
+    )
 
 
 def demangled(name: str) -> str:

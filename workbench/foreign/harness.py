@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import math
 import pickle
 import socket
 import sys
@@ -25,9 +26,10 @@ from torch import Tensor, nn
 
 from workbench.foreign import ladder, tripwires
 from workbench.foreign.arena import Arena, meta_of
-from workbench.foreign.provenance import claims, profiled
+from workbench.foreign.provenance import claims, followed, profiled
 from workbench.foreign.sandbox import tighten
 from workbench.foreign.stopwatch import HostStopwatch, Stopwatch, stopwatch, vary
+from workbench.foreign.unjoined import CurrentStream, late_work
 from workbench.foreign.values import Fence
 from workbench.model import Contract
 from workbench.numerics.inputs import place
@@ -43,6 +45,8 @@ SLEEP: Callable[[int], None] = torch.cuda._sleep
 VARY: Callable[[Tensor, Tensor, int], None] = vary
 HOLD_UP_CYCLES = 500_000
 """About 0.3 ms of an H100."""
+GLANCE_BYTES = 2**28
+"""Outputs up to this size are copied on the device as soon as a call has returned."""
 MOST_FRESH = 8
 """Argument tensors replaced by fresh ones that stay alive, so that pointers rotate."""
 
@@ -119,6 +123,7 @@ class Resident:
         self.fresh: list[Tensor] = []
         self.pool: list[dict[str, Tensor]] = []
         self.last: list[Tensor] = []
+        self.rooms: dict[str, list[Tensor]] = {}
         self.flags = tripwires.flags()
         self.others = tripwires.other_flags()
         self.source = ""
@@ -185,15 +190,16 @@ class Resident:
 
     def call(self, arguments: list[dict[str, Any]], slots: list[dict[str, Any]], fresh: bool) -> Answer:
         """One call on new contents, at the same addresses unless ``fresh``; outputs go to ``slots``."""
-        values = [self._value(note) for note in arguments]
+        values, rooms = [self._value(note) for note in arguments], self._rooms(slots)
         self._hold_up()
         given = [self._rewritten(note, value, fresh) for note, value in zip(arguments, values, strict=True)]
         with torch.no_grad():
             returned = self.model(*given)
         self.last = tripwires.outputs_of(returned)
+        seen = glance(self.last, rooms)
         described = self._described()
         if fit(described, slots):
-            self._deliver(slots)
+            self._deliver(slots, seen)
         self._join()
         self._return_inputs(arguments)
         return {"outputs": described, **self.facts()}
@@ -213,6 +219,7 @@ class Resident:
             for chosen, slot in zip(order, slots, strict=True):
                 if time.monotonic() > stop:
                     break
+                rooms = self._rooms(slot)
                 self._hold_up()
                 given = [
                     self._rewritten(note, value)
@@ -220,10 +227,11 @@ class Resident:
                 ]
                 returned = self.model(*given)
                 self.last = tripwires.outputs_of(returned)
+                seen = glance(self.last, rooms)
                 described = self._described()
                 if not fit(described, slot):
                     break
-                self._deliver(slot)
+                self._deliver(slot, seen)
                 self._join()
                 done += 1
         return {"done": done, "outputs": described, **self.facts()}
@@ -259,6 +267,15 @@ class Resident:
             self._deliver(slots)
         return {"outputs": described, "time_us": reading.time_us, "host_us": reading.host_us,
                 "late_us": reading.late_us, "attempt": reading.attempt, **self.facts()}  # fmt: skip
+
+    def follow(self, base: int, place: int, seed: int) -> Answer:
+        """Whether the caller's stream waits for what a call begins, at the size that is timed."""
+        if self.device != "cuda":
+            return {}
+        self.benched.fill(place, base, seed)
+        room = self.benched.rooms[place]
+        with torch.no_grad():
+            return followed(late_work(lambda: self.model(*room), CurrentStream()))
 
     def row(self, count: int, seed: int, idle: bool, slots: list[dict[str, Any]]) -> Answer:
         """Calls without a pause, for the trusted side's clock; ``idle`` leaves the calls themselves out."""
@@ -321,8 +338,22 @@ class Resident:
         for name, tensor in self.model.state_dict(keep_vars=True).items():
             yield f"parameter {name}", tensor
 
-    def _deliver(self, slots: list[dict[str, Any]]) -> None:
-        for output, slot in zip(self.last, slots, strict=True):
+    def _rooms(self, slots: list[dict[str, Any]]) -> list[Tensor]:
+        """Places on the device for copies of outputs; kept, so that no call is given their memory."""
+        types = [getattr(torch, slot["torch"].removeprefix("torch.")) for slot in slots]
+        sizes = [math.prod(slot["shape"]) * kind.itemsize for slot, kind in zip(slots, types, strict=True)]
+        if self.device != "cuda" or sum(sizes) > GLANCE_BYTES:
+            return []
+        key = json.dumps([[slot["torch"], slot["shape"]] for slot in slots])
+        if key not in self.rooms:
+            self.rooms[key] = [
+                torch.empty(slot["shape"], dtype=kind, device=self.device)
+                for slot, kind in zip(slots, types, strict=True)
+            ]
+        return self.rooms[key]
+
+    def _deliver(self, slots: list[dict[str, Any]], seen: list[Tensor] | None = None) -> None:
+        for output, slot in zip(self.last if seen is None else seen, slots, strict=True):
             COPY(self.outbox.view(slot), output.detach())
 
     def _return_inputs(self, arguments: list[dict[str, Any]]) -> None:
@@ -345,6 +376,29 @@ class Resident:
         """Wait for the whole device, side streams included."""
         if self.device == "cuda":
             SYNCHRONIZE()
+
+
+def glance(outputs: list[Any], rooms: list[Tensor]) -> list[Any]:
+    """What a kernel on the caller's stream finds in the outputs once that stream is free, in ``rooms``.
+
+    An output that fits no room is given as it is. A copy to the host takes its time to begin, and a stream
+    that nobody waits for may be done by then.
+    """
+    if len(outputs) != len(rooms):
+        return outputs
+    return [
+        COPY(room, output.detach()) if type(output) is Tensor and _alike(output, room) else output
+        for output, room in zip(outputs, rooms, strict=True)
+    ]
+
+
+def _alike(output: Tensor, room: Tensor) -> bool:
+    return (output.device, output.dtype, output.shape, output.layout) == (
+        room.device,
+        room.dtype,
+        room.shape,
+        room.layout,
+    )
 
 
 def fit(described: list[Answer], slots: list[dict[str, Any]]) -> bool:

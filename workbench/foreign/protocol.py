@@ -72,7 +72,16 @@ class Called(Answer):
     done: int = 1
 
 
-class Profiled(Answer):
+class Followed(Answer):
+    """Whether the caller's stream waits for what a call began."""
+
+    late: Text = ""
+    """What it did not wait for; empty where there is nothing."""
+    late_us: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    """How long after that stream was free this ended."""
+
+
+class Profiled(Followed):
     """A profile of one call."""
 
     shares: tuple[Share, ...] = ()

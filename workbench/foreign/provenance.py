@@ -18,6 +18,7 @@ from torch.autograd import profiler
 from workbench import syntax
 from workbench.foreign import ladder
 from workbench.foreign.device_records import Ran, recorded
+from workbench.foreign.unjoined import CurrentStream, Late, late_work
 
 CLAIMS = ("load_inline", "load", "jit", "RawKernel", "RawModule", "_compile_kernel", "TORCH_LIBRARY", "nvrtc")
 FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -103,16 +104,22 @@ def profiled(call: Callable[[], Any], source: str) -> dict[str, Any]:
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         call()
         ran, blind = recorded(call)
+        late = late_work(call, CurrentStream())
         own = ladder.called | _called(call, ladder.built)
         kernels = brought(source)
         told = {"own": sorted(own)[:20], "defined": (kernels or [])[:20]}
-        return {**device_time(ran, blind, kernels), **told}
+        return {**device_time(ran, blind, kernels), **told, **followed(late)}
     # Not torch.profiler: it imports the compiler, a second and a half of a fresh process.
     for _ in range(2):  # the first profile of a process measures its own beginning
         with profiler.profile() as profile, profiler.record_function(REGION):
             call()
     own = ladder.called | _called(call, ladder.built)
     return {"shares": _cpu_shares(profile, own), "own": sorted(own)[:20]}
+
+
+def followed(late: Late | None) -> dict[str, Any]:
+    """The answer's part about work that the caller's stream does not wait for."""
+    return {} if late is None else {"late": late.name[:120], "late_us": late.us}
 
 
 def _cpu_shares(profile: Any, own: set[str]) -> list[dict[str, Any]]:

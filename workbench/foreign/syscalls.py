@@ -14,6 +14,8 @@ try:  # a machine without libseccomp has no second fence, and the result says so
     import pyseccomp
 except (ImportError, RuntimeError):
     pyseccomp = None
+MISSING = "no: pyseccomp does not load: install it, and the system's libseccomp (Debian, Ubuntu: libseccomp2)"
+"""Either of the two may be what is missing."""
 
 REFUSED = (
     # other processes: look into, trace, take descriptors from
@@ -35,7 +37,7 @@ NEW_NAMESPACES = 0x7E020080
 def refuse_syscalls() -> str:
     """Load the filter into this process, for good. Returns ``yes``, or ``no`` with the reason."""
     if pyseccomp is None:
-        return "no: libseccomp is not installed"
+        return MISSING
     denied = pyseccomp.ERRNO(errno.EPERM)
     rules = pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW)
     unknown = []

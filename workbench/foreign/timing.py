@@ -24,7 +24,7 @@ from workbench.errors import DeviceError, ProblemError
 from workbench.foreign import cases, verdicts
 from workbench.foreign.arena import Full
 from workbench.foreign.hatch import Decided, Hatch, decide
-from workbench.foreign.protocol import Answer, Called, Sampled
+from workbench.foreign.protocol import Answer, Called, Followed, Sampled
 from workbench.foreign.stopwatch import ATTEMPTS, Reading, Stopwatch, stopwatch, vary
 from workbench.foreign.values import ForeignTime
 from workbench.model import Case, Crashed, size_of
@@ -53,6 +53,9 @@ ROW_US = 20_000.0
 ROW_LOOKS = 3
 MOST_IN_A_ROW = 24
 HOST_SPARE_US = 150.0
+LATE_SHARE = 0.5
+"""A solution most of whose time is on streams that the caller's does not wait for; a second net, for machines
+without CUPTI (unjoined.py)."""
 WALL_DISAGREEMENT, WALL_DISAGREEMENT_US = 0.10, 20.0
 """The wall clock also sees what two processes say to each other: more may lie between it and the events."""
 
@@ -122,11 +125,13 @@ class Bench:
         for _ in range(WARM_UPS):
             for name in (KERNEL, *scene.acts):
                 self._sampled(scene, name, check=False)
+        self._followed(scene)
         raw = self._blocks(scene)
         kernel = raw.track(KERNEL)
         time_us = statistics.median(kernel.medians)
         wall_us = self._wall_us(scene, time_us)
         self._sampled(scene, KERNEL, check=True)  # after timing, one more that looks like any other
+        late_us = statistics.median(scene.late_us)
         interval = median_interval(kernel.medians, self.options.clock.resamples, self.options.clock.seed)
         return ForeignTime(
             case=case.label,
@@ -137,11 +142,11 @@ class Bench:
             samples=len(kernel.samples),
             checked=scene.checked,
             host_us=scene.host_us[KERNEL],
-            late_us=statistics.median(scene.late_us),
+            late_us=late_us,
             wall_us=wall_us,
             rivals=rivals_of(raw, self.options.clock),
             missing=scene.missing,
-            suspicion=self._odd(case, time_us, wall_us),
+            suspicion=afterwards(late_us, time_us) or self._odd(case, time_us, wall_us),
         )
 
     # -------------------------------------------------------------------------------- setting up
@@ -239,6 +244,13 @@ class Bench:
         scene.late_us.append(called.late_us)
         return called.time_us
 
+    def _followed(self, scene: _Scene) -> None:
+        """Work that the caller's stream does not wait for is told before anything is timed."""
+        base, place = self.dice.randrange(BASES), self.dice.randrange(PLACES)
+        question = {"kind": "follow", "base": base, "place": place, "seed": self.dice.randrange(2**40)}
+        followed = self.hatch.asked(Followed, question)
+        decide(verdicts.unjoined(followed))  # what it raises here it raises again where it is timed
+
     def _stands(self, called: Called, scene: _Scene, slots: list[dict[str, Any]]) -> None:
         if called.raised is not None:
             raise Decided(verdicts.failed(called.raised, scene.case.label))
@@ -307,6 +319,13 @@ class Bench:
     def _tolerant(self) -> ClockOptions:
         more = {"device_disagreement": WALL_DISAGREEMENT, "disagreement_us": WALL_DISAGREEMENT_US}
         return self.options.clock.model_copy(update=more)
+
+
+def afterwards(late_us: float, time_us: float) -> str:
+    """What is odd about a call whose work the caller's stream mostly does not wait for, or nothing."""
+    if late_us <= LATE_SHARE * time_us:
+        return ""
+    return f"{late_us:.0f} of its {time_us:.0f} us are on streams that the caller's stream does not wait for"
 
 
 def _raw(case: str, names: tuple[str, ...], blocks: list[dict[str, tuple[float, float]]]) -> RawTimes:

@@ -348,6 +348,7 @@ class _Trial:
             defined=profiled.defined,
             launches=profiled.launches,
         )
+        decide(verdicts.unjoined(profiled))
         decide(verdicts.ghost(self.provenance))
 
     def _timed(self) -> None:

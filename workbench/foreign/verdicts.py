@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workbench.emulator.buffers import bits
-from workbench.foreign.protocol import Called, RaisedInside, Weighed
+from workbench.foreign.protocol import Called, Followed, RaisedInside, Weighed
 from workbench.foreign.values import Provenance
 from workbench.model import (
     DTYPE_BYTES,
@@ -160,6 +160,17 @@ def ghost(provenance: Provenance) -> Suspect | None:
         told = f"{shares[0].name} does {shares[0].percent:.0f}% of the time"
     claimed = ", ".join(provenance.defined if kernels else provenance.claims)
     return Suspect(message=f"its text brings a kernel ({claimed}), and none of its own code ran: {told}")
+
+
+def unjoined(followed: Followed) -> Suspect | None:
+    """Whoever reads a result on the stream of the call must find it there."""
+    if not followed.late:
+        return None
+    return Suspect(
+        message=f"{followed.late[:120]} ended {followed.late_us:.0f} us after the caller's stream was free "
+        "to go on: it runs on a stream that this one does not wait for; call "
+        "torch.cuda.current_stream().wait_stream(side) before forward returns"
+    )
 
 
 def same_bits(left: Sequence[Tensor], right: Sequence[Tensor]) -> bool:

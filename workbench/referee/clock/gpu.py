@@ -49,15 +49,15 @@ class GpuLane:
 
     def open_cold(self) -> None:
         """Write the whole flush buffer."""
-        _fill(self._flush, OPEN)
+        fill(self._flush, OPEN)
 
     def open_warm(self) -> None:
         """Write a few bytes."""
-        _fill(self._spare, OPEN)
+        fill(self._spare, OPEN)
 
     def close(self) -> None:
         """Write a few bytes."""
-        _fill(self._spare, CLOSE)
+        fill(self._spare, CLOSE)
 
     def stamp(self) -> torch.cuda.Event:
         """Record a timing event."""
@@ -140,7 +140,8 @@ def host_us(act: Callable[[int], Any]) -> float:
     return 1e6 * statistics.median(times)
 
 
-def _fill(tensor: torch.Tensor, value: int) -> None:
+def fill(tensor: torch.Tensor, value: int) -> None:
+    """Set every word of a tensor, in order with the current stream."""
     stream = torch.cuda.current_stream().cuda_stream
     _done(driver.cuMemsetD32Async(tensor.data_ptr(), value, tensor.nbytes // 4, stream))
 

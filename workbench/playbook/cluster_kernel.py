@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from workbench.playbook.fetching import FetchingKernel
 from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.program import Kernel
-from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.schedule import fit_text
 from workbench.playbook.team import TeamText
 
@@ -47,7 +47,7 @@ class ClusterTeam(TeamText):
         return f"cluster_reduce<{op}, BLOCKS>({value})"
 
 
-class ClusterKernel(RowKernel):
+class ClusterKernel(FetchingKernel):
     """The kernel of a row that a cluster shares."""
 
     begin = "begin"
@@ -61,7 +61,8 @@ class ClusterKernel(RowKernel):
 
     def text(self) -> KernelText:
         """Write it."""
-        body: list[str] = []
+        ahead = self.waits.in_registers and self.site.schedule.single_pass
+        body = self._fetched() if ahead else list[str]()
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
         body += self._row_stores()

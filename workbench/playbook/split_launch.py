@@ -43,6 +43,8 @@ class Partials:
         return self._made[key]
 
 
+_ONE_EACH = 512
+"""Threads of a block from which each has one partial result at most: those that fill an H100 are 264."""
 MOST_TEAMS = 4096
 """Counters of arrivals that a kernel has."""
 
@@ -127,6 +129,8 @@ class SplitKernel(RowKernel):
         members = [f"{self.frame.pointer(name)}[{self._at('part')}]" for name in buffers]
         start, step = ("threadIdx.x", "part += THREADS") if self.team.kind == "block" else ("0", "++part")
         loop = block(f"for (int part = {start}; part < pieces; {step})", [text.enter_partial(members)])
+        if self.team.kind == "block" and self.site.schedule.threads >= _ONE_EACH:
+            loop = ["#pragma unroll 1", *loop]  # more copies of it are fetched by a cold card, and never run
         lines = [f"{text.ctype} {text.name} = {text.start};", *loop, *self._join(text)]
         return [*self._flush(), *lines]
 

@@ -8,13 +8,13 @@ the card at the same time, or nothing is launched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from workbench.model import H100
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Load
+from workbench.playbook.fetching import FetchingKernel
 from workbench.playbook.fitting import Cases, RowShape, most_kept
 from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.program import Kernel
@@ -98,23 +98,7 @@ class Together:
     partials: tuple[tuple[str, str], ...]
 
 
-_BEFORE = -1
-"""Number of the pass that only loads."""
-
-
-@dataclass
-class _Fetch(Pass):
-    """A walk that does nothing but load."""
-
-    loads: list[Load] = field(default_factory=list)
-
-    @property
-    def roots(self) -> list[Expr]:
-        """The loads."""
-        return list(self.loads)
-
-
-class TogetherKernel(SplitKernel):
+class TogetherKernel(FetchingKernel, SplitKernel):
     """The one launch."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, partials: Partials, vector: bool) -> None:
@@ -159,18 +143,6 @@ class TogetherKernel(SplitKernel):
         head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
         code = text.code.removeprefix("template <int VEC>\n")
         return replace(text, code=f"{head}\n{code}", template="{chunk}", cooperative=True)
-
-    def _fetched(self) -> list[str]:
-        """The loads alone: a loop that also computes waits for each load before it asks for the next."""
-        entries = self.waits.entries
-        step = _Fetch(loads=[wait.load for wait, _ in entries if wait.first == 0])
-        self.waits.entries = [
-            (replace(wait, first=_BEFORE if wait.first == 0 else wait.first), name) for wait, name in entries
-        ]
-        values = self._row_values(step.roots)
-        lines = self._edges(_BEFORE, step, values, [])
-        lines += ColumnLoop(self, _BEFORE, values).text(step, [])
-        return [*self._flush(), "// All loads are on their way before the first value is used.", *lines]
 
     def _behind(
         self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]

@@ -1,0 +1,45 @@
+"""Rows whose loads are all on their way before the first value is used.
+
+Owns the loop that does nothing but load. A loop that also computes asks for the next value when it is done
+with the last one, where its steps wait for one another or branch: Welford's do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from workbench.playbook.column_loop import ColumnLoop
+from workbench.playbook.expr import Expr, Load
+from workbench.playbook.row_kernel import RowKernel
+from workbench.playbook.row_passes import Pass
+
+_BEFORE = -1
+"""Number of the pass that only loads."""
+
+
+@dataclass
+class _Fetch(Pass):
+    """A walk that does nothing but load."""
+
+    loads: list[Load] = field(default_factory=list)
+
+    @property
+    def roots(self) -> list[Expr]:
+        """The loads."""
+        return list(self.loads)
+
+
+class FetchingKernel(RowKernel):
+    """A kernel whose row, or piece of a row, waits in registers from before its first pass."""
+
+    def _fetched(self) -> list[str]:
+        """The loads alone."""
+        entries = self.waits.entries
+        step = _Fetch(loads=[wait.load for wait, _ in entries if wait.first == 0])
+        self.waits.entries = [
+            (replace(wait, first=_BEFORE if wait.first == 0 else wait.first), name) for wait, name in entries
+        ]
+        values = self._row_values(step.roots)
+        lines = self._edges(_BEFORE, step, values, [])
+        lines += ColumnLoop(self, _BEFORE, values).text(step, [])
+        return [*self._flush(), "// All loads are on their way before the first value is used.", *lines]

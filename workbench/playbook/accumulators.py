@@ -28,7 +28,15 @@ _STRUCTS = {
     "welford": "moments",
     "argmax": "best",
     "argmin": "best",
+    "weighted": "weighted",
+    "divergence": "divergence",
+    "divergence_open": "divergence",
 }
+MEMBERS = {
+    "weighted": ("top", "sum", "along"),
+    "divergence": ("top", "sum", "other_top", "other_sum", "cross", "own"),
+}
+"""Of the structs of sums that go along with maxima."""
 
 
 def bounds(dtype: DType) -> tuple[str, str]:
@@ -59,6 +67,8 @@ class AccumulatorText:
                 return "Running"
             case "welford":
                 return "Moments"
+            case "weighted" | "divergence" | "divergence_open":
+                return _STRUCTS[self.accumulator.kind].capitalize()
             case "argmax" | "argmin":
                 return f"Best<{CTYPES[self.dtype]}>"
             case _:
@@ -95,6 +105,10 @@ class AccumulatorText:
                 return "true"
             case "softmax" | "logsum":
                 return "{-FLT_MAX, 0.0f}"
+            case "weighted":
+                return "{-FLT_MAX, 0.0f, 0.0f}"
+            case "divergence" | "divergence_open":
+                return "{-FLT_MAX, 0.0f, -FLT_MAX, 0.0f, 0.0f, 0.0f}"
             case _:
                 return "{0.0f, 0.0f, 0.0f}"
 
@@ -106,6 +120,8 @@ class AccumulatorText:
                 return ("top", "f32"), ("sum", "f32")
             case "welford":
                 return ("count", "f32"), ("mean", "f32"), ("squares", "f32")
+            case "weighted" | "divergence" | "divergence_open" as kind:
+                return tuple((name, "f32") for name in MEMBERS[_STRUCTS[kind]])
             case "argmax" | "argmin":
                 return ("value", self.dtype), ("column", "i32")
             case _:
@@ -117,8 +133,8 @@ class AccumulatorText:
             return f"{self.name} = {self.op}::join({self.name}, {{{', '.join(members)}}});"
         return self.enter(Text(members[0]), "")
 
-    def enter(self, value: Text, column: str) -> str:
-        """Statement that adds one column's value."""
+    def enter(self, value: Text, column: str, other: Text | None = None) -> str:
+        """Statement that adds one column's value, or two of a ``Joint``."""
         name = self.name
         match self.accumulator.kind:
             case "sum":
@@ -136,7 +152,8 @@ class AccumulatorText:
             case "argmax" | "argmin":
                 return f"{name} = {self.op}::join({name}, {{{value.code}, {column}}});"
             case _:
-                return f"{name} = {self.op}::add({name}, {value.code});"
+                second = "" if other is None else f", {other.code}"
+                return f"{name} = {self.op}::add({name}, {value.code}{second});"
 
     def results(self, columns: str) -> tuple[Text, ...]:
         """What the reductions of the accumulator are, once joined."""
@@ -148,5 +165,8 @@ class AccumulatorText:
             case "argmax" | "argmin":
                 both = Text(f"{self.name}.column"), Text(f"{self.name}.value")
                 return both[: len(self.accumulator.keys)]
+            case "weighted" | "divergence" | "divergence_open" as kind:
+                every = tuple(Text(f"{self.name}.{member}") for member in MEMBERS[_STRUCTS[kind]])
+                return every[: len(self.accumulator.keys)]
             case _:
                 return (Text(self.name),)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.playbook.rewrites import ONLY_FUSED
+from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
 
@@ -16,7 +16,8 @@ from workbench.playbook.traits import Traits
 def _offers(name: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     def offers(traits: Traits, settings: Settings) -> tuple[str, ...]:
         fused = settings.get("fusion", "all") == "all"
-        return ("off", "on") if name in traits.rewrites and (fused or name not in ONLY_FUSED) else ()
+        within = name in ONLY_FUSED or name == TAKEN_OUT
+        return ("off", "on") if name in traits.rewrites and (fused or not within) else ()
 
     return offers
 
@@ -78,5 +79,18 @@ ALGEBRA = (
         "and writes the whole result once more. Where a kernel follows that reads every element anyway, for "
         "an activation or a pooling, the addition there is one instruction on a number that is already in a "
         "register. The convolution is called without its bias.",
+    ),
+    _rewrite(
+        TAKEN_OUT,
+        "statistics taken out of sums",
+        "memory",
+        "passes over the row: two instead of three, one where the maximum runs along with its sums",
+        "A divergence sums p * (log p - log q), and p and q are known only when the row's exponentials have "
+        "been summed: a second sum behind the first, and a second read of a row that does not fit on the "
+        "chip. But what a row shares can be taken out of a sum. With w = exp(t - max t), p is w / sum(w) and "
+        "log q is x - max x minus a logarithm: the sums of w, of w * (t - max t) and of w * (x - max x) need "
+        "nothing of one another, and the divisions and logarithms are done once a row. When a maximum grows "
+        "the sums are scaled to it, so that all of them go along in one read. Distances from a maximum stay "
+        "together: the sum of w * x minus max x would cancel where logits are large.",
     ),
 )

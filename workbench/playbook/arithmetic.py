@@ -31,13 +31,24 @@ of the distance from the maximum, and what it scales; counted from the source, n
 Until it had a branch with two exponentials where the maximum grows, 30 and 160 fitted what was measured.
 Welford, as it was in old receipts: a division that waits for the mean before it. An arg-reduction:
 comparisons that know NaN and the smaller column."""
-_WELFORD_COLUMN, _WELFORD_VECTOR, _WELFORD_CYCLES = 4.0, 10.0, 20.0
-"""Welford now: of each column and of each vector, counted in machine code (7 instructions a column of four);
-the division by the count, which nothing before it delays, has no branch."""
+_BY_VECTOR = {
+    "welford": (4.0, 10.0, 20.0),
+    "weighted": (12.0, 12.0, 60.0),
+    "divergence": (27.0, 26.0, 90.0),
+    "divergence_open": (25.0, 26.0, 90.0),
+}
+"""What takes a vector in at once: instructions of each column, of each vector, and cycles until the next
+vector; counted in machine code (7 instructions a column of four with welford, whose division by the count has
+no branch; 36 a pair of columns with a divergence: two exponentials, and two more a vector). The cycles of the
+weighted sums are a guess: the new maximum, and the exponential of how far it is from the old one."""
 _SIMPLE = (1.0, 5.0)
 _SHORT_STEP = 12.0
 """Instructions of a step up to which a compiler unrolls the loop around it by itself."""
-_JOINED_CYCLES = {"softmax": 200.0, "logsum": 200.0, "welford": 150.0, "argmax": 90.0, "argmin": 90.0}
+_JOINED_CYCLES = {
+    **dict.fromkeys(["softmax", "logsum", "weighted"], 200.0),
+    **dict.fromkeys(["divergence", "divergence_open"], 300.0),
+    **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0},
+}
 """One step of a butterfly: a shuffle for every member and what joins them."""
 _SIMPLE_JOIN = 32.0
 
@@ -73,8 +84,9 @@ def accumulated(kind: str, width: int = 0) -> tuple[float, float]:
 
     Width 0 is for the kernels of old receipts.
     """
-    if kind == "welford" and width:
-        return _WELFORD_COLUMN + _WELFORD_VECTOR / width, _WELFORD_CYCLES / width
+    if kind in _BY_VECTOR and (width or kind not in _ACCUMULATED):
+        column, vector, cycles = _BY_VECTOR[kind]
+        return column + vector / max(width, 1), cycles / max(width, 1)
     return _ACCUMULATED.get(kind, _SIMPLE)
 
 

@@ -141,7 +141,8 @@ class _BundleLoop(ColumnLoop):
                 self._load_pack(leaf)
         self._scope.prepare(step.roots)
         for text in accumulators:
-            self._scope.lines.append(text.enter(self._scope.text(text.accumulator.operand), "col"))
+            value, *other = [self._scope.text(operand) for operand in text.accumulator.operands]
+            self._scope.lines.append(text.enter(value, "col", *other))
         body = [*self._before, "#pragma unroll", *block(_EACH, self._scope.lines)]
         unrolled = _UNROLLED * self.kernel.site.schedule.items
         head = "for (int col = begin + group; col < end; col += GROUPS)"

@@ -23,6 +23,8 @@ from workbench.playbook.scope import Scope, statement
 from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
 
+_BY_VECTOR = frozenset(["welford", "weighted", "divergence", "divergence_open"])
+"""Accumulators that take a vector in at once."""
 MOST_BESIDE = 14
 """Columns beside the vectors of a row, at both ends, where eight move together."""
 
@@ -190,16 +192,20 @@ class ColumnLoop:
         return self._loop()
 
     def _enter(self, text: AccumulatorText, column: str) -> None:
-        """Take a column in; moments take a whole vector, unless each element has a chain of its own."""
-        value = self._scope.text(text.accumulator.operand)
-        if not self.vector or text.accumulator.kind != "welford" or text.name.endswith("]"):
-            self._scope.lines.append(text.enter(value, column))
+        """Take a column in; some take a whole vector, unless each element has a chain of its own."""
+        kind = text.accumulator.kind
+        operands = [self._scope.text(operand) for operand in text.accumulator.operands]
+        if not self.vector or kind not in _BY_VECTOR or text.name.endswith("]"):
+            self._scope.lines.append(text.enter(operands[0], column, *operands[1:]))
             return
-        values = self.names.new("values")
-        self._before.append(f"float {values}[VEC];")
-        self._scope.lines += statement(f"{values}[k] = {value.code};")
-        self._after.append(f"{text.name} = add_vector({text.name}, {values});")
-        self.frame.helpers.add("welford_vector")
+        arrays = []
+        for value, stem in zip(operands, ("values", "others"), strict=False):
+            arrays.append(self.names.new(stem))
+            self._before.append(f"float {arrays[-1]}[VEC];")
+            self._scope.lines += statement(f"{arrays[-1]}[k] = {value.code};")
+        function = "add_vector" if kind == "welford" else f"{text.op}::add"
+        self._after.append(f"{text.name} = {function}({text.name}, {', '.join(arrays)});")
+        self.frame.helpers.update(["welford_vector"] if kind == "welford" else [])
 
     def _pass_shared(self) -> None:
         """The row in shared memory moves in vectors too: element by element a warp's threads would get in

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from workbench.playbook.memory_helpers import MEMORY
 from workbench.playbook.scan_helpers import SCANS
 from workbench.playbook.split_helpers import SPLITS
+from workbench.playbook.weighted_helpers import WEIGHTED, WEIGHTED_EXCHANGES
 
 _TEXTS: Mapping[str, str] = {
     "larger": """
@@ -254,6 +255,7 @@ __device__ Moments add_vector(Moments seen, const float (&values)[VEC]) {
     return Welford::join(seen, {VEC, mean, squares});
 }
 """,
+    **WEIGHTED,
     "exchange": """
 template <typename T>
 __device__ T exchange(T value, int offset) {
@@ -276,6 +278,7 @@ __device__ inline Moments exchange(Moments m, int offset) {
     return {exchange(m.count, offset), exchange(m.mean, offset), exchange(m.squares, offset)};
 }
 """,
+    **WEIGHTED_EXCHANGES,
     "warp_reduce": """
 // Butterfly: after log2(LANES) exchanges every lane has the result of its group.
 template <typename Op, int LANES = 32, typename T>
@@ -392,6 +395,10 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "logsum": ("softmax",),
     "welford": ("moments",),
     "welford_vector": ("welford",),
+    "weighted": ("weighted_struct",),
+    "divergence_open": ("divergence",),
+    "exchange_weighted": ("exchange", "weighted_struct"),
+    "exchange_divergence": ("exchange", "divergence"),
     "exchange_best": ("exchange", "best"),
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
     "exchange_running": ("exchange", "running"),
@@ -411,7 +418,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
 OPS: Mapping[str, str] = {
     "sum": "Sum", "prod": "Product", "max": "Max", "min": "Min", "any": "Any", "all": "All",
     "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax",
-    "logsum": "OnlineLogSum", "welford": "Welford",
+    "logsum": "OnlineLogSum", "welford": "Welford", "weighted": "OnlineWeighted",
+    "divergence": "OnlineDivergence<true>", "divergence_open": "OnlineDivergence<false>",
 }  # fmt: skip
 """Name of the struct that joins two partial results, by reduction."""
 

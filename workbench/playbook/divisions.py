@@ -18,7 +18,7 @@ from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.sizes import Size
 
-_LEAST = 1e-30
+LEAST = 1e-30
 """Divisors from which on a reciprocal does not overflow; the largest float's is only slightly subnormal."""
 _MOST_STEPS = 8
 """Divisions below one another; each step takes the outermost."""
@@ -55,14 +55,14 @@ def _multiplied(pool: Pool, space: RowSpace, root: Expr) -> Expr:
                         ),
                     ),
                 ),
-            ) if space.row_form(bottom) is not None and least(bottom) >= _LEAST:
+            ) if space.row_form(bottom) is not None and least(bottom) >= LEAST:
                 # log(exp(a) / b) is a - log(b): a logarithm a row, and nothing underflows.
                 return pool.apply("sub", "f32", (power, pool.apply("log", "f32", (bottom,))))
             case Apply(op="div", dtype="f32", args=(top, bottom)) if (
                 not isinstance(bottom, Const)
                 and space.row_form(bottom) is not None
                 and space.row_form(top) is None
-                and least(bottom) >= _LEAST
+                and least(bottom) >= LEAST
             ):
                 inverse = pool.apply("div", "f32", (pool.const(1.0, "f32"), bottom))
                 return pool.apply("mul", "f32", (pool.mapped(top, product), inverse))

@@ -55,10 +55,12 @@ class _Operation:
 class Lowering:
     """Lowers one problem's nodes; see ``lower``."""
 
-    def __init__(self, problem: Problem, fuse: bool) -> None:
+    def __init__(self, problem: Problem, fuse: bool, takes_out: bool = True) -> None:
         self.sizes = sizes_of(problem)
         self.pool = Pool(self.sizes)
         self.fuse = fuse
+        self.takes_out = fuse and takes_out
+        self.has_taken_out = False
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[_Operation] = []
         self.stems: dict[Size, str] = {}
@@ -368,9 +370,12 @@ def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:
     return not fits(reduction, space, columns)
 
 
-def lower(problem: Problem, fuse: bool) -> Program:
-    """Lower a problem's graph; every exportable graph has a lowering."""
-    lowering = Lowering(problem, fuse)
+def lower(problem: Problem, fuse: bool, takes_out: bool = True) -> Program:
+    """Lower a problem's graph; every exportable graph has a lowering.
+
+    ``takes_out`` lets statistics be taken out of the sums of fused kernels, as taken_out.py has it.
+    """
+    lowering = Lowering(problem, fuse, takes_out)
     for node in problem.graph.nodes:
         lowering.node(node)
     outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
@@ -378,7 +383,8 @@ def lower(problem: Problem, fuse: bool) -> Program:
     if fuse:
         steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
     stems = tuple(lowering.stems.items())
-    return Program(lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
+    made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
+    return Program(*made, has_taken_out=lowering.has_taken_out)
 
 
 def absorbed(pool: Pool, steps: list[ProgramStep]) -> list[ProgramStep]:

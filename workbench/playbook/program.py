@@ -126,3 +126,5 @@ class Program:
     sizes: Sizes
     stems: tuple[tuple[Size, str], ...] = ()
     """Telling names for sizes that no axis of an argument has."""
+    has_taken_out: bool = False
+    """Some sum needs less than it would as the graph has it."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
 from workbench.playbook.divisions import body_with_reciprocals
-from workbench.playbook.expr import Expr, Reduction
+from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type
 from workbench.playbook.placement import Placement, best_placement, identity
 from workbench.playbook.sizes import ONE, Size, product
+from workbench.playbook.taken_out import taken_out
 from workbench.playbook.views import permuted
 
 if TYPE_CHECKING:
@@ -75,9 +76,18 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     if lowering.fuse and op in _IN_TWO_STEPS:
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
-    found = lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
-    assert isinstance(found, Reduction)
-    return found
+    return _reduction(lowering, op, body, rows, columns)
+
+
+def _reduction(lowering: Lowering, op: str, body: Expr, rows: Size, columns: Size) -> Expr:
+    """The reduction of a body over (rows, columns), or what comes out of it when statistics are taken out."""
+    if lowering.takes_out:
+        multiplied = body_with_reciprocals(lowering.pool, body, rows, columns)
+        found = taken_out(lowering.pool, op, multiplied, rows, columns)
+        if found is not None:
+            lowering.has_taken_out = True
+            return found
+    return lowering.pool.reduction(op, body.dtype, body, identity(rows), identity(columns))
 
 
 def _row_by_row(
@@ -97,7 +107,7 @@ def _row_by_row(
         return body, rows, columns
     placed = lowering.body(lowering.pool.through(body, place.place), place.rows, shorter)
     placed = body_with_reciprocals(lowering.pool, placed, place.rows, shorter)
-    inner = lowering.pool.reduction(op, dtype, placed, identity(place.rows), identity(shorter))
+    inner = _reduction(lowering, op, placed, place.rows, shorter)
     return inner, rows, place.rows // rows
 
 

@@ -21,7 +21,11 @@ RULES: Mapping[str, Rule] = {
     "bias_in_tail": bias_in_tail,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
-REWRITES = ("linear_rowsum", *RULES)
+GRAPH_REWRITES = ("linear_rowsum", *RULES)
+"""Those that give another graph."""
+TAKEN_OUT = "taken_out"
+"""The one that is made of what kernels sum up: taken_out.py."""
+REWRITES = (*GRAPH_REWRITES, TAKEN_OUT)
 """All of them."""
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
@@ -42,7 +46,7 @@ def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:
 def applying(problem: Problem) -> frozenset[str]:
     """Rewrites without which the graph would be another one."""
     whole = rewrite(problem)
-    return frozenset(name for name in REWRITES if rewrite(problem, frozenset([name])) != whole)
+    return frozenset(name for name in GRAPH_REWRITES if rewrite(problem, frozenset([name])) != whole)
 
 
 def linear_rowsum(problem: Problem) -> Graph:

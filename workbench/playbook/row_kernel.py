@@ -196,9 +196,7 @@ class RowKernel:
     def _accumulator(self, accumulator: Accumulator) -> AccumulatorText:
         arg = accumulator.kind.startswith("arg")
         reduction = self._reduction(accumulator.keys[0 if arg else -1])
-        stem = {"softmax": "running", "logsum": "running", "welford": "moments"}.get(
-            accumulator.kind
-        ) or stem_of(reduction)
+        stem = _STEMS.get(accumulator.kind) or stem_of(reduction)
         dtype: DType = reduction.dtype
         if arg:
             dtype = accumulator.operand.dtype
@@ -339,7 +337,16 @@ class RowKernel:
 
 
 _EACH = "for (int k = 0; k < VEC; ++k)"
-_USED_ALONE = frozenset(["max", "min", "argmax", "argmin", "softmax", "logsum", "welford"])
+_STEMS = {
+    "softmax": "running",
+    "logsum": "running",
+    "welford": "moments",
+    "weighted": "weighted",
+    "divergence": "divergence",
+    "divergence_open": "divergence",
+}
+"""Names of accumulators that make several reductions at once."""
+_USED_ALONE = frozenset(["max", "min", "argmax", "argmin", *_STEMS])
 """Structs whose functions accumulate even when no threads are joined."""
 
 

@@ -14,6 +14,7 @@ from workbench.playbook.placement import matrix
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import NotAView, split
+from workbench.playbook.weighted_sums import Joint, joints_of
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,19 @@ class Accumulator:
     """What a pass carries along a row: one reduction, or two that are made at once."""
 
     kind: str
-    """An operation of the reduction table, ``softmax``, ``logsum`` or ``welford``."""
+    """An operation of the reduction table, ``softmax``, ``logsum``, ``welford``, or a ``Joint``'s kind."""
     operand: Expr
     """Full-level expression that enters, column by column."""
     keys: tuple[int, ...]
     """Reductions it yields: (max, sum of exponentials) for softmax and logsum, (sum, sum of squares) for
-    welford, (place, extreme) for an arg-reduction whose extreme is wanted too."""
+    welford, (place, extreme) for an arg-reduction whose extreme is wanted too; those of a ``Joint``."""
+    other: Expr | None = None
+    """The second operand of a ``Joint``."""
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        """All that enters."""
+        return (self.operand,) if self.other is None else (self.operand, self.other)
 
 
 @dataclass
@@ -39,7 +47,8 @@ class Pass:
     @property
     def roots(self) -> list[Expr]:
         """Full-level expressions the pass evaluates."""
-        return [a.operand for a in self.accumulators] + [store.value for store in self.stores]
+        entering = [operand for a in self.accumulators for operand in a.operands]
+        return entering + [store.value for store in self.stores]
 
 
 class RowSpace:
@@ -91,11 +100,15 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     """Passes over the columns in order; a store is made as soon as the reductions it needs are."""
     reductions = _reductions(kernel)
     depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
-    pairs = _pairs(space, reductions, _used_together(kernel)) if single_pass else {}
+    used = _used_together(kernel)
+    joints = _joints(reductions, used) if single_pass else {}
+    alone = {key: reduction for key, reduction in reductions.items() if key not in joints}
+    pairs = _pairs(space, alone, used) if single_pass else {}
+    along = pairs.keys() | {key for key, joint in joints.items() if key != joint.keys[0]}
     passes: list[Pass] = []
     for depth in range(1, max(depths.values(), default=0) + 1):
-        made = [r for key, r in reductions.items() if depths[key] == depth and key not in pairs]
-        accumulators = _without_twins([_accumulator(reduction, pairs) for reduction in made])
+        made = [r for key, r in reductions.items() if depths[key] == depth and key not in along]
+        accumulators = _without_twins([_accumulator(reduction, pairs, joints) for reduction in made])
         if accumulators:
             passes.append(Pass(accumulators))
     made_in = {key: number for number, step in enumerate(passes) for a in step.accumulators for key in a.keys}
@@ -152,7 +165,19 @@ class _Pair:
     second: Reduction
 
 
-def _accumulator(reduction: Reduction, pairs: dict[int, _Pair]) -> Accumulator:
+def _joints(reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, Joint]:
+    """What goes along with maxima, by key; a store that uses a maximum uses its sum, as with pairs."""
+    found: dict[int, Joint] = {}
+    for joint in joints_of(reductions):
+        tops = dict(zip(joint.keys[:4:2], joint.keys[1:4:2], strict=False))
+        if all(total in used for used in stores for top, total in tops.items() if top in used):
+            found.update(dict.fromkeys(joint.keys, joint))
+    return found
+
+
+def _accumulator(reduction: Reduction, pairs: dict[int, _Pair], joints: dict[int, Joint]) -> Accumulator:
+    if joint := joints.get(reduction.key):
+        return Accumulator(joint.kind, joint.operand, joint.keys, joint.other)
     for pair in pairs.values():
         if pair.first.key == reduction.key:
             return Accumulator(pair.kind, reduction.body, (pair.first.key, pair.second.key))

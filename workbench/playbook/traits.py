@@ -15,7 +15,7 @@ from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import is_unit
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
-from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
+from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
@@ -90,7 +90,7 @@ def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
 
 @lru_cache(maxsize=64)
 def _program(digest: str, holder: _Holder, fuse: bool, without: frozenset[str]) -> Program:
-    return lower(rewritten(holder.problem, without), fuse)
+    return lower(rewritten(holder.problem, without), fuse, TAKEN_OUT not in without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
-        rewrites=applying(problem),
+        rewrites=applying(problem) | (frozenset([TAKEN_OUT]) if program.has_taken_out else frozenset()),
         divides=any(divides(program.pool, kernel) for kernel in kernels),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),

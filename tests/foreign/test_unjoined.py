@@ -131,7 +131,7 @@ def test_what_is_not_waited_for_is_late_however_short_and_however_slow_the_host(
 
 def test_the_stream_is_held_up_for_longer_until_all_of_a_call_is_queued(card: Card) -> None:
     assert late_work(lambda: slow_host(card), card) is None
-    assert len(card.holds) == 2 and card.holds[1] > 4000
+    assert len(card.holds) == 3 and card.holds[1] > 4000
 
 
 def test_a_call_that_waits_for_the_device_is_not_tried_for_ever(card: Card) -> None:
@@ -145,9 +145,28 @@ def test_a_lost_mark_is_no_evidence_and_asked_for_again(card: Card) -> None:
         card.launch("side", 50)
 
     card.losing = 1
-    assert late_work(call, card) is not None and len(card.holds) == 2
+    assert late_work(call, card) is not None and len(card.holds) == 3
     card.losing = 9
     assert late_work(call, card) is None
+
+
+def test_one_record_that_is_off_is_no_evidence(card: Card) -> None:
+    def call() -> None:
+        plain(card)
+        if len(card.holds) == 1:
+            last = card.ran.pop()
+            card.ran.append(last._replace(end_ns=last.end_ns + 9000))
+
+    assert late_work(call, card) is None and len(card.holds) == 3
+
+
+def test_a_mark_of_the_call_s_own_hides_nothing(card: Card) -> None:
+    def call() -> None:
+        card.launch("current", 1.0, "Memset", mark=True)
+        card.wait_stream("side", "current")
+        card.launch("side", 50)
+
+    assert late_work(call, card) is not None
 
 
 def test_without_cupti_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

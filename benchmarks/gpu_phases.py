@@ -237,7 +237,8 @@ def list_phases() -> int:
 def run_phases(given: argparse.Namespace) -> int:
     """The named phases; 1 where one is not ok."""
     more = asked(given.asked) if given.asked else {}
-    known, names = {**PHASES, **more}, [*given.phases, *more]
+    known = {**PHASES, **more}
+    names = list(dict.fromkeys((*given.phases, *more)))  # once, though named here and in the file too
     if unknown := [name for name in names if name not in known]:
         print(f"no phase {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import os
 import subprocess
@@ -217,6 +218,24 @@ def test_a_file_may_ask_for_more(tmp_path: Path) -> None:
         path.write_text(f"\n{wrong}\n")
         with pytest.raises(ValueError, match=r"asked\.txt, line 2 is not NAME SECONDS LIMIT SCRIPT"):
             gpu_phases.asked(path)
+
+
+def test_a_phase_that_is_named_and_asked_for_runs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "asked.txt"
+    path.write_text("first 10 20 vectors softmax\nsecond 10 20 vectors softmax\n")
+    run: list[str] = []
+    monkeypatch.setattr(
+        GpuSession, "run", lambda self, phases, *rest: run.extend(one.name for one in phases) or []
+    )
+    monkeypatch.setenv("WORKBENCH_RECEIPTS", str(tmp_path / "receipts"))
+    given = argparse.Namespace(
+        phases=["second", "cheats", "cheats"], asked=path, work=tmp_path / "work", dry_run=True, ops="",
+        archive=None, seconds=5.0, resume=False,
+    )  # fmt: skip
+    assert gpu_phases.run_phases(given) == 0
+    assert run == ["second", "cheats", "first"]
 
 
 def test_the_program_lists_runs_dry_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from workbench.playbook.scope import Scope, statement
 from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
 
-_BY_VECTOR = frozenset(["welford", "weighted", "divergence", "divergence_open"])
+_BY_VECTOR = frozenset(["softmax", "logsum", "welford", "weighted", "divergence", "divergence_open"])
 """Accumulators that take a vector in at once."""
 MOST_BESIDE = 14
 """Columns beside the vectors of a row, at both ends, where eight move together."""

@@ -196,6 +196,21 @@ struct OnlineSoftmax {
         const float rescaled = a.sum * scale + (1.0f + (value - value));
         return distance > 0.0f ? Running{value, rescaled} : Running{a.top, a.sum + scale};
     }
+    // A vector has one new maximum, and the sum so far one factor.
+    template <int VEC>
+    __device__ static Running add(Running a, const float (&values)[VEC]) {
+        float top = a.top;
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            top = fmaxf(top, values[k]);
+        }
+        float sum = a.sum * expf(a.top - top);
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            sum += expf(values[k] - top);
+        }
+        return {top, sum};
+    }
     __device__ static Running join(Running a, Running b) {
         const float top = larger(a.top, b.top);
         return {top, a.sum * expf(a.top - top) + b.sum * expf(b.top - top)};
@@ -212,6 +227,20 @@ struct OnlineLogSum {
         const float scale = expf(-fabsf(distance));
         const float rescaled = a.sum * scale + (1.0f + (value - capped));
         return distance > 0.0f ? Running{capped, rescaled} : Running{a.top, a.sum + scale};
+    }
+    template <int VEC>
+    __device__ static Running add(Running a, const float (&values)[VEC]) {
+        float top = a.top;
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            top = fmaxf(top, values[k] > FLT_MAX ? FLT_MAX : values[k]);
+        }
+        float sum = a.sum * expf(a.top - top);
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            sum += values[k] > FLT_MAX ? values[k] : expf(values[k] - top);
+        }
+        return {top, sum};
     }
     __device__ static Running join(Running a, Running b) { return OnlineSoftmax::join(a, b); }
 };

@@ -51,7 +51,9 @@ are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of eac
 Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
 through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
 size. What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
-visits all the same. A condition on the clock is not found; a way of the plan that only two large sizes take
+visits all the same. A condition on the time of day is not found; nor is a race in a kernel that can tell the
+emulator from a card (by the size of a shared pointer, say; the clock no longer gives it away) and behaves there; a way of the plan
+that only two large sizes take
 together is not run on the emulator, and the verdict says so.
 
 Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
@@ -109,7 +111,7 @@ Errors that are the judge's own have tests in place of kernels:
 |---|---|---|
 {errors}
 Numbers {host} need host code and are judged in the [foreign lane](foreign-lane.md). No kernel of this list
-has a condition on the clock, which no check would meet, and none writes over an input because the reference
+is wrong at some times only, which no check would meet, and none writes over an input because the reference
 does so too: a reference that changes its inputs is refused at intake.
 """
 

@@ -60,6 +60,7 @@ unsigned emu_active_mask();
 void emu_device_fence();
 void emu_looked();  // a look at what others may have written: very many in a row are a loop that waits
 void emu_yield();  // lets the other threads run: for loops that wait for a value
+long long emu_clock64();  // goes on with every look, so that no kernel is told from it where it runs
 void emu_trap(const char* message);
 int emu_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);

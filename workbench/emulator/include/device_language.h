@@ -56,8 +56,8 @@ EMU_INLINE void __nanosleep(unsigned) {
   emu_yield();
   EMU_FENCE;
 }
-EMU_INLINE long long clock64() { return 0; }
-EMU_INLINE int emu_clock() { return 0; }
+EMU_INLINE long long clock64() { return emu_clock64(); }
+EMU_INLINE int emu_clock() { return (int)emu_clock64(); }
 #define clock() emu_clock()  // the C library has another one
 #define __builtin_assume(condition) ((void)0)
 #define __assume(condition) ((void)0)

@@ -244,7 +244,7 @@ struct Worker : BlockState {
   std::set<uint32_t> absent_noted;  // shuffles that have read a lane which takes no part: noted once
   std::vector<Print> prints;        // in the order of its blocks, so that the first of a launch are among them
   size_t printed_bytes = 0;
-  uint64_t print_calls = 0;
+  uint64_t print_calls = 0, clock_looks = 0;
   Tally tally;
 
   Worker() {

@@ -52,9 +52,9 @@ Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen
 through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
 size. What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
 visits all the same. A condition on the time of day is not found; nor is a race in a kernel that can tell the
-emulator from a card (by the size of a shared pointer, say; the clock no longer gives it away) and behaves there; a way of the plan
-that only two large sizes take
-together is not run on the emulator, and the verdict says so.
+emulator from a card (by the size of a shared pointer, say; the clock no longer gives it away) and behaves
+there; a way of the plan that only two large sizes take together is not run on the emulator, and the verdict
+says so.
 
 Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
 evaluation and the receipt say which they were, and `WORKBENCH_SEED=N` repeats them. On a GPU the expected

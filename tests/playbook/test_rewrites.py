@@ -36,7 +36,7 @@ CELLS = {
     ),
     "affine_in_weights": (
         "def f(x, w, m, s, b):\n    return (x @ w - m) * s + b\n",
-        "inputs = [torch.randn(6, 9), torch.randn(9, 5), torch.randn(5), torch.randn(5), torch.randn(5)]\n",
+        "inputs = [torch.randn(24, 9), torch.randn(9, 5), torch.randn(5), torch.randn(5), torch.randn(5)]\n",
     ),
     "scale_in_tail": (
         "def f(x, w):\n    return F.relu((x * 0.125) @ w)\n",

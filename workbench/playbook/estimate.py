@@ -19,7 +19,7 @@ from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.library_work import asked_of
-from workbench.playbook.lifetime import CLOCK_GHZ, START_US, Walk, Work, launch_time
+from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Store
@@ -264,7 +264,7 @@ class _Model:
         )
         blocks = resident(self.target, schedule, schedule.threads, 2.0 * items * width * len(loads))
         teams = blocks * schedule.threads // _LANES
-        return self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0))
+        return self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)

@@ -45,8 +45,8 @@ _SIMPLE = (1.0, 5.0)
 _SHORT_STEP = 12.0
 """Instructions of a step up to which a compiler unrolls the loop around it by itself."""
 _JOINED_CYCLES = {
-    **dict.fromkeys(["softmax", "logsum", "weighted"], 200.0),
-    **dict.fromkeys(["divergence", "divergence_open"], 300.0),
+    **dict.fromkeys(["softmax", "logsum"], 200.0),
+    **dict.fromkeys(["weighted", "divergence", "divergence_open"], 90.0),
     **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0},
 }
 """One step of a butterfly: a shuffle for every member and what joins them."""

@@ -111,15 +111,44 @@ struct OnlineDivergence {
 
 WEIGHTED_EXCHANGES: Mapping[str, str] = {
     "exchange_weighted": """
-__device__ inline Weighted exchange(Weighted w, int offset) {
-    return {exchange(w.top, offset), exchange(w.sum, offset), exchange(w.along, offset)};
+// The lanes of a warp learn the one maximum first: what goes with it is then scaled once, not at every step.
+template <typename Op, int LANES = 32>
+__device__ Weighted warp_reduce(Weighted w) {
+    float top = w.top;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        top = fmaxf(top, exchange(top, offset));
+    }
+    const float scale = expf(w.top - top);
+    w = {top, w.sum * scale, w.along * scale};
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        w.sum += exchange(w.sum, offset);
+        w.along += exchange(w.along, offset);
+    }
+    return w;
 }
 """,
     "exchange_divergence": """
-__device__ inline Divergence exchange(Divergence d, int offset) {
-    return {exchange(d.top, offset), exchange(d.sum, offset), exchange(d.other_top, offset),
-            exchange(d.other_sum, offset), exchange(d.cross, offset), exchange(d.own, offset)};
+// The lanes of a warp learn the two maxima first: what goes with them is then moved once, not at every step.
+template <typename Op, int LANES = 32>
+__device__ Divergence warp_reduce(Divergence d) {
+    float top = d.top, other_top = d.other_top;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        top = fmaxf(top, exchange(top, offset));
+        other_top = fmaxf(other_top, exchange(other_top, offset));
+    }
+    d = Op::moved(d, top, other_top);
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        d.sum += exchange(d.sum, offset);
+        d.other_sum += exchange(d.other_sum, offset);
+        d.cross += exchange(d.cross, offset);
+        d.own += exchange(d.own, offset);
+    }
+    return d;
 }
 """,
 }
-"""The same of what warps exchange; they stand behind the exchange of a number."""
+"""How a warp joins them; these stand behind the exchange of a number."""

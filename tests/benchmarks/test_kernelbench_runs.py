@@ -203,6 +203,7 @@ GPU = {
             "export": "written",
         },
         "level1/3": {"verdict": "mismatch", "reason": "wrong"},
+        "level2/83": {"theirs": {"correct": True, "speedup": 1.2, "own_share": 0.5}, "export": "written"},
     },
 }
 
@@ -216,4 +217,5 @@ def test_the_page_adds_up() -> None:
     assert "| level1/19 | passed | 1 | - | 10.0 | 40.0 | 16.0 | 1.60 | correct | 3.90 | 100% |" in both
     assert "| level1/3 | passed | 0 | 100% | mismatch |" in both
     assert "counted as 1x: geometric mean 1.26, median 1.30, above 1.0 in 50%" in both
-    assert "1 of 1 correct" in both
+    assert "2 of 2 correct" in both  # the second is judged by them alone
+    assert "2 problems were judged" in both

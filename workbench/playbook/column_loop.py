@@ -169,6 +169,8 @@ class ColumnLoop:
         )
         for serial, name in self._slots.items():
             self._scope.bound[serial] = Text(self._slot(name))
+        for load, name in kernel.early if number else ():
+            self._scope.bound[load.serial] = self.frame.value(load, f"{name}[i].at[k]")
 
     def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
         """The whole loop."""
@@ -285,6 +287,21 @@ class ColumnLoop:
 
     # -------------------------------------------------------------------------------- loads
 
+    def begun(self) -> list[str]:
+        """Ask for what only later passes need; ``load_now`` and the fence keep it from being put off."""
+        lines = []
+        for load, name in self.kernel.early:
+            row_part, column_part = self.kernel.split(load.view)
+            self._use_vector(load.buffer, row_part, column_part)
+            address = self._address(load.buffer, row_part, column_part, load)
+            lines.append(f"{name}[i] = load_now<VEC>({address});")
+        self.frame.helpers.add("load_now")
+        columns = self.frame.macros.text(self.kernel.space.columns)
+        comment = (
+            "// Used after the sums, asked for now: behind a barrier these loads would begin when it ends."
+        )
+        return [comment, *self._unrolled(lines, "", columns), "__syncwarp();"]
+
     def _load_packs(self, roots: list[Expr]) -> None:
         for load in self.kernel.space.column_loads(roots):
             if load.serial in self._scope.bound or self._hidden(roots, load):
@@ -297,6 +314,8 @@ class ColumnLoop:
                 continue
             pack = self.names.new(f"{load.buffer}_pack")
             function = "load_once" if self._is_last_use(load) else "load"
+            if self.kernel.early and self.number == 0:
+                function = "load_now"
             if arrived := self.kernel.next_row.pointer(load.serial):
                 function, address = "load", f"{arrived} + col"
             else:

@@ -415,6 +415,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load_repeated": ("load",),
     "store": ("pack",),
     "load_once": ("pack", "word"),
+    "load_now": ("pack", "word"),
     "store_once": ("pack", "word"),
     "max": ("larger",),
     "min": ("smaller",),

@@ -16,6 +16,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
 from workbench.playbook.divisions import with_products
+from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.library_work import asked_of
@@ -287,7 +288,8 @@ class _Model:
             single = self.schedule.single_pass
             fit = replace(fit, cache="reread", team=split_team(fit), persistent=False, single_pass=single)
         found = self._row_as(kernel, stored, fit, pieces)
-        return replace(found, us=found.us * _AHEAD) if fit.prefetch else found
+        us = asked_early_us(found.us, rows, self.target) if fit.early else found.us
+        return replace(found, us=us * _AHEAD if fit.prefetch else us)
 
     def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:
         """Every block keeps a piece; a row is a wave's as soon as all of its blocks have found room."""

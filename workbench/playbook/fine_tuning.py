@@ -5,6 +5,11 @@ Owns their names, values and prose, and when they make sense.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from workbench.playbook.early_loads import short_enough
+from workbench.playbook.fitting import team_for
+from workbench.playbook.schedule import schedule_of
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
 
@@ -22,6 +27,19 @@ def _occupancy(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     small = settings.get("block_size") not in ("1024", "fit")
     return ("free", "half", "full") if small else ("free", "full")
+
+
+def _early(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    if schedule.cache != "registers" or schedule.width == 1 or schedule.split or schedule.cluster > 1:
+        return ()
+    if schedule.stream or schedule.prefetch:
+        return ()
+    for row in traits.rows:
+        own = replace(schedule, team=team_for(schedule, row.shape))
+        if row.late and short_enough(row.shape, own, traits.declared_cases):
+            return ("off", "on")
+    return ()
 
 
 def _index_width(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -79,6 +97,22 @@ FINE_TUNING = (
             "third more threads in. __launch_bounds__(THREADS, BLOCKS) is a promise that makes it keep to "
             "its share, at the price of spilling to memory what no longer fits. More threads hide more "
             "latency; a spill inside the loop costs more than that."
+        ),
+    ),
+    Technique(
+        name="early_loads",
+        title="ask early for what is needed late",
+        values=("off", "on"),
+        offers=_early,
+        structural=False,
+        bottleneck="latency",
+        look_for="time at few rows; loads that stand behind the last barrier in the machine code",
+        teaches=(
+            "A load from memory takes some 600 ns, and a norm of few rows waits for two: for the row, "
+            "and, after both reductions, for the weight and the bias. Nobody needs the sums to know which "
+            "weights will be read. The compiler puts a load off until shortly before it is used, behind the "
+            "barriers; asked for first, through a load that it may not move, all travel together. Each "
+            "takes a register until then. Where many rows are under way others fill the gap."
         ),
     ),
     Technique(

@@ -98,6 +98,20 @@ __device__ Pack<T, VEC> load_once(const T* from) {
     return both.pack;
 }
 """,
+    "load_now": """
+// A load that stays where it is written: __ldcg may read what others write, so it crosses no fence.
+template <int VEC, typename T>
+__device__ Pack<T, VEC> load_now(const T* from) {
+    using Whole = typename Word<sizeof(T) * VEC>::Type;
+    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
+    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        both.words[part] = __ldcg(reinterpret_cast<const Whole*>(from) + part);
+    }
+    return both.pack;
+}
+""",
     "store_once": """
 // Write data that nobody reads soon: streamed through the cache.
 template <int VEC, typename T>

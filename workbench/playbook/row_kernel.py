@@ -13,6 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop, Waits
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.divisions import with_reciprocals
+from workbench.playbook.early_loads import early_loads, short_enough
 from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
@@ -23,6 +24,7 @@ from workbench.playbook.row_passes import (
     Accumulator,
     Pass,
     RowSpace,
+    Waiting,
     is_count,
     passes_of,
     waiting_loads,
@@ -71,6 +73,7 @@ class RowKernel:
         waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
         self.peeling = self._peeling()
         self.waits = Waits.of(waiting, cache, self.frame, self.peeling is not None)
+        self.early = self._early(waiting)
         self.next_row = NextRow(self.frame, self.space, waiting if site.schedule.prefetch else [])
 
     # -------------------------------------------------------------------------------- the function
@@ -82,8 +85,17 @@ class RowKernel:
             body += self._pass(number, step)
         body += self._row_stores()
         columns = self.frame.macros.text(self.space.columns)
+        declared = [
+            f"Pack<{self.frame.element_type(load.buffer)}, VEC> {name}[KEPT];" for load, name in self.early
+        ]
         arrived = self.next_row.at_row_start() if self.next_row else []
-        lines = [*self._pointer_lines, *self.waits.declarations(self.team, columns), *arrived, *body]
+        lines = [
+            *self._pointer_lines,
+            *self.waits.declarations(self.team, columns),
+            *declared,
+            *arrived,
+            *body,
+        ]
         length = self.site.size(self.space.columns)
         limits = self.waits.limits(self.team, self.site.factor(self.space.columns), self.site.schedule.fit)
         if self.next_row:
@@ -92,6 +104,21 @@ class RowKernel:
         fit = fit_text(length, rows) if self.site.schedule.fit else ""
         text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
         return replace(text, resident=self._resident()) if self.next_row else text
+
+    def _early(self, waiting: list[Waiting]) -> list[tuple[Load, str]]:
+        """What later passes read of every row, where its loads begin before the row's own; with names."""
+        schedule, declared = self.site.schedule, self.site.cases[: self.site.declared]
+        if not (schedule.early and schedule.cache == "registers" and self.frame.vector):
+            return []
+        if (
+            self.begin
+            or self.peeling
+            or schedule.prefetch
+            or not short_enough(self.space, schedule, declared)
+        ):
+            return []
+        loads = early_loads(self.space, self.passes, waiting)
+        return [(load, self.frame.names.new(f"{load.buffer}_early")) for load in loads]
 
     def _rows(self, body: list[str]) -> list[str]:
         """The loop over rows, or the one row of the team."""
@@ -166,6 +193,8 @@ class RowKernel:
         if self.site.schedule.chains and self.frame.vector and texts:
             entered, before, after = self._chained(texts)
             lines = before
+        if number == 0 and self.early:
+            lines = [*loop.begun(), *lines]
         lines += self._edges(number, step, row_values, entered)
         lines += self._behind(number, step, row_values, entered)
         lines += loop.text(step, entered)

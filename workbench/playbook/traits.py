@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem
 from workbench.playbook.divisions import divides
+from workbench.playbook.early_loads import early_loads
 from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import is_unit
@@ -43,6 +44,8 @@ class RowTraits:
     """Neighbouring results are made of neighbours, in a single pass."""
     ends_joining: bool = False
     """Once the last reductions are joined, nothing a column is left to do."""
+    late: bool = False
+    """Later passes read vectors that the first does not, such as a weight a column."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,8 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     once = row_shape(space, joint)
     joins = bool(passes) and all(step.accumulators for step in passes)
     bundles = _bundles(space, passes) or _bundles(space, joint)
-    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins)
+    late = bool(early_loads(space, passes, waiting_loads(space, passes)))
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:

@@ -1,0 +1,59 @@
+"""What only later passes over a row read, asked for before the first reduction.
+
+Owns which loads those are, and when a row is short enough that registers hold them too; column_loop.py
+writes them. A block that waits for a sum has nothing on its way: its second wait for memory begins when the
+first one and the reductions are over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from workbench.model import Target
+from workbench.playbook.expr import Load
+from workbench.playbook.fitting import RowShape
+from workbench.playbook.indexing import is_unit
+from workbench.playbook.row_passes import Pass, RowSpace, Waiting
+from workbench.playbook.schedule import MOST_FITTED, Schedule
+from workbench.playbook.views import View, split
+
+MOST_EARLY = 16
+"""Elements of a row a thread up to which its loads are asked for early: each takes a register until then."""
+
+_AT_ONCE = 2
+"""Rows a multiprocessor up to which blocks are so large that each thread has a vector or two."""
+_A_WAIT_US = 0.5
+"""A load from memory after the reductions, which then has nothing to hide behind; a guess."""
+_HELD = 1.005
+"""Longer lives of registers, where others fill the gap anyway; a guess."""
+
+
+def early_loads(space: RowSpace, passes: list[Pass], waiting: Sequence[Waiting]) -> list[Load]:
+    """Vectors that can be on their way from the start and only later passes need; none without kept rows."""
+    if len(passes) < 2 or not waiting:
+        return []
+    known = {wait.load.serial for wait in waiting}
+    known |= {load.serial for load in space.column_loads(passes[0].roots)}
+    found: dict[int, Load] = {}
+    for step in passes[1:]:
+        for load in space.column_loads(step.roots):
+            if load.serial not in known and not load.lookups and is_unit(_column(space, load)):
+                found[load.serial] = load
+    return list(found.values())
+
+
+def short_enough(space: RowSpace | RowShape, schedule: Schedule, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where a thread's share of every row is a few elements, and it has the row to itself."""
+    lanes = {"block": MOST_FITTED if schedule.fit else schedule.threads, "warp": 32}.get(schedule.team, 0)
+    return all(space.columns.at(case) <= lanes * MOST_EARLY for case in cases)
+
+
+def asked_early_us(us: float, rows: int, target: Target) -> float:
+    """Predicted time: one wait for memory less where all rows are under way at once, else a little lost."""
+    if rows <= _AT_ONCE * target.sm_count:
+        return us - min(_A_WAIT_US, us / 4)
+    return us * _HELD
+
+
+def _column(space: RowSpace, load: Load) -> View:
+    return split(load.view, space.rows, space.columns)[1]

@@ -59,12 +59,11 @@ _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
 _IN_GPC = 16
 """Multiprocessors that have room for clusters, of each group; an H100's groups have 16 or 18."""
-_CLUSTER_NS = 1000.0
+_CLUSTER_NS = 600.0
 """Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
 _A_BARRIER_NS, _PARTIALS_NS, _GATHERED = 40.0, 400.0, 4
 """Of a block; and what reads the partial results of a split waits for so many of them at a time."""
-_ARRIVAL_US = 0.8
-"""The last block of a split learns that it is: two fences and an atomic in L2 (a guess)."""
+_ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
 _TOLD_US, _COUNTED, _ASKED_NS = 1.85, 0.125, 0.013
 """Until a word is heard; part of an arrival at one counter, a block; and for a word a block waits for: all
 ask for the same lines. An H100's softmax of 1,048,576 takes 9.2, 8.8, 10.7 us with 132, 264, 528 blocks."""
@@ -397,6 +396,8 @@ class _Model:
         elif any(one.kind.startswith("arg") for one in step.accumulators):
             deep = _UNROLLED_ARG if width == 1 else _UNROLLED_ARG_WIDE
         deep = max(deep, schedule.items)
+        if schedule.cache == "shared" and "welford" in {one.kind for one in step.accumulators}:
+            deep = 1
         if schedule.cache == "registers" and row.waits:
             deep = 8
         reads = bool(news) or again > 0 or behind > 0

@@ -24,6 +24,10 @@ def scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return (t["x"] * t["w"]).amax(0)
 
 
+def finished(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.relu(t["x"].sum(0) * t["w"]) + t["w"]
+
+
 def middle(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return t["x"].view(4, -1, 60).sum(1)
 
@@ -36,6 +40,7 @@ CALLS: dict[str, tuple[Call, tuple[int, int], torch.dtype]] = {
     "variance": (lambda t: t["x"].var(0), (400, 140), torch.float32),
     "places": (lambda t: t["x"].argmax(0), (400, 36), torch.float32),
     "shared_factor": (scaled, (300, 40), torch.float32),
+    "finished_with_a_vector": (finished, (300, 37), torch.float32),
     "middle": (middle, (800, 60), torch.float32),
 }
 
@@ -45,7 +50,7 @@ def test_right_at_awkward_sizes(name: str) -> None:
     call, shape, dtype = CALLS[name]
     torch.manual_seed(1)
     tensors = {"x": torch.randn(shape).to(dtype)}
-    if name == "shared_factor":
+    if name in ("shared_factor", "finished_with_a_vector"):
         tensors["w"] = torch.randn(shape[1])
     source = generate(problem_of(call, tensors, varying=False), BUNDLE).kernel.source
     assert "across_groups" in source

@@ -37,6 +37,11 @@ class BundleTeam(TeamText):
         """The threads that have a result."""
         return f"threadIdx.x < BUNDLE && row < {self.rows}"
 
+    @property
+    def may_lack_row(self) -> bool:
+        """All threads join the groups, also those beyond the last result."""
+        return True
+
 
 class BundleKernel(SplitKernel):
     """The launch of a split that reads: a block a bundle and piece."""

@@ -350,6 +350,8 @@ class RowKernel:
             value = self.frame.stored(store.buffer, self.rows.text(store.value).code)
             lines.append(f"{self.frame.element(store.buffer, index)} = {value};")
         before = self._flush()
+        if self.team.may_lack_row:
+            return block(f"if ({self.leads})", [*before, *lines])
         return [*before, *(block(f"if ({self.leads})", lines) if self.leads else lines)]
 
     def _any_unit_load(self) -> bool:

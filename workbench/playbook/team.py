@@ -23,6 +23,11 @@ class TeamText:
         return {"thread": self.threads, "warp": self.threads // 32, "block": 1, "bundle": 32}[self.kind]
 
     @property
+    def may_lack_row(self) -> bool:
+        """True when a thread that has no row comes as far as the stores: it must load nothing for them."""
+        return False
+
+    @property
     def lane(self) -> str:
         """Position of a thread in its team."""
         return {"thread": "0", "warp": "lane", "block": "threadIdx.x", "bundle": "group"}[self.kind]

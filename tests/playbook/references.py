@@ -99,6 +99,10 @@ REFERENCES: dict[str, Case] = {
     "logsumexp": (lambda t: t["x"].logsumexp(1), of(x=(6, 36))),
     "statistics": (lambda t: (t["x"].mean(1), t["x"].var(1), t["x"].std(1, correction=0)), of(x=(6, 37))),
     "extremes": (lambda t: (*t["x"].max(1), *t["x"].min(0), t["x"].argmax(), t["x"].prod(1)), of(x=(6, 9))),
+    "places_as_numbers": (
+        lambda t: torch.minimum(t["x"].argmax(1).float(), t["w"]) + t["x"].argmin(0),
+        of(x=(9, 9), w=(9,)),
+    ),
     "any_all": (lambda t: ((t["x"] > 2).any(1), (t["x"] > -5).all(), (t["x"] > 0).sum(1)), of(x=(6, 9))),
     "double": (lambda t: t["x"].softmax(1), of(x=((3, 17), torch.float64))),
     # other axes

@@ -76,18 +76,22 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     if lowering.fuse and op in _IN_TWO_STEPS:
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
-    return _reduction(lowering, op, body, rows, columns)
+    return _reduction(lowering, body, op, dtype, (rows, columns))
 
 
-def _reduction(lowering: Lowering, op: str, body: Expr, rows: Size, columns: Size) -> Expr:
-    """The reduction of a body over (rows, columns), or what comes out of it when statistics are taken out."""
+def _reduction(lowering: Lowering, body: Expr, op: str, dtype: DType, space: tuple[Size, Size]) -> Expr:
+    """The reduction of a body over (rows, columns), or what comes out of it when statistics are taken out.
+
+    Its type is not always the body's: an arg-reduction of floats is a place.
+    """
+    rows, columns = space
     if lowering.takes_out:
         multiplied = body_with_reciprocals(lowering.pool, body, rows, columns)
         found = taken_out(lowering.pool, op, multiplied, rows, columns)
         if found is not None:
             lowering.has_taken_out = True
             return found
-    return lowering.pool.reduction(op, body.dtype, body, identity(rows), identity(columns))
+    return lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
 
 
 def _row_by_row(
@@ -107,7 +111,7 @@ def _row_by_row(
         return body, rows, columns
     placed = lowering.body(lowering.pool.through(body, place.place), place.rows, shorter)
     placed = body_with_reciprocals(lowering.pool, placed, place.rows, shorter)
-    inner = _reduction(lowering, op, placed, place.rows, shorter)
+    inner = _reduction(lowering, placed, op, dtype, (place.rows, shorter))
     return inner, rows, place.rows // rows
 
 

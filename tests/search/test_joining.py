@@ -74,6 +74,14 @@ def test_within_noise_fewer_kernels_are_better() -> None:
     assert best is not None and best.kernels == (0,) and best.gain == pytest.approx(1.0)
 
 
+def test_what_is_left_goes_to_the_kernel_that_is_best_there_not_everywhere() -> None:
+    # Softmax of an H100: the third is close to the second at "long", and better than it elsewhere.
+    first = {"long": 383.5, "few": 4.45, "short": 12.0}
+    others = [{"long": 366.6, "few": 5.3, "short": 14.0}, {"long": 370.8, "few": 4.7, "short": 11.8}]
+    best = shares([first, *others])
+    assert best is not None and dict(best.by_case) == {"long": 1, "few": 0, "short": 0}
+
+
 def test_at_most_so_many_kernels_and_only_complete_times() -> None:
     kernels = [{str(i): 10.0 if i == j else 20.0 for i in range(6)} for j in range(6)]
     best = shares(kernels, most=3)

@@ -38,7 +38,7 @@ def shares(kernels: Sequence[Times], noise: float = NOISE, most: int = MOST_KERN
     """Give every case to its fastest kernel, with as few kernels as noise allows; None without times.
 
     Kernels that lack a case the first one has are left out. Greedy: the kernel that is best, within noise,
-    at most cases goes first; of equals the one with the better mean.
+    at most cases that are still open goes first; of equals the one with the better mean over those.
     """
     cases = tuple(kernels[0]) if kernels else ()
     able = [place for place, times in enumerate(kernels) if all(times.get(case, 0) > 0 for case in cases)]
@@ -50,7 +50,8 @@ def shares(kernels: Sequence[Times], noise: float = NOISE, most: int = MOST_KERN
     open_cases = set(cases)
     while open_cases and len(chosen) < most:
         good = {place: _within(kernels[place], least, open_cases, noise) for place in able}
-        first = min(able, key=lambda place: (-len(good[place]), means[place], place))
+        left = {place: _mean(kernels[place][case] for case in open_cases) for place in able}
+        first = min(able, key=lambda place: (-len(good[place]), left[place], means[place], place))
         chosen.append(first)
         open_cases -= good[first]
     by_case = {case: min(chosen, key=lambda place: kernels[place][case]) for case in cases}

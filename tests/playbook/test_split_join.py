@@ -21,6 +21,10 @@ def mean_and_deviation(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.
     return t["x"].mean(1), t["x"].std(1)
 
 
+def sums_of_columns(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    return t["x"].sum(0), t["x"].abs().sum(0)
+
+
 CALLS: dict[str, tuple[Call, tuple[int, int], int]] = {
     "one_row": (lambda t: (t["x"] * t["x"]).mean(), (1, 9000), 1),
     "rows": (lambda t: t["x"].sum(1), (3, 9000), 1),
@@ -28,15 +32,18 @@ CALLS: dict[str, tuple[Call, tuple[int, int], int]] = {
     "exponentials": (lambda t: t["x"].logsumexp(1), (2, 8100), 2),
     "places": (lambda t: t["x"].argmax(1), (3, 9001), 1),
     "columns": (lambda t: t["x"].mean(0), (500, 70), 1),
+    "sums_of_columns": (sums_of_columns, (500, 72), 1),
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_whoever_comes_last(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "loads"), [*((name, "1") for name in CALLS), ("two_passes", "4"), ("places", "4")]
+)
+def test_right_whoever_comes_last(name: str, loads: str) -> None:
     call, shape, launches = CALLS[name]
     torch.manual_seed(1)
     tensors = {"x": torch.randn(shape)}
-    source = generate(problem_of(call, tensors), SPLIT).kernel.source
+    source = generate(problem_of(call, tensors), (*SPLIT, ("loads_in_flight", loads))).kernel.source
     plan = plan_of(source, tensors)
     assert len(plan.launches) == launches, "joined without a launch of its own"
     assert plan.launches[-1].grid[1] > 1, "split into pieces"
@@ -47,6 +54,17 @@ def test_right_whoever_comes_last(name: str) -> None:
         assert not done.report.kept, "the counter is back at zero"
         for got, want in zip(done.outputs, reference(call, tensors), strict=True):
             assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_partial_results_of_all_kinds_are_waited_for_once() -> None:
+    """Three sums of a row: three loops would be three trips to memory, one behind the other."""
+    tensors = {"x": torch.empty(4, 9000)}
+    call: Call = lambda t: [t["x"].sum(1), t["x"].abs().sum(1), t["x"].exp().sum(1)]  # noqa: E731
+    for join in ("last", "launch"):
+        source = generate(problem_of(call, tensors), (*SPLIT, ("split_join", join))).kernel.source
+        assert source.count("part < pieces") == 1
+        loop = source[source.index("part < pieces") :]
+        assert loop[: loop.index("}")].count("_parts[") == 3
 
 
 def test_a_log_of_exponentials_is_read_once() -> None:

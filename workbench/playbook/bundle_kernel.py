@@ -89,26 +89,27 @@ class BundleKernel(SplitKernel):
         loop = _BundleLoop(self, number, {}).text(step, entered)
         return [*self._begun(sums), *self._inside(loop), *self._joined(texts, sums)]
 
-    def _gathered(self, text: AccumulatorText) -> list[str]:
+    def _gathered(self, texts: list[AccumulatorText]) -> list[str]:
         """Join what the pieces left in the layout in which they were read."""
-        each = replace(text, name=self.frame.names.new(f"{text.name}_each"))
-        buffers = self.partials.of(text)
+        sums = [replace(text, name=self.frame.names.new(f"{text.name}_each")) for text in texts]
         rows = self.frame.macros.text(self.space.rows)
         names = self.frame.names.inner()
-        packs = [names.new(f"{suffix or text.name}_pack") for suffix, _ in text.members]
-        loads = [
-            f"const auto {pack} = load<VEC>({self.frame.pointer(buffer)} + size_t(part) * {rows} + first);"
-            for pack, buffer in zip(packs, buffers, strict=True)
-        ]
-        entered = replace(text, name=f"{each.name}[k]").enter_partial([f"{pack}.at[k]" for pack in packs])
+        loads, entered = [], []
+        for text, each in zip(texts, sums, strict=True):
+            packs = [names.new(f"{suffix or text.name}_pack") for suffix, _ in text.members]
+            for pack, buffer in zip(packs, self.partials.of(text), strict=True):
+                from_part = f"{self.frame.pointer(buffer)} + size_t(part) * {rows} + first"
+                loads.append(f"const auto {pack} = load<VEC>({from_part});")
+            member = replace(text, name=f"{each.name}[k]")
+            entered.append(member.enter_partial([f"{pack}.at[k]" for pack in packs]))
         loop = [
             f"#pragma unroll {_GATHERED}",
             *block(
                 "for (int part = group; part < pieces; part += GROUPS)",
-                [*loads, "#pragma unroll", *block(_EACH, [entered])],
+                [*loads, "#pragma unroll", *block(_EACH, entered)],
             ),
         ]
-        return [*self._flush(), *self._begun([each]), *self._inside(loop), *self._joined([text], [each])]
+        return [*self._flush(), *self._begun(sums), *self._inside(loop), *self._joined(texts, sums)]
 
     def _begun(self, sums: list[AccumulatorText]) -> list[str]:
         lines = [f"{text.ctype} {text.name}[VEC];" for text in sums]

@@ -13,6 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
+from workbench.playbook.in_flight import Bounds, Fetch, loaded_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.packs import allowed
@@ -155,6 +156,7 @@ class ColumnLoop:
         self._index = VectorIndex("col", kernel.site.schedule.width, self.names, self.frame.macros)
         self._packs: dict[int, str] = {}
         self._before: list[str] = []
+        self._fetches: list[Fetch] = []
         self._after: list[str] = []
         self._ahead: list[str] = []
         self._turning: list[str] = []
@@ -235,6 +237,7 @@ class ColumnLoop:
         body = self._scope.lines
         if self.vector:
             body = [
+                *([] if self._ahead_of_use else (fetch.line for fetch in self._fetches)),
                 *self._before,
                 "#pragma unroll",
                 *block("for (int k = 0; k < VEC; ++k)", self._index.named(body, "int")),
@@ -254,8 +257,12 @@ class ColumnLoop:
         )
         if begin:
             start = begin if start == "0" else f"{begin} + {start}"
-        advance = f"col += {step}" if step else "++col"
         items = self.kernel.site.schedule.items
+        if self._ahead_of_use and self._fetches:
+            self.frame.helpers.add("pack")
+            bounds = Bounds(start, end or columns, step)
+            return loaded_ahead(self._fetches, body, bounds, items, self.names.new("from"))
+        advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
 
@@ -321,9 +328,16 @@ class ColumnLoop:
             else:
                 address = self._address(load.buffer, row_part, column_part, load)
             self.frame.helpers.add(function)
-            self._before.append(f"const auto {pack} = {function}<VEC>({address});")
-            self._packs[load.serial] = f"{pack}.at[k]"
+            ctype = self.frame.element_type(load.buffer)
+            self._fetches.append(Fetch(pack, ctype, f"{function}<VEC>({address})"))
+            self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
             self._use_vector(load.buffer, row_part, column_part)
+
+    @property
+    def _ahead_of_use(self) -> bool:
+        """True where a thread's loads of several steps come before the first is used."""
+        in_turn = self.vector and self.kernel.waits.cache == "reread" and not self.behind
+        return in_turn and self.kernel.site.schedule.items > 1 and self.kernel.team.kind in ("block", "warp")
 
     def _load_turned(self, roots: list[Expr]) -> None:
         """What lies along the rows of a team that reads across them comes through a tile."""

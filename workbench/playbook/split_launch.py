@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.model import H100
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import Waits
 from workbench.playbook.kernel_text import KernelText, Site, block
@@ -15,6 +16,7 @@ from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
+from workbench.playbook.schedule import pieces_of
 
 
 class Partials:
@@ -43,8 +45,8 @@ class Partials:
         return self._made[key]
 
 
-_ONE_EACH = 512
-"""Threads of a block from which each has one partial result at most: those that fill an H100 are 264."""
+_MOST_PIECES = 4096
+"""Pieces of a row where no shape is declared."""
 MOST_TEAMS = 4096
 """Counters of arrivals that a kernel has."""
 
@@ -79,8 +81,7 @@ class SplitKernel(RowKernel):
         """Write it."""
         body: list[str] = []
         for number in range(self.number):
-            for accumulator in self.passes[number].accumulators:
-                body += self._gathered(self._accumulator(accumulator))
+            body += self._gathered([self._accumulator(one) for one in self.passes[number].accumulators])
         if self.step.roots:
             body += self._pass(self.number, self.step)
         if self.step.accumulators:
@@ -119,20 +120,38 @@ class SplitKernel(RowKernel):
         at = "" if self.space.rows.is_one else " + blockIdx.x"
         lines = ["", "// The last block of a row joins what all of them have left."]
         lines += block(f"if (!arrives_last({self.name}_arrived{at}, pieces))", ["return;"])
-        for accumulator in self.step.accumulators:
-            lines += self._gathered(self._accumulator(accumulator))
+        lines += self._gathered([self._accumulator(one) for one in self.step.accumulators])
         return [*lines, *self._row_stores()]
 
-    def _gathered(self, text: AccumulatorText) -> list[str]:
-        """Join the partial results that the pieces of this row left."""
-        buffers = self.partials.of(text)
-        members = [f"{self.frame.pointer(name)}[{self._at('part')}]" for name in buffers]
+    def _gathered(self, texts: list[AccumulatorText]) -> list[str]:
+        """Join the partial results that the pieces of this row left: one wait for those of all kinds."""
+        entered = []
+        for text in texts:
+            members = [f"{self.frame.pointer(name)}[{self._at('part')}]" for name in self.partials.of(text)]
+            entered.append(text.enter_partial(members))
         start, step = ("threadIdx.x", "part += THREADS") if self.team.kind == "block" else ("0", "++part")
-        loop = block(f"for (int part = {start}; part < pieces; {step})", [text.enter_partial(members)])
-        if self.team.kind == "block" and self.site.schedule.threads >= _ONE_EACH:
+        loop = block(f"for (int part = {start}; part < pieces; {step})", entered)
+        if self.team.kind == "block" and self._one_each():
             loop = ["#pragma unroll 1", *loop]  # more copies of it are fetched by a cold card, and never run
-        lines = [f"{text.ctype} {text.name} = {text.start};", *loop, *self._join(text)]
+        return self._around(texts, loop)
+
+    def _around(self, texts: list[AccumulatorText], loop: list[str]) -> list[str]:
+        """The loop that gathers, between what it begins with and what the threads of a block then join."""
+        lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
+        lines += loop
+        for text in texts:
+            lines += self._join(text)
         return [*self._flush(), *lines]
+
+    def _one_each(self) -> bool:
+        """True where a thread has one partial result at most, at every declared shape."""
+        schedule = self.site.schedule
+        cases = self.site.cases[: self.site.declared]
+        sizes = [(self.space.rows.at(case), self.space.columns.at(case)) for case in cases]
+        most = max(
+            (pieces_of(schedule, H100, rows, columns) for rows, columns in sizes), default=_MOST_PIECES
+        )
+        return most <= schedule.threads
 
     def _at(self, part: str) -> str:
         """Where a piece's partial result of this row lies."""

@@ -170,9 +170,7 @@ class TogetherKernel(FetchingKernel, SplitKernel):
         """Leave what this piece amounts to, wait, join what all pieces amount to."""
         lines = self._left()
         lines += ["// Nobody goes on before every block has left its part.", BARRIER]
-        for accumulator in accumulators:
-            lines += self._gathered(self._accumulator(accumulator))
-        return lines
+        return [*lines, *self._gathered([self._accumulator(one) for one in accumulators])]
 
     def _left_behind(self) -> list[str]:
         """What is to be done at the end: the barrier's counter is the driver's own."""

@@ -60,8 +60,7 @@ class WordsKernel(TogetherKernel):
             *(block(f"if ({self.team.leads})", lines) if self.team.leads else lines),
         ]
         self.told = first
-        for accumulator in accumulators:
-            lines += self._gathered(self._accumulator(accumulator))
+        lines += self._gathered([self._accumulator(one) for one in accumulators])
         self.meetings -= 1
         if not self.meetings:
             lines.append("unsigned int heard_before = 0;")
@@ -84,16 +83,18 @@ class WordsKernel(TogetherKernel):
         before = f"{number} * blocks + " if number > 1 else "blocks + " if number else ""
         return f"{self.name}_told + {before}{row}{part}"
 
-    def _gathered(self, text: AccumulatorText) -> list[str]:
+    def _gathered(self, texts: list[AccumulatorText]) -> list[str]:
         """Join what the pieces of this row tell."""
-        reads, members = [], list[str]()
-        for number, _ in self._pairs([name for name, _ in text.members]):
-            name = self.frame.names.new("told")
-            reads.append(f"const float2 {name} = heard({self._word('part', number)});")
-            members += [f"{name}.x", f"{name}.y"]
-        enter = text.enter_partial(members[: len(text.members)])
-        loop = block("for (int part = threadIdx.x; part < pieces; part += THREADS)", [*reads, enter])
-        return [*self._flush(), f"{text.ctype} {text.name} = {text.start};", *loop, *self._join(text)]
+        reads, entered = [], []
+        for text in texts:
+            members = list[str]()
+            for number, _ in self._pairs([name for name, _ in text.members]):
+                name = self.frame.names.new("told")
+                reads.append(f"const float2 {name} = heard({self._word('part', number)});")
+                members += [f"{name}.x", f"{name}.y"]
+            entered.append(text.enter_partial(members[: len(text.members)]))
+        head = "for (int part = threadIdx.x; part < pieces; part += THREADS)"
+        return self._around(texts, block(head, [*reads, *entered]))
 
     def _left_behind(self) -> list[str]:
         """The words as they were before the launch."""

@@ -122,6 +122,7 @@ def _structures(problem: Problem) -> list[Vector]:
             ("look_back", split),
             ("split_join", join if split == "on" else "last"),
             ("columns_by", "bundle"),
+            ("early_loads", "on"),  # never slower where a norm of an H100 was measured, and offered to few
             ("row_cache", cache),
             ("single_pass", single),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),

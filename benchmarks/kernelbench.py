@@ -243,14 +243,15 @@ class Turns:
     @contextlib.asynccontextmanager
     async def taken(self, alone: bool) -> AsyncIterator[None]:
         """Wait for a turn, or for all of them."""
-        count = self._count if alone else 1
-        async with self._door:  # two that each hold a part of all turns would wait for ever
-            for _ in range(count):
-                await self._free.acquire()
+        count, held = self._count if alone else 1, 0
         try:
+            async with self._door:  # two that each hold a part of all turns would wait for ever
+                while held < count:
+                    await self._free.acquire()
+                    held += 1
             yield
         finally:
-            for _ in range(count):
+            for _ in range(held):
                 self._free.release()
 
 

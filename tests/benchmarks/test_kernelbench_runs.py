@@ -130,6 +130,25 @@ def test_one_alone_waits_for_all_and_keeps_the_later_ones_waiting() -> None:
     assert list(dict.fromkeys(name for name, _ in seen)) == ["a", "b", "large", "huge", "c", "d"]
 
 
+def test_who_gives_up_waiting_for_all_turns_gives_back_those_it_had() -> None:
+    async def takes(turns: runs.Turns, alone: bool, ends: asyncio.Event) -> None:
+        async with turns.taken(alone):
+            await ends.wait()
+
+    async def all_of() -> None:
+        turns, ends = runs.Turns(2), asyncio.Event()
+        first, large = (asyncio.create_task(takes(turns, alone, ends)) for alone in (False, True))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the large one has one turn of two now
+        large.cancel()
+        ends.set()
+        await asyncio.gather(first, large, return_exceptions=True)
+        for alone in (False, True):
+            await asyncio.wait_for(takes(turns, alone, ends), timeout=5)
+
+    asyncio.run(all_of())
+
+
 def test_a_solution_that_does_not_build_is_told(tmp_path: Path) -> None:
     solutions = tmp_path / "solutions"
     solutions.mkdir()

@@ -298,8 +298,21 @@ __device__ Best<T> exchange(Best<T> best, int offset) {
 }
 """,
     "exchange_running": """
-__device__ inline Running exchange(Running running, int offset) {
-    return {exchange(running.top, offset), exchange(running.sum, offset)};
+// Maxima with their sums: the largest of all first, then each sum relative to it. One exponential a lane,
+// where joining two by two takes two at every exchange. A maximum is never NaN: NaN is in the sums.
+template <typename Op, int LANES = 32>
+__device__ Running warp_reduce(Running value) {
+    float top = value.top;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        top = fmaxf(top, exchange(top, offset));
+    }
+    float sum = value.sum * expf(value.top - top);
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        sum += exchange(sum, offset);
+    }
+    return {top, sum};
 }
 """,
     "exchange_moments": """
@@ -317,24 +330,6 @@ __device__ T warp_reduce(T value) {
         value = Op::join(value, exchange(value, offset));
     }
     return value;
-}
-""",
-    "warp_reduce_running": """
-// Maxima with their sums: the largest of all first, then each sum relative to it. One exponential a lane,
-// where joining two by two takes two at every exchange. A maximum is never NaN: NaN is in the sums.
-template <typename Op, int LANES = 32>
-__device__ Running warp_reduce(Running value) {
-    float top = value.top;
-#pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset /= 2) {
-        top = fmaxf(top, exchange(top, offset));
-    }
-    float sum = value.sum * expf(value.top - top);
-#pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset /= 2) {
-        sum += exchange(sum, offset);
-    }
-    return {top, sum};
 }
 """,
     "block_reduce": """
@@ -452,6 +447,8 @@ OPS: Mapping[str, str] = {
     "divergence": "OnlineDivergence<true>", "divergence_open": "OnlineDivergence<false>",
 }  # fmt: skip
 """Name of the struct that joins two partial results, by reduction."""
+_OWN_BUTTERFLY = frozenset(["softmax", "logsum", "weighted", "divergence", "divergence_open"])
+"""Reductions whose partial results a warp joins in a way of their own: nobody calls the general one."""
 
 
 def helper_texts(wanted: Iterable[str]) -> list[str]:
@@ -463,8 +460,10 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         if name not in needed:
             needed.add(name)
             stack.extend(_NEEDS.get(name, ()))
-    if {"warp_reduce", "exchange_running"} <= needed:
-        needed.add("warp_reduce_running")
+    if "warp_reduce" not in needed:
+        needed = {name for name in needed if not name.startswith("exchange")}
+    elif needed & OPS.keys() and needed & OPS.keys() <= _OWN_BUTTERFLY:
+        needed.discard("warp_reduce")
     if "block_tree" in needed:  # both are called block_reduce
         needed.discard("block_reduce")
     texts = dict(_TEXTS)

@@ -328,7 +328,7 @@ void emu_yield() {
 }
 
 long long emu_clock64() {
-  constexpr long long start = 0x1234'5678'9abcll, step = 37;  // like a card's, and the same in every run
+  constexpr long long start = 0x1234'5678'9abcll, step = 37;  // like a card's; checked launches see the same in every run
   return start + step * static_cast<long long>(current_worker ? ++current_worker->clock_looks : 0);
 }
 

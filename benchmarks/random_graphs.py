@@ -10,9 +10,9 @@ Prints failures as they come; adds the run to ``random-graphs.json`` in ``benchm
 folder ``$WORKBENCH_RECEIPTS`` names. One graph again, with its kernel: ``--count 1 --seed N --show``.
 
 A value may be wrong by a few roundings of its type. Where it is further off, the graph is run eleven more
-times in float64 with every intermediate result moved by, or rounded to, its type, sums and scans also step
-by step, and twice with every zero of one sign: what that changes, a right kernel may change too. Such
-graphs are counted as ``sensitive``.
+times in float64 with every intermediate result moved by, or rounded to, its type, sums, products and scans
+also step by step, and twice with every zero of one sign: what that changes, a right kernel may change too.
+Such graphs are counted as ``sensitive``.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class Reference:
     """Runs a graph's nodes with torch in float64; ``noise`` moves every result by roundings of its type.
 
     ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up. With an
-    ``order`` sums and scans round after every step as well, one term after the other or in pairs of pairs:
-    of many like terms each step is rounded to the same side. ``zeros`` is added to every result that is zero:
+    ``order`` sums, products and scans round after every step as well, one term after the other or in pairs
+    of pairs: of many like terms each step is rounded to the same side. ``zeros`` is added to every result that is zero:
     the sign of a zero is anyone's choice, a minimum's over zeros of both signs too, and atan2 hears it.
     """
 
@@ -156,8 +156,9 @@ class Reference:
         return arg
 
 
+REDUCED = {"aten.sum.dim_IntList": torch.add, "aten.prod.dim_int": torch.mul}
 STEPS = {
-    "aten.sum.dim_IntList": torch.add,
+    **REDUCED,
     "aten.cumsum.default": torch.add,
     "aten.cumprod.default": torch.mul,
     "aten.logcumsumexp.default": torch.logaddexp,
@@ -165,10 +166,11 @@ STEPS = {
 
 
 def _stepped(order: str, op: str, args: list[Any]) -> Tensor:
-    """A sum or a scan whose every step is rounded to float32, as a kernel's are."""
+    """A sum, a product or a scan whose every step is rounded to float32, as a kernel's are."""
     terms, join = args[0].float(), STEPS[op]
-    if op == "aten.sum.dim_IntList":
-        dims = [dim % terms.dim() for dim in args[1]] or list(range(terms.dim()))
+    if op in REDUCED:
+        given = args[1] if isinstance(args[1], list) else [args[1]]
+        dims = [dim % terms.dim() for dim in given] or list(range(terms.dim()))
         kept = [dim for dim in range(terms.dim()) if dim not in dims]
         flat = terms.permute(*kept, *dims).reshape(*(terms.shape[dim] for dim in kept), -1)
         total = _scan(order, flat, join)[..., -1].double()

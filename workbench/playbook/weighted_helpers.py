@@ -90,12 +90,14 @@ struct OnlineDivergence {
         const float values[1] = {value}, others[1] = {other};
         return add(a, values, others);
     }
-    // The same sums relative to larger maxima; from so far that all weights vanish, how far does not matter.
+    // The same sums relative to larger maxima; where all weights vanish, or none was seen yet, how far these
+    // were below does not matter.
     __device__ static Divergence moved(Divergence a, float top, float other_top) {
         const float down = fmaxf(a.top - top, -1000.0f);
         const float scale = expf(down);
-        const float other_down = scale == 0.0f ? 0.0f : a.other_top - other_top;
-        return {top, a.sum * scale, other_top, a.other_sum * expf(a.other_top - other_top),
+        const float sum = a.sum * scale;
+        const float other_down = sum == 0.0f ? 0.0f : a.other_top - other_top;
+        return {top, sum, other_top, a.other_sum * expf(a.other_top - other_top),
                 (a.cross + other_down * a.sum) * scale, (a.own + down * a.sum) * scale};
     }
     __device__ static Divergence join(Divergence a, Divergence b) {

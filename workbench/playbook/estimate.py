@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
-from workbench.playbook.arithmetic import accumulated, instructions_of, is_long, join_cycles
+from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
+from workbench.playbook.in_flight import UNROLLED, steps_ahead
 from workbench.playbook.library_work import asked_of
 from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
@@ -44,13 +45,6 @@ from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_hel
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 
-_UNROLLED, _UNROLLED_WIDE = 16, 6
-"""Loads of four bytes, and wider ones, that a compiler issues before the first is used, in a short loop."""
-_UNROLLED_ARG, _UNROLLED_ARG_WIDE = 4, 2
-"""The same where places are compared too: counted in machine code. argmax of 64 rows of 50257 on an H100
-takes 28.8 us in scalars, 19.5 in vectors of four between scalar edges, 10.4 with blocks of 1024 on top."""
-_LONG_LOOP = 6
-"""How many times fewer where the loop's body is long."""
 _A_REQUEST = 4.0
 """Instructions of a load or store: itself, its address, its share of the loop."""
 _DIVIDED, _DIVIDED_NARROW = 40.0, 12.0
@@ -64,6 +58,9 @@ _CLUSTER_NS = 600.0
 _A_BARRIER_NS, _PARTIALS_NS, _GATHERED = 40.0, 400.0, 4
 """Of a block; and what reads the partial results of a split waits for so many of them at a time."""
 _ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
+_JOINED_NS = 2200.0
+"""More that a split's join takes: fences, and instructions that are fetched cold. An H100 needs 2.4 to 2.8 us
+beyond what else is counted for logsumexp, cross_entropy, column_mean, whatever their size."""
 _TOLD_US, _COUNTED, _ASKED_NS = 1.85, 0.125, 0.013
 """Until a word is heard; part of an arrival at one counter, a block; and for a word a block waits for: all
 ask for the same lines. An H100's softmax of 1,048,576 takes 9.2, 8.8, 10.7 us with 132, 264, 528 blocks."""
@@ -185,7 +182,7 @@ class _Model:
         width = self._width(scan.columns)
         tiles = columns / lanes / width
         joined = tiles * self._join_ns("sum", lanes) if lanes > 1 else 0.0
-        deep = 1 if lanes > 1 else _UNROLLED
+        deep = 1 if lanes > 1 else UNROLLED
         cost = instructions_of(scan.values, self.schedule.fast_math) + 2 + _A_REQUEST * 2 / width
         units = rows if lanes > 1 else math.ceil(rows / _LANES)
         share = 1
@@ -390,14 +387,8 @@ class _Model:
         chain = mine * max((cycles for _, cycles in costs), default=0.0)
         if schedule.chains and width > 1:
             chain = chain / width + width * max((join_cycles(a.kind) for a in step.accumulators), default=0.0)
-        deep = _UNROLLED if width == 1 else _UNROLLED_WIDE
-        if is_long(step.roots, [one.kind for one in step.accumulators], entered):
-            deep //= _LONG_LOOP
-        elif any(one.kind.startswith("arg") for one in step.accumulators):
-            deep = _UNROLLED_ARG if width == 1 else _UNROLLED_ARG_WIDE
-        deep = max(deep, schedule.items)
-        if schedule.cache == "shared" and "welford" in {one.kind for one in step.accumulators}:
-            deep = 1
+        in_turn = row.pieces > 1 and not row.waits and row.together == 1 and not self.as_asked
+        deep = steps_ahead(schedule, step, width, entered, in_turn)
         if schedule.cache == "registers" and row.waits:
             deep = 8
         reads = bool(news) or again > 0 or behind > 0
@@ -421,6 +412,7 @@ class _Model:
         if makes[-1] and not last:
             walks.append(Walk())
         joined = 0.0
+        gathered_ns += 0.0 if self.as_asked else _JOINED_NS
         for one in walks:
             small = work.teams * one.again_bytes <= 0.8 * self.target.l2_bytes
             found = {"near_bytes" if small else "fresh_bytes": one.again_bytes, "again_bytes": 0.0}

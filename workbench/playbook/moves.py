@@ -131,6 +131,8 @@ def _structures(problem: Problem) -> list[Vector]:
             ("vector_width", "4"),
         )
         found[settled(problem, vector)] = None
+        if once and split == "on" and threads == "256":
+            found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
     return [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
 
 

@@ -92,8 +92,9 @@ class Reference:
 
     ``rounds`` rounds every result to its type, as torch does: what is rounded to one side adds up. With an
     ``order`` sums, products and scans round after every step as well, one term after the other or in pairs
-    of pairs: of many like terms each step is rounded to the same side. ``zeros`` is added to every result that is zero:
-    the sign of a zero is anyone's choice, a minimum's over zeros of both signs too, and atan2 hears it.
+    of pairs: of many like terms each step is rounded to the same side. ``zeros`` is added to every result
+    that is zero: the sign of a zero is anyone's choice, a minimum's over zeros of both signs too, and atan2
+    hears it.
     """
 
     def __init__(

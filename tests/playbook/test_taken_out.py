@@ -122,7 +122,7 @@ def test_special_values_come_out_where_the_sum_as_it_was_has_them(name: str, lay
 @pytest.mark.parametrize("layout", ["one by one", "block", "warp"])
 @pytest.mark.parametrize("name", ["divergence", "by_hand"])
 def test_a_masked_beginning_beside_a_huge_number_is_no_nan(name: str, layout: str) -> None:
-    """No weight was seen, and the other row's maximum rises by more than a float holds: nothing times that."""
+    """No weight was seen yet, and the other row's maximum rises by more than a float holds: 0 times that."""
     torch.manual_seed(2)
     call, _ = CALLS[name]
     x, y = torch.randn(1, 700), torch.randn(1, 700)

@@ -307,7 +307,8 @@ class ColumnLoop:
         comment = (
             "// Used after the sums, asked for now: behind a barrier these loads would begin when it ends."
         )
-        return [comment, *self._unrolled(lines, "", columns), "__syncwarp();"]
+        fence = "__syncwarp();  // nothing is exchanged: no load may be moved beyond it"
+        return [comment, *self._unrolled(lines, "", columns), fence]
 
     def _load_packs(self, roots: list[Expr]) -> None:
         for load in self.kernel.space.column_loads(roots):

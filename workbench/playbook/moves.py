@@ -88,13 +88,13 @@ def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Targ
     """The best few structures with clusters for rows that are too long for one block.
 
     Beyond the largest block pieces in registers are among them: an instance norm with rows of 65536 takes
-    194 us so on an H100, in two passes, 198 in shared memory, and 263 where it reads each row twice.
+    188 us so on an H100, 194 in two passes, 199 in shared memory, and 263 where it reads each row twice.
     """
     ranked = unlike(problem, structures, target, 3)
     largest = (("block_size", "fit"), ("row_cache", "registers"), ("cluster", "4"))
     if dict(settled(problem, largest)).get("cluster") == "4":
         kept = {("block_size", "256"), ("row_cache", "registers"), ("threads_per_row", "fit")}
-        pieces = [one for one in structures if kept <= set(one) and dict(one).get("single_pass") != "on"]
+        pieces = [one for one in structures if kept <= set(one)]
         ranked += [_with(one, "stores", "plain") for one in pieces]
     shared = dict.fromkeys(settled(problem, _with(vector, "cluster", "4")) for vector in ranked)
     return [vector for vector in shared if dict(vector).get("cluster") == "4"]

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "foreign"))
 
 RECEIPTS = ROOT / "benchmarks" / "receipts"
-NAMES = {"cpu": "2026-11-21-foreign-suite.json", "cuda": "2026-11-21-foreign-suite-cuda.json"}
+NAMES = {"cpu": "foreign-suite-cpu.json", "cuda": "foreign-suite-cuda.json"}
 RECEIPT = RECEIPTS / NAMES["cpu"]
 PAGE = ROOT / "docs" / "foreign-lane.md"
 BEGIN, END = "<!-- written by benchmarks/foreign_suite.py -->", "<!-- end -->"

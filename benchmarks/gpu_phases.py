@@ -26,7 +26,7 @@ PUBLISHED = ROOT / "out" / "published"
 PACKING_S = 8
 """Left at the end of a grid, which begins no op that it cannot end: devices are closed, receipts packed."""
 LONG = ("problems/softmax", "problems/layer_norm")
-WITHOUT_AUTOTUNE = ("100c87a6697f-nvidia-h100-80gb-hbm3-20261122T051347.json",
+LONG_AUTOTUNE = ("100c87a6697f-nvidia-h100-80gb-hbm3-20261122T051347.json",
                     "39b830a4edb4-nvidia-h100-80gb-hbm3-20261122T051355.json")  # fmt: skip
 """Linear + row-sum, and x over its RMS: their max-autotune takes a minute to compile."""
 REPLAYED = "939ec16b7c8c-nvidia-h100-80gb-hbm3-20261121T181615.json"
@@ -198,8 +198,8 @@ PHASES = {
         Phase("softmax-long", 100, 200, grid(LONG), goes_on=True),
         Phase("long-rows", 100, 170, script("long_rows", ["--only", "softmax", "--seconds", "{seconds}"],
               ["--help"])),
-        Phase("max-autotune", 130, 170, script("remeasure", ["--seconds", "{seconds}", *WITHOUT_AUTOTUNE],
-              ["--list", *WITHOUT_AUTOTUNE])),
+        Phase("max-autotune", 130, 170, script("remeasure", ["--seconds", "{seconds}", *LONG_AUTOTUNE],
+              ["--list", *LONG_AUTOTUNE])),
         Phase("followed", 70, 110, script("baselines_followed", ["layer_norm", "--seconds", "{seconds}"],
               ["--help"])),
         Phase("two-gpus", 60, 120, two_gpus, timed=False),

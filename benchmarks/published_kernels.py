@@ -274,7 +274,7 @@ def _keep(name: str, receipt: Json) -> None:
     elsewhere = os.environ.get("WORKBENCH_RECEIPTS")
     place = Path(elsewhere) if elsewhere else RECEIPTS
     place.mkdir(parents=True, exist_ok=True)
-    path = place / f"2026-11-21-published-{name}.json"
+    path = place / f"published-{name}.json"
     path.write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
     if not elsewhere:
         PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read_receipts()), encoding="utf-8")
@@ -322,7 +322,7 @@ def _judged(pair: Path, device: str, timing: bool) -> Json:
 
 def read_receipts() -> list[Json]:
     """Every receipt that is there, the GPU's last."""
-    return [json.loads(path.read_text()) for path in sorted(RECEIPTS.glob("*-published-*.json"))]
+    return [json.loads(path.read_text()) for path in sorted(RECEIPTS.glob("published-*.json"))]
 
 
 def with_table(page: str, receipts: list[Json]) -> str:

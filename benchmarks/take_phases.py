@@ -29,9 +29,9 @@ TAKEN = {
     "second-run/second-run.json": "{date}-h100-second-run.json",
     "kernelbench/kernelbench.json": "kernelbench-h100.json",
     "cheats/cheats-cuda.json": "cheats-cuda.json",
-    "foreign/*foreign-suite-cuda.json": "2026-11-21-foreign-suite-cuda.json",
-    "published/*published-cuda.json": "2026-11-21-published-cuda.json",
-    "published-times/*published-cuda-timed.json": "2026-11-21-published-cuda-timed.json",
+    "foreign/*foreign-suite-cuda.json": "foreign-suite-cuda.json",
+    "published/*published-cuda.json": "published-cuda.json",
+    "published-times/*published-cuda-timed.json": "published-cuda-timed.json",
     "sanitizer/sanitizer-cuda.json": "sanitizer-cuda.json",
 }
 """What a phase writes, and its name in ``benchmarks/receipts``; a date only where runs stand apart."""

@@ -126,7 +126,7 @@ def test_a_file_that_is_judged_wrongly_ends_the_sanitizer_suite(monkeypatch: pyt
 def test_what_is_measured_again_is_a_committed_receipts_kernel(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = list(gpu_phases.WITHOUT_AUTOTUNE)
+    names = list(gpu_phases.LONG_AUTOTUNE)
     programs = remeasure.baselines(names)
     assert len(programs) == 12 and all("--warm" in words for words in programs.values())
     asked = []

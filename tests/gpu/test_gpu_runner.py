@@ -26,6 +26,15 @@ __global__ void affine(const float* x, float* y, int count, float factor, double
                        unsigned char more) {}
 """
 TWICE = "__global__ void twice(const float* x, float* y, int count) {}"
+RELU = f"""/* plan
+def plan(x):
+    s = library("aten.relu", x)
+    y = empty_like(s)
+    launch("twice", grid=1, block=32, args=[s, y, s.numel])
+    return y
+*/
+{TWICE}
+"""
 LEAVE = "__global__ void leave(float* y, long long count) {}"
 
 
@@ -167,20 +176,11 @@ def test_a_library_call_gets_operands_that_begin_at_16_bytes(
         return torch.relu(x)
 
     monkeypatch.setattr("workbench.gpu.library_calls.operator", lambda name: relu)
-    source = f"""/* plan
-def plan(x):
-    s = library("aten.relu", x)
-    y = empty_like(s)
-    launch("twice", grid=1, block=32, args=[s, y, s.numel])
-    return y
-*/
-{TWICE}
-"""
     x = torch.randn(13)[1:].view(3, 4)  # one element into its storage
-    (out,) = runner_of(source, driver, x=f32(3, 4))({"x": x})
+    (out,) = runner_of(RELU, driver, x=f32(3, 4))({"x": x})
     assert torch.equal(out, 2 * torch.relu(x))
     assert x.data_ptr() % 16 != 0 and seen[0].data_ptr() % 16 == 0
-    runner_of(source, driver, x=f32(3, 4))({"x": x.clone()})
+    runner_of(RELU, driver, x=f32(3, 4))({"x": x.clone()})
     assert seen[1].data_ptr() % 16 == 0
 
 
@@ -194,16 +194,7 @@ def test_an_aligned_copy_keeps_values_and_strides(strides: tuple[int, int]) -> N
 
 
 def test_a_library_call_whose_strides_are_not_the_plans_is_refused(driver: RecordedDriver) -> None:
-    source = f"""/* plan
-def plan(x):
-    s = library("aten.relu", x)
-    y = empty_like(s)
-    launch("twice", grid=1, block=32, args=[s, y, s.numel])
-    return y
-*/
-{TWICE}
-"""
-    runner = runner_of(source, driver, x=f32(3, 4))
+    runner = runner_of(RELU, driver, x=f32(3, 4))
     with pytest.raises(GpuError, match="strides"):
         runner({"x": torch.randn(4, 3).t()})
 

@@ -7,6 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+
+def _loaded(name: str, intrinsic: str, comment: str) -> str:
+    """A function that loads a pack through an intrinsic, in words of up to 16 bytes."""
+    return f"""
+// {comment}
+template <int VEC, typename T>
+__device__ Pack<T, VEC> {name}(const T* from) {{
+    using Whole = typename Word<sizeof(T) * VEC>::Type;
+    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
+    union {{ Pack<T, VEC> pack; Whole words[PARTS]; }} both;
+#pragma unroll
+    for (int part = 0; part < PARTS; ++part) {{
+        both.words[part] = {intrinsic}(reinterpret_cast<const Whole*>(from) + part);
+    }}
+    return both.pack;
+}}
+"""
+
+
 MEMORY: Mapping[str, str] = {
     "pack": """
 // VEC neighbours that move as one memory instruction.
@@ -84,34 +103,16 @@ template <> struct Word<2> { using Type = unsigned short; };
 template <> struct Word<4> { using Type = unsigned int; };
 template <> struct Word<8> { using Type = uint2; };
 """,
-    "load_once": """
-// Read data that is used once: evicted first, so that it does not push out what is used again.
-template <int VEC, typename T>
-__device__ Pack<T, VEC> load_once(const T* from) {
-    using Whole = typename Word<sizeof(T) * VEC>::Type;
-    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
-    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        both.words[part] = __ldcs(reinterpret_cast<const Whole*>(from) + part);
-    }
-    return both.pack;
-}
-""",
-    "load_now": """
-// A load that stays where it is written: __ldcg may read what others write, so it crosses no fence.
-template <int VEC, typename T>
-__device__ Pack<T, VEC> load_now(const T* from) {
-    using Whole = typename Word<sizeof(T) * VEC>::Type;
-    constexpr int PARTS = sizeof(T) * VEC / sizeof(Whole);
-    union { Pack<T, VEC> pack; Whole words[PARTS]; } both;
-#pragma unroll
-    for (int part = 0; part < PARTS; ++part) {
-        both.words[part] = __ldcg(reinterpret_cast<const Whole*>(from) + part);
-    }
-    return both.pack;
-}
-""",
+    "load_once": _loaded(
+        "load_once",
+        "__ldcs",
+        "Read data that is used once: evicted first, so that it does not push out what is used again.",
+    ),
+    "load_now": _loaded(
+        "load_now",
+        "__ldcg",
+        "A load that stays where it is written: __ldcg may read what others write, so it crosses no fence.",
+    ),
     "store_once": """
 // Write data that nobody reads soon: streamed through the cache.
 template <int VEC, typename T>

@@ -21,8 +21,9 @@ ALIGNMENT = 16
 def aligned(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy with its strides where its first element is not at a multiple of 16 bytes.
 
-    cuBLAS picks a kernel for a product's shape; one that loads 16 bytes at once faults on the operand of a
-    caller that begins inside of its storage, and a fault costs the process its context.
+    Attention with two products faulted on an H100 ("misaligned address"). Its own kernels read the inputs in
+    single elements, and some checks begin inputs inside of their storage: a library kernel that loads 16
+    bytes at once is taken to be the cause, unproved. A fault costs the process its context.
     """
     if tensor.data_ptr() % ALIGNMENT == 0 or not tensor.numel():
         return tensor

@@ -3,6 +3,8 @@
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/vectors.py instance_norm --only 128x256x14x14
 "threads_per_row=warp vector_width=4" "threads_per_row=warp vector_width=4 persistent_grid=on"``; a line a
 vector, with its quick times against eager. Needs no receipts: nothing is reported from here.
+``--profile`` adds what Nsight Compute counts of each, launch by launch (6 s each); a vector given twice is
+compiled once and loaded twice, which shows what a time owes to where its code lies.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -17,12 +20,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import on_the_gpu as gpu
 from grid import problem_of
 
-from workbench.model import Passed, Problem, Vector
+from workbench.model import Passed, Problem, Profile, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import parse_vector
 
 
-async def timed(problem: Problem, vectors: list[Vector]) -> int:
+def profile_lines(profile: Profile | None) -> Iterator[str]:
+    """What was counted, a line a launch, and the sentences made of it."""
+    if profile is None:
+        yield "no profile"
+        return
+    for kernel in profile.kernels:
+        yield f"{kernel.kernel}: " + " ".join(f"{name}={value:.4g}" for name, value in kernel.metrics)
+    yield from (*profile.sentences, *(() if not profile.note else (profile.note,)))
+
+
+async def timed(problem: Problem, vectors: list[Vector], closer: bool) -> int:
     """Judge and time every vector's kernel, one line each; how many are not right."""
     wrong = 0
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
@@ -34,6 +47,9 @@ async def timed(problem: Problem, vectors: list[Vector]) -> int:
         wrong += not isinstance(judged.outcome, Passed)
         told = times if isinstance(judged.outcome, Passed) else judged.outcome.model_dump_json()[:200]
         print(f"  {told}  {' '.join(f'{name}={value}' for name, value in vector)}", flush=True)
+        if closer and isinstance(judged.outcome, Passed):
+            for line in profile_lines(await device.profile(problem, kernel, judged)):
+                print(f"      {line}", flush=True)
     await device.close()
     return wrong
 
@@ -49,12 +65,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("op")
     parser.add_argument("vectors", nargs="+", help="technique=value, separated by spaces")
-    parser.add_argument("--only", default="", help="labels of the shapes to time, separated by commas")
+    parser.add_argument("--only", default="", help="labels of the shapes to time, separated by spaces")
+    parser.add_argument("--profile", action="store_true", help="what Nsight Compute counts of each")
     given = parser.parse_args()
     problem = problem_of(given.op)
-    wanted = [case for case in problem.cases if not given.only or case.label in given.only.split(",")]
+    wanted = [case for case in problem.cases if not given.only or case.label in given.only.split()]
     problem = problem.model_copy(update={"cases": tuple(wanted)})
-    if wrong := asyncio.run(timed(problem, [read(text) for text in given.vectors])):
+    if wrong := asyncio.run(timed(problem, [read(text) for text in given.vectors], given.profile)):
         raise SystemExit(f"{wrong} of {len(given.vectors)} kernels are not right: they have no times")
 
 

@@ -37,7 +37,6 @@ from workbench.model import (
     Target,
     TimedOut,
 )
-from workbench.plan.facts import facts
 from workbench.plan.steps import Launch, Plan
 from workbench.referee import gpu_baselines, gpu_preparation, roofline
 from workbench.referee.beside import Beside, available, with_cause
@@ -52,6 +51,7 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
 )
 from workbench.referee.judge import Judgement, joined
+from workbench.referee.least_bytes import least_moved
 from workbench.referee.occupancy import too_many_at_once
 from workbench.referee.options import JudgeOptions, fresh_seed
 from workbench.referee.probing import ON_GPU, Reach
@@ -382,7 +382,7 @@ class GpuJudgement(Judgement):
         assert report.measured is not None and self.compiled is not None
         model = roofline.case_time(self.target, self.problem, case, plan, self.compiled, ())
         needed = least_flops(self.problem, case)
-        floor = roofline.floor_us(self.target, facts(plan, case.label).bytes_min, needed)
+        floor = roofline.floor_us(self.target, least_moved(self.problem, case).total, needed)
         return CaseTime(
             case=case.label,
             source="measured",

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, Target
-from workbench.plan.facts import facts
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
+from workbench.referee.least_bytes import least_moved
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import FREE, base_name, flops, least_flops, sized
 
@@ -57,14 +57,13 @@ def case_time(
     eager: tuple[EagerOp, ...] = (),
 ) -> CaseTime:
     """Model one declared case."""
-    known = facts(plan, case.label)
     needed = least_flops(problem, case)
     arithmetic = sum(one.instructions for one in sized(problem, case))
     parts = list(_parts(target, plan, compiled, seen, (needed, arithmetic))) or [
         _Part(0.0, 0.0, "launch", "nothing")
     ]
     total = sum(part.us for part in parts) + START_US
-    floor = floor_us(target, known.bytes_min, needed)
+    floor = floor_us(target, least_moved(problem, case).total, needed)
     baselines = [(COMPILE, compile_us(target, problem, case))]
     if eager:
         baselines.insert(0, (EAGER, eager_us(target, eager)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.model import DTYPE_BYTES, Case, Contract, OpNode, Problem, Target, size_of
+from workbench.model import DTYPE_BYTES, Case, Contract, OpNode, Problem, Target
 from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
+from workbench.referee.least_bytes import written_bytes
 from workbench.referee.work import FREE, base_name, least_flops, references
 
 OVER_COPY = 1.12
@@ -31,13 +32,7 @@ PARTIAL = frozenset(_PARTIAL.split())
 def physics_of(problem: Problem, case: Case, target: Target) -> Physics:
     """The bound for cold caches: what of the outputs L2 can hold need not reach memory in time."""
     read = sum(_needed(problem, case).values())
-    sizes = case.size_map
-    written = 0
-    for spec in problem.outputs:
-        count = 1
-        for dim in spec.dims:
-            count *= size_of(dim, sizes)
-        written += count * DTYPE_BYTES[spec.dtype]
+    written = written_bytes(problem, case)
     return Physics(
         dram_bytes=float(read + max(0, written - target.l2_bytes)),
         dram_bytes_per_s=OVER_COPY * target.dram_bytes_per_s,

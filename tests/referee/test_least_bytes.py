@@ -1,0 +1,46 @@
+"""The bytes a result is made of: tables as far as they are looked up in, views as far as they are read."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.referee.least_bytes import Moved, least_moved
+
+CELLS = {
+    "a table, looked up in": (
+        "inputs = (torch.tensor([3, 1, 3, 0]), torch.randn(1000, 8))\n"
+        "def f(rows, table):\n    return torch.nn.functional.embedding(rows, table)\n",
+        Moved(4 * 8 + 4 * 8 * 4, 4 * 8 * 4),
+    ),
+    "a table smaller than what is looked up": (
+        "inputs = (torch.arange(100) % 3, torch.randn(3, 8))\n"
+        "def f(rows, table):\n    return table[rows]\n",
+        Moved(100 * 8 + 3 * 8 * 4, 100 * 8 * 4),
+    ),
+    "half of a tensor": (
+        "inputs = (torch.randn(6, 10),)\ndef f(x):\n    return x[:, 5:] * 2\n",
+        Moved(30 * 4, 30 * 4),
+    ),
+    "both halves, one of them twice": (
+        "inputs = (torch.randn(6, 10),)\ndef f(x):\n    return x[:, 5:] * x[:, :5] + x[:, 5:]\n",
+        Moved(60 * 4, 30 * 4),
+    ),
+    "a row given to all": (
+        "inputs = (torch.randn(6, 10), torch.randn(1, 10))\n"
+        "def f(x, row):\n    return (x + row.expand(6, 10)).sum(1)\n",
+        Moved((60 + 10) * 4, 6 * 4),
+    ),
+    "half precision": (
+        "inputs = (torch.randn(6, 10, dtype=torch.float16),)\ndef f(x):\n    return x.float().sum(1)\n",
+        Moved(60 * 2, 6 * 4),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CELLS)
+def test_what_a_result_is_made_of(what: str) -> None:
+    source, wanted = CELLS[what]
+    problem = open_problem(read_cell("import torch\n" + source))
+    assert least_moved(problem, problem.cases[0]) == wanted

@@ -1,0 +1,70 @@
+"""The bytes a problem must move at one case, read and written: what "speed of light" is reckoned with.
+
+A table counts only as far as something is looked up in it. An estimate of the least, not a proof: what no
+honest kernel can go below, and may be rejected by, is clock/physics.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model import DTYPE_BYTES, Case, Problem, size_of
+from workbench.plan.overlap import distinct_elements
+from workbench.referee.work import FREE, LOOKUPS, Sized, sized
+
+Readers = Mapping[str, Sequence[Sized]]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes read from the arguments and written to the results."""
+
+    read: int
+    written: int
+
+    @property
+    def total(self) -> int:
+        """Of both."""
+        return self.read + self.written
+
+
+def least_moved(problem: Problem, case: Case) -> Moved:
+    """What the results at one case are made of, each element once."""
+    nodes = sized(problem, case)
+    readers: dict[str, list[Sized]] = {}
+    for node in nodes:
+        for name, _, _ in node.inputs:
+            readers.setdefault(name, []).append(node)
+    returned = {ref.ref for ref in problem.graph.outputs}
+    read = sum(
+        min(distinct_elements(meta), _needed(name, meta.numel, readers, returned)) * DTYPE_BYTES[meta.dtype]
+        for name, meta in problem.metas(case).items()
+    )
+    return Moved(read, written_bytes(problem, case))
+
+
+def written_bytes(problem: Problem, case: Case) -> int:
+    """Bytes of all results at one case."""
+    sizes = case.size_map
+    total = 0
+    for spec in problem.outputs:
+        total += math.prod(size_of(dim, sizes) for dim in spec.dims) * DTYPE_BYTES[spec.dtype]
+    return total
+
+
+def _needed(name: str, elements: int, readers: Readers, returned: set[str]) -> int:
+    """Elements of a value of so many that the results depend on."""
+    if name in returned:
+        return elements
+    found = 0
+    for reader in readers.get(name, ()):
+        results = math.prod(reader.output)
+        if reader.name in LOOKUPS and reader.inputs[0][0] == name:
+            found += results
+        elif reader.name in FREE:
+            found += _needed(reader.node.name, results, readers, returned)
+        else:
+            found += elements
+    return min(found, elements)

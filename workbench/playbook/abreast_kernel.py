@@ -6,7 +6,7 @@ registers from pass to pass. bundle_kernel.py has the reductions that need no se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.cuda_text import CTYPES
@@ -16,8 +16,12 @@ from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_kernel import RowKernel, Turned, row_kernel
 from workbench.playbook.team import TeamText
+from workbench.playbook.totals_kernel import totals_kernel
 from workbench.playbook.views import View
 
+_AT_ONCE = 4
+"""Steps of a warp that are under way together where columns of a matrix are reduced and not needed again. The
+compiler takes 16 by itself; the 16 warps of a block would then ask for 256 rows of the matrix at a time."""
 _MOST_IN_TILES = 24 * 1024
 """Bytes; a kernel has 48 KB that it need not ask for."""
 
@@ -65,6 +69,9 @@ class AbreastKernel(RowKernel):
         self.team = AbreastTeam("bundle", site.schedule.threads)
         self._tiles: list[str] = []
         self._tile_bytes = 0
+        if len(self.passes) == 1 and not self.waits.entries:
+            schedule = self.site.schedule
+            self.site = replace(self.site, schedule=replace(schedule, items=_AT_ONCE * schedule.items))
 
     def _rows(self, body: list[str]) -> list[str]:
         rows, columns = (self.frame.macros.text(size) for size in (self.space.rows, self.space.columns))
@@ -136,6 +143,8 @@ class AbreastKernel(RowKernel):
 
 def any_row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
     """Write the kernel of a schedule, whoever computes a row."""
+    if kernel.tail is not None:
+        return totals_kernel(site, kernel, name)
     if site.schedule.team != "bundle":
         return row_kernel(site, kernel, name)
     site.macros.name(kernel.stores[0].columns, "COLS")

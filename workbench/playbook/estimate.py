@@ -25,7 +25,7 @@ from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Store
-from workbench.playbook.reach import APART, read_apart, sectors_over_least, written_apart
+from workbench.playbook.reach import APART, read_apart, sectors_over_least, strayed, written_apart
 from workbench.playbook.residency import resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.scan_kernel import in_rows
@@ -285,6 +285,8 @@ class _Model:
             fit = replace(fit, cache="reread", team=split_team(fit), persistent=False, single_pass=single)
         found = self._row_as(kernel, stored, fit, pieces)
         us = asked_early_us(found.us, rows, self.target) if fit.early else found.us
+        if pieces == 1:
+            us *= strayed(shape, fit, columns, found.dram_bytes, self.target)
         return replace(found, us=us * _AHEAD if fit.prefetch else us)
 
     def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:

@@ -129,8 +129,8 @@ def team_for(schedule: Schedule, shape: RowShape) -> Team:
 
 
 def lie_abreast(shape: RowShape) -> bool:
-    """True for rows that are needed again, and whose neighbours in memory are other rows' elements."""
-    return bool(shape.kept) and not shape.rows.is_one and (shape.across or not shape.neighbours)
+    """True for rows whose neighbours in memory are other rows' elements, or whose results are and wait."""
+    return not shape.rows.is_one and (not shape.neighbours or (shape.across and bool(shape.kept)))
 
 
 def most_kept(threads: int) -> int:

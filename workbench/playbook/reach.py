@@ -5,7 +5,9 @@ Owns the factors on the bytes of an access; estimate.py makes times of them. Gue
 
 from __future__ import annotations
 
+from workbench.model import Target
 from workbench.playbook.expr import Load
+from workbench.playbook.fitting import RowShape, lanes_of
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import Schedule, Team
@@ -16,6 +18,12 @@ APART = 4.0
 """Cost of reads whose neighbours in a warp lie far apart, after what L1 saves."""
 _WRITTEN_APART = 2.0
 """The same of writes, which L2 puts together before they go to memory (a guess)."""
+
+_STRAYED, _IN_STEP, _FAR_DOWN = 0.22, 256, 4096
+"""Time that is lost where threads walk down the columns of a matrix: from so many steps, all of it from so
+many. Warps lose step, and what is asked for at one time lies all over memory. The sum over the middle axis
+of 128x4096x4095 takes 3686 us on an H100 with a thread a column, 16 loads of each in flight; in eager's
+blocks, 32 columns wide, whose 16 warps take turns at the rows, it takes 3027. What is between is a guess."""
 
 
 def sectors_over_least(view: View) -> float:
@@ -41,6 +49,14 @@ def written_apart(space: RowSpace, store: Store, team: Team) -> float:
     along = _along(team, row, column)
     turned = team == "bundle" and _is_near(column)
     return 1.0 if turned or not along.axes or _is_near(along) else _WRITTEN_APART
+
+
+def strayed(shape: RowShape, schedule: Schedule, columns: int, read: float, target: Target) -> float:
+    """Factor on the time of threads that walk down columns, beyond what L2 holds."""
+    if schedule.team not in ("thread", "bundle") or shape.neighbours or read <= target.l2_bytes:
+        return 1.0
+    steps = min(columns / lanes_of(schedule), _FAR_DOWN)
+    return 1.0 + _STRAYED * max(0.0, steps - _IN_STEP) / (_FAR_DOWN - _IN_STEP)
 
 
 def _along(team: Team, row: View, column: View) -> View:

@@ -1,10 +1,13 @@
 """A division by a value a row becomes a product where the reciprocal cannot overflow, and only there."""
 
+import math
+
 import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, run
+from workbench.model import Vector
 from workbench.playbook.generate import generate
 
 REGISTERS = (("row_cache", "registers"), ("vector_width", "4"))
@@ -45,3 +48,47 @@ def test_the_technique_divides_by_a_root_with_one_instruction() -> None:
     assert "sqrtf" in plain and "rsqrtf" not in plain
     assert source.count("rsqrtf(") == 2 and "1.0f *" not in source and " / " not in source.split("void op")[1]
     check(scaled, source, tensors)
+
+
+def gated(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.silu(t["x"]) / t["y"]
+
+
+@pytest.mark.parametrize("layout", [(("vector_width", "4"),), (("index_width", "32"),), REGISTERS])
+def test_an_element_is_divided_without_a_jump(layout: Vector) -> None:
+    def beside_a_sum(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return gated(t) + t["x"].sum(1, keepdim=True)
+
+    over = torch.tensor([1.0, 0.0, 1e-30, 1e-40, 1e38, 3e38, math.inf, 2.0, math.inf, 1.0])
+    under = torch.tensor([0.0, -0.0, 1e-40, 1e-45, 3e38, -1e38, 3e38, math.inf, -math.inf, math.nan])
+    tensors = {"x": over.repeat(4, 1), "y": under.repeat(4, 1)}
+    call = beside_a_sum if layout is REGISTERS else gated
+    source = generate(problem_of(call, tensors), layout).kernel.source
+    assert source.count("quotient(") == 3  # itself and two calls
+    check(call, source, tensors)
+
+
+def test_what_is_rounded_or_compared_afterwards_is_divided_exactly() -> None:
+    def counted(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        whole = torch.floor(t["x"] / t["y"])
+        return torch.where(t["y"] / t["x"] > 0.5, whole, t["x"]) / t["y"] + (t["x"] / 3.0).to(torch.int32)
+
+    tensors = {"x": torch.arange(1.0, 25.0).reshape(4, 6), "y": torch.full((4, 6), 3.0)}
+    source = generate(problem_of(counted, tensors), (("vector_width", "2"),)).kernel.source
+    assert source.count("quotient(") == 2 and source.split("void op")[1].count(" / ") == 3
+    check(counted, source, tensors)
+
+
+@pytest.mark.parametrize("layout", [(("vector_width", "4"),), (("index_width", "32"),)])
+def test_over_a_number_is_what_an_exact_division_is(layout: Vector) -> None:
+    def ninth(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"] / 9.0 + t["y"] / -0.7
+
+    x = torch.cat(
+        [torch.randn(1015), torch.tensor([0.0, math.inf, -math.inf, math.nan, 3e38, 1e-30, 7.0, 1.0, 9.0])]
+    )
+    tensors = {"x": x.reshape(32, 32), "y": torch.zeros(32, 32)}
+    source = generate(problem_of(ninth, tensors), layout).kernel.source
+    assert source.count("over(") == 3
+    (got,) = run(source, tensors).outputs
+    torch.testing.assert_close(got, tensors["x"] / 9.0, rtol=0.0, atol=0.0, equal_nan=True)

@@ -13,7 +13,7 @@ from workbench.playbook.expr import Apply, Expr, walk
 _CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
 _INSTRUCTIONS = {
     **dict.fromkeys(["exp", "exp2"], 8.0),
-    **dict.fromkeys(["div", "sqrt", "rsqrt", "log", "log2", "log10"], _MEDIUM),
+    **dict.fromkeys(["div", "quotient", "over", "sqrt", "rsqrt", "log", "log2", "log10"], _MEDIUM),
     **dict.fromkeys(["expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"], _LONG),
     **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv"], _LONG),
     **dict.fromkeys(["lgamma", "pow", "hypot", "fmod", "remainder", "floordiv"], _LONG),

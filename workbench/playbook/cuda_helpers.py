@@ -41,6 +41,24 @@ __device__ T floordiv(T a, T b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """,
+    "quotient": """
+// a / b, off by at most two last places. An exact division jumps away for numbers that are very large or very
+// small; a jump an element keeps a thread from working on the elements of a vector side by side.
+__device__ inline float quotient(float a, float b) {
+    const float scale = fabsf(b) > 0x1p126f ? 0.25f : 1.0f;  // the hardware's 1 / b is 0 beyond 2^126
+    return __fdividef(a * scale, b * scale);
+}
+""",
+    "over": """
+// a / number, rounded as an exact division is and without its jump: a product with 1 / number, which the
+// compiler knows, and a correction by what that leaves.
+__device__ inline float over(float a, float number) {
+    const float inverse = 1.0f / number;
+    const float product = a * inverse;
+    const float rest = fmaf(-product, number, a);
+    return isfinite(product) ? fmaf(rest, inverse, product) : product;
+}
+""",
     "python_mod": """
 // Remainder with the sign of the divisor, as Python's %.
 template <typename T>

@@ -44,6 +44,8 @@ _HELPED: Mapping[str, str] = {
     "sign": "sign",
     "remainder": "python_mod",
     "floordiv": "floordiv",
+    "quotient": "quotient",
+    "over": "over",
 }
 """Operations that are functions of the file itself."""
 _VARIANTS: Mapping[tuple[str, DType], str] = {

@@ -1,10 +1,11 @@
 """Divisions as products: a reciprocal a row instead of a division an element, and roots to divide by.
 
-Owns both rewrites of ``a / d``. ``with_reciprocals`` is always made: ``d`` is a value a row that cannot be
+Owns the rewrites of ``a / d``. ``with_reciprocals`` is always made: ``d`` is a value a row that cannot be
 so small that its reciprocal overflows; the logarithm of a softmax goes the same way. ``with_products`` is the
 technique ``reciprocal``: numbers, any value that a row shares, and roots, ``a / sqrt(d)`` being
 ``a * rsqrt(d)``. A division is some ten instructions, a product is one and off by a bit or two in the last
-place; the referee's bounds leave room for hundreds, and decide.
+place; the referee's bounds leave room for hundreds, and decide. ``with_quotients`` is made last, of what is
+still divided.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Pool, Reduction, leaves
+from workbench.playbook.expr import Apply, Const, Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.operations import is_float
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_passes import RowSpace
@@ -101,6 +103,53 @@ def _has_its_own_largest(body: Expr) -> bool:
         case Apply(op="exp", args=(Apply(op="sub", args=(operand, Reduction(op="max", body=whole))),)):
             return operand is whole
     return False
+
+
+# ------------------------------------------------------------------------------------ without a jump
+
+_STEPS = frozenset(["floor", "ceil", "trunc", "round", "floordiv", "remainder", "fmod", "sign"]) | frozenset(
+    ["lt", "le", "gt", "ge", "eq", "ne"]
+)
+"""Operations that make another number of a last place: 6 / 3 rounded down must be 2, not 1."""
+
+
+def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
+    """The kernel without exact divisions of elements: ``over`` a number, else a ``quotient``.
+
+    Exact stay those once a row, by what is no input's, and of what is rounded or compared afterwards.
+    """
+    return replace(kernel, stores=[_with_quotients(pool, kernel, store) for store in kernel.stores])
+
+
+def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
+    if store.level == "row":
+        return store
+    space = RowSpace(pool, kernel) if store.level == "full" else None
+    exact = {part.serial for expr in walk(store.value) if _is_step(expr) for part in walk(expr)}
+
+    def op_of(expr: Apply) -> str:
+        if expr.op != "div" or expr.dtype != "f32" or expr.serial in exact:
+            return expr.op
+        if space is not None and space.row_form(expr) is not None:
+            return expr.op
+        match expr.args[1]:
+            case Const(value=int() | float() as value):
+                return "over" if _is_ordinary(value) else expr.op
+            case bottom:
+                read = any(isinstance(part, (Load, Reduction)) for part in leaves(bottom))
+                return "quotient" if read else expr.op
+
+    return replace(store, value=pool.respelt(store.value, op_of))
+
+
+def _is_ordinary(number: float) -> bool:
+    """True for a divisor whose reciprocal is neither exact, which a compiler knows, nor extreme."""
+    return LEAST < abs(number) < 1 / LEAST and math.frexp(number)[0] not in (0.5, -0.5)
+
+
+def _is_step(expr: Expr) -> bool:
+    """True where neighbouring numbers may lead to results that are not neighbours."""
+    return isinstance(expr, Apply) and (expr.op in _STEPS or (expr.op == "cast" and not is_float(expr.dtype)))
 
 
 # ------------------------------------------------------------------------------------ the technique

@@ -133,6 +133,16 @@ class Pool:
             done[expr.serial] = replacement(expr) or self._rebuilt(expr, done)
         return done[root.serial]
 
+    def respelt(self, root: Expr, op_of: Callable[[Apply], str]) -> Expr:
+        """``root`` with other operations on the same operands; bodies of reductions stay."""
+        done: dict[int, Expr] = {}
+        for expr in walk(root):
+            new = self._rebuilt(expr, done)
+            if isinstance(expr, Apply) and isinstance(new, Apply) and op_of(expr) != expr.op:
+                new = self.apply(op_of(expr), expr.dtype, new.args, expr.name)
+            done[expr.serial] = new
+        return done[root.serial]
+
     def through(self, root: Expr, change: Callable[[View], View]) -> Expr:
         """``root`` over another space: every leaf's view changed."""
         done: dict[int, Expr] = {}

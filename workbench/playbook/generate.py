@@ -8,7 +8,7 @@ from __future__ import annotations
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
-from workbench.playbook.divisions import with_products
+from workbench.playbook.divisions import with_products, with_quotients
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.lookback_kernel import scan_step
@@ -111,6 +111,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         made = step.stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
+            step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)
             turn = turn_of(step) if site.schedule.tile else None
             steps.append(
                 flat_kernel(site, step, name) if turn is None else tile_kernel(site, step, name, turn)

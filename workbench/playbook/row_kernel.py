@@ -12,7 +12,7 @@ from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop, Waits
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.divisions import with_reciprocals
+from workbench.playbook.divisions import with_quotients, with_reciprocals
 from workbench.playbook.early_loads import early_loads, short_enough
 from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.indexing import index_text
@@ -56,6 +56,8 @@ class RowKernel:
 
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
         kernel = with_reciprocals(site.program.pool, kernel)
+        if not site.schedule.fast_math:
+            kernel = with_quotients(site.program.pool, kernel)
         self.site = site
         self.name = name
         self.kernel = kernel

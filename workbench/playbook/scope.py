@@ -18,7 +18,7 @@ _STEMS = {
     "sub": "difference", "add": "total", "mul": "product", "div": "ratio", "exp": "exponential",
     "log": "logarithm", "sqrt": "root", "rsqrt": "inverse_root", "where": "chosen", "larger": "clipped",
     "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
-    "abs": "magnitude", "pow": "power",
+    "abs": "magnitude", "pow": "power", "quotient": "ratio", "over": "ratio",
 }  # fmt: skip
 
 Leaf = Callable[[Expr], Text]
@@ -154,7 +154,7 @@ def stem_of(expr: Expr) -> str:
             return "square"
         case Apply(op="div", args=(Reduction(op="sum", body=body), Const(value=str()))):
             return f"{_short(body)}_mean"
-        case Apply(op="div", args=(Const(value=1.0), _)):
+        case Apply(op="div" | "quotient", args=(Const(value=1.0), _)):
             return "inverse"
         case Apply(op=op):
             return _STEMS.get(op, op if len(op) > 4 else f"{op}_value")

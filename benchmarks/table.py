@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from kernelbench_table import kernelbench_section  # noqa: E402
+from row_bytes import LARGE_BYTES, REACH, bare_moves, bare_share, reckoned  # noqa: E402
 
 RECEIPT = HERE / "receipts" / "2026-11-21-h100-playbook.json"
 CLOCK = HERE / "receipts" / "2026-11-21-h100-clock.json"
@@ -43,14 +44,17 @@ baseline, in one precision contract. Device time, caches cold, in microseconds w
 baseline took turns with the kernel on the same tensors (ABBA); the factor's interval is a paired bootstrap.
 A dash is a baseline that was not measured. Every row has a receipt with its raw samples:
 `workbench replay-receipt benchmarks/receipts/measured/FILE` checks it anywhere, and repeats it on a GPU.
+*Roofline*: the least bytes at the bandwidth of a copy of 2 GB, or the operations at peak, and one launch.
+*Bare*: what moving the row's bytes takes alone, by the same clock in the same cold state, over the
+kernel's time (`benchmarks/bare_moves.py`; rows that move 16 MB or more).
 
-| problem | shape | kernel us | {baselines} | factor | 95% | verdict | roofline | clock | receipt |
-|---|---|---:|{dashes}---:|---|---|---:|---|---|
+| problem | shape | kernel us | {baselines} | factor | 95% | verdict | roofline | bare | clock | receipt |
+|---|---|---:|{dashes}---:|---|---|---:|---:|---|---|
 """
 MEASURED_FOOT = """
 Rows: {rows}. Against the fastest baseline: geometric mean {geomean:.2f} (lower bounds {geomean_low:.2f}),
 median {median:.2f}, {wins} of {rows} FASTER, {losses} SLOWER. Against eager alone: geometric mean {eager}.
-Below 0.97: {below} rows. One problem alone may carry a mean: without {carrier} the geometric mean is
+Below 0.97: {below} rows. {large}One problem alone may carry a mean: without {carrier} the geometric mean is
 {without:.2f}.
 Shapes without a correct kernel: {failed}; counted as 1x, the geometric mean is {clamped:.2f}.
 """
@@ -197,7 +201,8 @@ def measured_section(receipts: dict[str, Json], failures: Sequence[Json]) -> str
         baselines=" | ".join(names),
         dashes="---:|" * len(names),
     )
-    lines = "\n".join(_measured_line(row, names) for row in rows)
+    bare = bare_moves()
+    lines = "\n".join(_measured_line(row | {"bare": bare_share(row, bare)}, names) for row in rows)
     return head + lines + "\n" + _measured_foot(rows, failures) + _short_section(rows, names) + "\n"
 
 
@@ -224,7 +229,7 @@ def _row(file: str, receipt: Json, case: Json) -> Json:
         "card": receipt["machine"]["card"],
         "made": receipt.get("made", ""),
         "time_us": case["time_us"],
-        "floor_us": case.get("floor_us", 0.0),
+        **reckoned(receipt, case),
         "measured": case["measured"],
         "rivals": rivals,
         "fastest": min(rivals, key=lambda rival: rival["time_us"], default=None),
@@ -243,6 +248,7 @@ def _measured_line(row: Json, names: Sequence[str]) -> str:
         f"{fastest['low']:.2f} to {fastest['high']:.2f}",
         f"{fastest['verdict']} than {fastest['name']}" if _decided(fastest) else fastest["verdict"],
         f"{row['floor_us'] / row['time_us']:.0%}" if row["floor_us"] else "–",
+        "–" if row["bare"] is None else f"{row['bare']:.0%}",
         measured["clock"],
         f"`{row['file'][:12]}`",
     ]
@@ -261,6 +267,7 @@ def _measured_foot(rows: Sequence[Json], failures: Sequence[Json]) -> str:
         below=sum(factor < 0.97 for factor in factors),
         carrier=carrier,
         without=without,
+        large=_large_rows(rows),
         rows=len(rows),
         geomean=geomean(factors),
         geomean_low=geomean(row["fastest"]["low"] for row in rows),
@@ -271,6 +278,17 @@ def _measured_foot(rows: Sequence[Json], failures: Sequence[Json]) -> str:
         failed=len(failures),
         clamped=geomean([*factors, *[1.0] * len(failures)]),
     )
+
+
+def _large_rows(rows: Sequence[Json]) -> str:
+    """How many of those that move much come near a bare move of their bytes."""
+    bare = bare_moves()
+    large = [share for row in rows if row["read"] + row["written"] >= LARGE_BYTES
+             and (share := bare_share(row, bare)) is not None]  # fmt: skip
+    if not large:
+        return ""
+    near = sum(share >= REACH for share in large)
+    return f"Of {len(large)} rows that move 64 MB or more, {near} reach {REACH:.0%} of a bare move. "
 
 
 def _without_the_best(rows: Sequence[Json]) -> tuple[str, float]:

@@ -72,7 +72,7 @@ def test_measured_rows_show_the_best_kernel_against_the_fastest_baseline() -> No
     }
     page = table.page(LOOK, receipts, [{"problem": "conv", "shape": "1", "why": "mismatch"}])
     assert "| softmax | 8x8 | 10.0 (9.9 to 10.1) | 40.0 | 20.0 | 2.00 | 1.98 to 2.02 |" in page
-    assert "| FASTER than compile | 50% | cupti | `aaa.json` |" in page
+    assert "| FASTER than compile | 50% | – | cupti | `aaa.json` |" in page
     assert "| norm | 4 | 10.0 (9.9 to 10.1) | 5.0 | – | 0.50 | 0.49 to 0.51 | SLOWER than eager |" in page
     assert "| norm | 9 |" not in page, "a suspect time is no row"
     assert "Rows: 2. Against the fastest baseline: geometric mean 1.00 (lower bounds 0.99)" in page

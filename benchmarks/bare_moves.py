@@ -1,0 +1,141 @@
+"""What it takes to move a row's bytes and do nothing else, by the referee's clock: a fair hundred percent.
+
+The clock flushes L2 by writing, so that a kernel of 64 MB shares the memory with lines which are still to be
+written back: even a copy reaches 86% there of what a copy of 2 GB does. So every row of docs/benchmarks.md
+that moves 16 MB or more is held against a kernel that reads as many bytes as the row must and writes as many,
+in the same cold state. Three such kernels take turns; the fastest counts.
+
+Usage on a machine with an NVIDIA GPU: ``python benchmarks/bare_moves.py``, half a minute;
+``$WORKBENCH_RECEIPTS`` names the folder for ``bare-moves.json``. ``--list`` prints what would be timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import table
+from row_bytes import in_pieces
+
+LEAST_BYTES = 16 * 2**20
+"""Below, a time is mostly that of starting a kernel."""
+KERNELS = ((256, 1), (256, 4), (1024, 2))
+"""Threads of a block, and 16-byte pieces of each thread."""
+MOVE = """/* plan
+def plan(x, like):
+    require(x.dtype == f32 and x.is_contiguous and x.numel % 4 == 0, "contiguous float32, a multiple of 4")
+    require(like.dtype == f32 and like.numel % 4 == 0, "as large as the results, a multiple of 4")
+    y = empty_like(like)
+    reads, writes = x.numel // 4, like.numel // 4
+    launch("move", grid=cdiv(max(reads, writes), THREADS * EACH), block=THREADS, args=[x, y, reads, writes])
+    return y
+*/
+// Reads all of x and writes all of y, 16 bytes at a time: the first of x's pieces, then zeros.
+__global__ void move(const float* __restrict__ x, float* __restrict__ y, long long reads, long long writes) {
+    const long long first = blockIdx.x * (THREADS * EACHLL) + threadIdx.x;
+    float4 held[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const long long at = first + i * THREADS;
+        held[i] = at < reads ? __ldcs((const float4*)x + at) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; ++i) {
+        const long long at = first + i * THREADS;
+        if (at < writes) __stcs((float4*)y + at, held[i]);
+        asm volatile("" :: "f"(held[i].x));  // what is not written is to be read all the same
+    }
+}
+"""
+
+
+def source(threads: int, each: int) -> str:
+    """The kernel with so many threads a block and pieces a thread."""
+    return MOVE.replace("EACHLL", f"{each}LL").replace("EACH", str(each)).replace("THREADS", str(threads))
+
+
+def moves(rows: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
+    """Bytes read and written by the table's rows, each pair once, the smallest first; in whole pieces."""
+    found = {(in_pieces(row["read"]), in_pieces(row["written"])) for row in rows}
+    return sorted((pair for pair in found if sum(pair) >= LEAST_BYTES), key=sum)
+
+
+def timed(read: int, written: int) -> dict[str, Any]:
+    """The fastest of the kernels that move so many bytes."""
+    import torch
+
+    from workbench.gpu.kernels import load
+    from workbench.gpu.runner import PlanRunner
+    from workbench.live.gpu_calls import architecture
+    from workbench.model import H100, TensorMeta
+    from workbench.plan.interpret import interpret
+    from workbench.plan.parse import parse
+    from workbench.referee.clock.measure import measure
+    from workbench.referee.clock.options import INTERACTIVE
+    from workbench.referee.clock.rotation import rotated
+
+    tensors = {"x": torch.ones(read // 4, device="cuda"), "like": torch.empty(written // 4, device="cuda")}
+    metas = {name: TensorMeta(dtype="f32", shape=tuple(t.shape), strides=(1,)) for name, t in tensors.items()}
+    sets = rotated({"x": tensors["x"]}, INTERACTIVE)
+
+    def act_of(threads: int, each: int) -> Callable[[int], tuple[torch.Tensor, ...]]:
+        text = source(threads, each)
+        plan = interpret(parse(text), metas, H100)
+        runner = PlanRunner(plan, load(text, [plan], architecture(0)))
+        return lambda turn: tuple(runner({"x": sets[turn % len(sets)]["x"], "like": tensors["like"]}))
+
+    first, *others = KERNELS
+    rivals = {f"{threads}x{each}": act_of(threads, each) for threads, each in others}
+    timing = measure("move", act_of(*first), rivals, INTERACTIVE)
+    by = {f"{first[0]}x{first[1]}": timing.time_us} | {r.name: r.time_us for r in timing.measured.rivals}
+    best = min(by, key=lambda name: by[name])
+    return {
+        "read": read,
+        "written": written,
+        "us": by[best],
+        "kernel": best,
+        "by": by,
+        "clock": timing.measured.clock,
+        "suspicion": timing.measured.suspicion,
+    }
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--list", action="store_true", help="what would be timed; needs no GPU")
+    given = parser.parse_args()
+    receipts, _ = table.read_measured(table.MEASURED)
+    wanted = moves(table.best_measured(receipts))
+    if given.list:
+        print("\n".join(f"{read} bytes read, {written} written" for read, written in wanted))
+        return
+    import torch
+
+    rows: list[dict[str, Any]] = []
+    found = {
+        "gpu": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "rows": rows,
+    }
+    path = Path(os.environ.get("WORKBENCH_RECEIPTS", ".")) / "bare-moves.json"
+    for read, written in wanted:
+        row = timed(read, written)
+        rows.append(row)
+        share = (read + written) / row["us"] * 1e-6
+        print(f"{read:>12} {written:>12} {row['us']:9.2f} us {share:6.3f} TB/s {row['by']}", flush=True)
+        path.write_text(json.dumps(found, indent=1) + "\n")
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What a row of the table must move, and what moving that alone takes: from receipts, without a GPU.
+
+Owns the two hundred percents of docs/benchmarks.md: speed of light (least bytes at the bandwidth of a large
+copy, or operations at peak), and a bare move of as many bytes in the same cold state (``bare_moves.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from workbench.model import Problem, Target
+from workbench.referee.least_bytes import least_moved
+from workbench.referee.roofline import floor_us
+from workbench.referee.work import least_flops
+
+BARE = Path(__file__).resolve().parent / "receipts" / "bare-moves.json"
+PIECE = 16
+"""Bytes: moves are timed in whole pieces."""
+LARGE_BYTES = 64 * 10**6
+"""Rows that move so much are to reach the share that follows."""
+REACH = 0.92
+Json = dict[str, Any]
+
+
+def in_pieces(nbytes: int) -> int:
+    """Bytes in whole pieces, at least one."""
+    return max(-(-nbytes // PIECE), 1) * PIECE
+
+
+def reckoned(receipt: Json, case: Json) -> Json:
+    """``read``, ``written`` and ``floor_us`` of a receipt's case; as the receipt has it, without a graph."""
+    if "graph" not in receipt["problem"]:
+        return {"read": 0, "written": 0, "floor_us": case.get("floor_us", 0.0)}
+    read, written, operations = _problem(json.dumps(receipt["problem"]), case["case"])
+    target = Target.model_validate(receipt["target"])
+    return {"read": read, "written": written, "floor_us": floor_us(target, read + written, operations)}
+
+
+@cache
+def _problem(text: str, label: str) -> tuple[int, int, float]:
+    problem = Problem.model_validate_json(text)
+    case = next(case for case in problem.cases if case.label == label)
+    moved = least_moved(problem, case)
+    return moved.read, moved.written, least_flops(problem, case)
+
+
+def bare_moves(path: Path = BARE) -> dict[tuple[int, int], float]:
+    """Microseconds by bytes read and written; empty where nothing was measured."""
+    rows = json.loads(path.read_text())["rows"] if path.is_file() else []
+    return {(row["read"], row["written"]): row["us"] for row in rows if not row["suspicion"]}
+
+
+def bare_share(row: Json, bare: dict[tuple[int, int], float]) -> float | None:
+    """Time of the bare move over the row's; None where there is none."""
+    us = bare.get((in_pieces(row["read"]), in_pieces(row["written"])))
+    return None if us is None else us / row["time_us"]

@@ -97,6 +97,9 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("index_width", "32"): "Indices of 32 bits",
     ("stores", "plain"): "Plain stores",
     ("stores", "streamed"): "Mark results as streaming, loads not",
+    ("launches", "apart"): "A launch for each kernel",
+    ("launches", "beside"): "Kernels that do not need one another share a launch",
+    ("launches", "together"): "One launch, whose blocks wait for one another between kernels",
     ("by_shape", "one"): "One kernel for all shapes",
     ("by_shape", "some"): "Each shape takes the kernel that was fastest there",
 }
@@ -115,6 +118,7 @@ RISKS: Mapping[str, str] = {
     "grid_split": "One more launch; partial results go through memory.",
     "split_join": "Its counter serves one launch at a time: calls from two streams wait for each other. "
     "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
+    "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",

@@ -10,11 +10,12 @@ from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.divisions import with_products, with_quotients
 from workbench.playbook.flat_kernel import flat_kernel
+from workbench.playbook.joint_kernel import sharing_launches
 from workbench.playbook.kernel_text import KernelText, Site
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText, Step, kernels_of
-from workbench.playbook.program import LibraryCall, Program, Scan
+from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
@@ -96,15 +97,15 @@ def _written(
 
 def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
-    steps: list[Step] = []
+    steps: list[tuple[ProgramStep, Step]] = []
     alone = sum(not isinstance(step, LibraryCall) for step in site.program.steps) == 1
     for step in site.program.steps:
         if isinstance(step, LibraryCall):
-            steps.append(step)
+            steps.append((step, step))
             continue
         if isinstance(step, Scan):
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
-            steps.append(scan_step(site, step, name, names))
+            steps.append((step, scan_step(site, step, name, names)))
             continue
         if site.schedule.reciprocal:
             step = with_products(site.program.pool, step)
@@ -113,12 +114,13 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if step.stores[0].level == "flat":
             step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)
             turn = turn_of(step) if site.schedule.tile else None
-            steps.append(
-                flat_kernel(site, step, name) if turn is None else tile_kernel(site, step, name, turn)
-            )
+            text = flat_kernel(site, step, name) if turn is None else tile_kernel(site, step, name, turn)
+            steps.append((step, text))
             continue
-        steps.append(row_step(site, step, name, names))
-    return steps
+        steps.append((step, row_step(site, step, name, names)))
+    if site.schedule.launches != "apart":
+        return sharing_launches(site, steps, names)
+    return [text for _, text in steps]
 
 
 def _headers(kernels: list[KernelText]) -> list[str]:

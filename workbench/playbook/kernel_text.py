@@ -5,7 +5,7 @@ Owns the frame; flat_kernel.py and row_kernel.py fill it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES
@@ -137,6 +137,36 @@ class TiledText:
 
 
 @dataclass(frozen=True)
+class JointPart:
+    """A kernel that shares a launch."""
+
+    kernel: Kernel
+    text: KernelText
+    alone: KernelText | SplitText
+    """What it is a kernel of: launches of its own."""
+    split: SplitText | None = None
+    """The same where several blocks share a row: their number is the plan's to find."""
+
+    @property
+    def stem(self) -> str:
+        """What numbers of its own are called: by what it makes."""
+        return self.kernel.stores[0].buffer
+
+
+@dataclass(frozen=True)
+class JointText:
+    """One launch of several kernels, stage by stage; ``kernel`` has the text of all of them."""
+
+    kernel: KernelText
+    stages: tuple[tuple[JointPart, ...], ...]
+
+    @property
+    def parts(self) -> tuple[JointPart, ...]:
+        """In the order of the launch's arguments."""
+        return tuple(part for stage in self.stages for part in stage)
+
+
+@dataclass(frozen=True)
 class Site:
     """What all kernels of one file share."""
 
@@ -249,7 +279,7 @@ class Frame:
         head = f"__global__ __launch_bounds__({bounds}) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
             return [*lines, f"{head}{', '.join(parts)}) {{"]
-        rows = _filled(parts, 100)
+        rows = filled(parts, 100)
         return [*lines, head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]}) {{"]
 
     def _rule(self) -> WidthRule:
@@ -315,7 +345,8 @@ def _strongest(sizes: set[Size]) -> tuple[Size, ...]:
     return tuple(sorted(found, key=lambda size: size.text))
 
 
-def _filled(parts: list[str], width: int) -> list[str]:
+def filled(parts: Sequence[str], width: int) -> list[str]:
+    """Parts of a list, with commas between, as lines no longer than ``width``."""
     rows: list[str] = []
     for position, part in enumerate(parts):
         piece = part + ("," if position < len(parts) - 1 else "")

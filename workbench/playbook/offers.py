@@ -141,6 +141,17 @@ def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("thread", "bundle") if able else ("thread",)
 
 
+def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Kernels without a library call between them, whose blocks know nothing of their launch."""
+    schedule = schedule_of(tuple(settings.items()))
+    alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
+    bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
+    if alone or bound or schedule.team_fit or schedule.tile:
+        return ()
+    together = ("together",) if traits.stages > 1 else ()
+    return ("apart", *(("beside",) if traits.stages < traits.kernels else ()), *together)
+
+
 def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     return lambda traits, settings: values if traits.kernels else ()
 

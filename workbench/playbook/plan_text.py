@@ -11,12 +11,22 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.kernel_text import KernelText, ShapedText, SplitText, TiledText, WidthRule
+from workbench.playbook.kernel_text import (
+    JointPart,
+    JointText,
+    KernelText,
+    ShapedText,
+    SplitText,
+    TiledText,
+    WidthRule,
+    filled,
+)
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
+from workbench.playbook.schedule import RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
 
-Step = KernelText | SplitText | ShapedText | TiledText | LibraryCall
+Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
 
 _LONGEST = 104
 _WORDS = {
@@ -133,6 +143,8 @@ class PlanText:
                 return self._shaped(program, step)
             case TiledText():
                 return self._tiled(program, step)
+            case JointText():
+                return self._joint(program, step)
             case KernelText():
                 return [*self._prepared(program, step), *self._launch(step)]
 
@@ -232,13 +244,7 @@ class PlanText:
         columns = self.size(split.columns)
         if split.bundle:
             split = self._bundled(split, lines)
-        fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
-        share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
-        if split.together and split.teams != "1":  # one block too many would not be there with the others
-            share = f"{fill} // {_atom(split.teams)}"
-        if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
-            share = f"{fill} // {_atom(split.teams)}"
-        lines.append(f"pieces = max(1, min({share}, cdiv({columns}, {split.least})))")
+        lines.append(f"pieces = {self._count_of_pieces(split)}")
         body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
         body += self._pieces(split)
         if split.plain is None:
@@ -248,6 +254,66 @@ class PlanText:
         if split.most_teams and not split.teams.isdecimal():
             conditions.append(f"{_atom(split.teams)} <= {split.most_teams}")
         return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
+
+    def _count_of_pieces(self, split: SplitText) -> str:
+        """As many as fill the GPU, once it is known how many rows a block bundles."""
+        fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
+        share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
+        if split.together and split.teams != "1":  # one block too many would not be there with the others
+            share = f"{fill} // {_atom(split.teams)}"
+        if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
+            share = f"{fill} // {_atom(split.teams)}"
+        return f"max(1, min({share}, cdiv({self.size(split.columns)}, {split.least})))"
+
+    def _joint(self, program: Program, joint: JointText) -> list[str]:
+        """Kernels that share a launch: as many blocks as the largest stage has jobs."""
+        lines: list[str] = []
+        widths, numbers, counts = [], list[str](), []
+        for part in joint.parts:
+            lines += self._prepared(program, part.text)
+            if part.text.width is not None:
+                widths.append(f"{{{self._widths[self._width_text(part.text.width)]}}}")
+            own = self._jobs(part, lines)
+            numbers += [number for number in own if not number.isdecimal()]
+            counts.append(" * ".join(own[:2]))
+        kernel = joint.kernel
+        grid = " + ".join(counts)
+        if kernel.cooperative:
+            most = [count for count in dict.fromkeys(counts) if count != "1"] or ["1"]
+            grid = most[0] if len(most) == 1 else f"max({', '.join(most)})"
+            grid = f"min({grid}, gpu.sm_count * max(1, {RESIDENT} // {kernel.threads}))"
+        name = f'f"{kernel.name}<{", ".join(widths)}>"' if widths else f'"{kernel.name}"'
+        arguments = [*(self._buffers[buffer] for buffer in kernel.buffers), *numbers]
+        rows = filled(arguments, _LONGEST - 20)
+        given = (
+            f"[{rows[0]}]" if len(rows) == 1 else "\n".join(["[", *(f"        {r}" for r in rows), "    ]"])
+        )
+        parts = [name, f"grid={grid}", f"block={kernel.threads}", f"args={given}"]
+        if consts := self._const_text(str(kernel.threads)):
+            parts.append(f"const={consts}")
+        if kernel.cooperative:
+            parts.append("cooperative=True")
+        return [*lines, *"\n".join(_call("launch", parts)).split("\n")]
+
+    def _jobs(self, part: JointPart, lines: list[str]) -> list[str]:
+        """What would be the grid of a kernel of its own: jobs, pieces of a row, columns of a piece."""
+        grid, split = part.text.grid, part.split
+        if split is not None and split.bundle:
+            split = self._bundled(split, lines)
+            grid = split.kernels[0].grid
+        elif part.text.width is not None:
+            grid = grid.replace("{width}", self._widths[self._width_text(part.text.width)])
+        jobs = grid if grid.isdecimal() else self._names.new(f"{part.stem}_jobs")
+        if split is None:
+            lines += [] if grid.isdecimal() else [f"{jobs} = {grid.replace(' * {width}', '')}"]
+            return [jobs]
+        lines.append(f"{jobs} = {grid.removeprefix('(').removesuffix(', pieces)')}")
+        pieces, chunk = (self._names.new(f"{part.stem}_{name}") for name in ("pieces", "chunk"))
+        few = split if split.teams == "1" else replace(split, teams=jobs)
+        lines.append(f"{pieces} = {self._count_of_pieces(few)}")
+        lines.append(f"{chunk} = cdiv({self.size(split.columns)}, 8 * {pieces}) * 8")
+        lines += self._partials(split, split.partials, pieces)
+        return [jobs, pieces, chunk]
 
     def _pieces(self, split: SplitText) -> list[str]:
         """Partial results and launches: blocks that wait for one another where their pieces fit."""
@@ -262,8 +328,10 @@ class PlanText:
             return _branch(fits, meet, apart)
         return [f'require({fits}, "all pieces must fit in registers at the same time")', *meet]
 
-    def _partials(self, split: SplitText, partials: Sequence[tuple[str, str]]) -> list[str]:
-        shape = "(pieces,)" if split.rows.is_one else f"(pieces, {self.size(split.rows)})"
+    def _partials(
+        self, split: SplitText, partials: Sequence[tuple[str, str]], pieces: str = "pieces"
+    ) -> list[str]:
+        shape = f"({pieces},)" if split.rows.is_one else f"({pieces}, {self.size(split.rows)})"
         lines = []
         for name, dtype in partials:
             self._buffers[name] = self._names.new(name)
@@ -385,6 +453,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return (*kernels_of(short), *kernels_of(long))
         case TiledText(tiled=tiled, plain=plain):
             return (plain, tiled)
+        case JointText(kernel=kernel):
+            return (kernel,)
         case LibraryCall():
             return ()
 

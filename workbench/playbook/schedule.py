@@ -14,6 +14,7 @@ from workbench.playbook.rewrites import ONLY_FUSED, REWRITES
 
 Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
+Launches = Literal["apart", "beside", "together"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Schedule:
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
     """Results are written as streaming, whatever the loads are."""
+    launches: Launches = "apart"
+    """What kernels that follow one another have in common."""
 
 
 SHORT_ROW = 1024
@@ -182,6 +185,10 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("row_cache"):
         case "registers" | "shared" as kept:
             cache = kept
+    launches: Launches = "apart"
+    match values.get("launches"):
+        case "beside" | "together" as shared:
+            launches = shared
     return Schedule(
         fuse=fuse,
         without=frozenset(name for name in REWRITES if not on(name, "on"))
@@ -214,4 +221,5 @@ def schedule_of(vector: Vector) -> Schedule:
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
+        launches=launches,
     )

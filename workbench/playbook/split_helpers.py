@@ -28,6 +28,12 @@ __device__ T across_groups(const T (&values)[PER_THREAD]) {
     return value;
 }
 """,
+    "job": """
+// What would be a block of a launch of its own, where kernels share one.
+struct Job {
+    int x, y;
+};
+""",
     "arrives_last": """
 // True in all threads of the block that arrives last: what the others have left can then be read. Nobody
 // waits for anybody. The fences stand between a block's result and its arrival, and between the last arrival
@@ -35,6 +41,9 @@ __device__ T across_groups(const T (&values)[PER_THREAD]) {
 __device__ bool arrives_last(unsigned int* arrived, unsigned int blocks) {
     __shared__ bool last;
     __syncthreads();
+    if (blocks == 1) {
+        return true;
+    }
     if (threadIdx.x == 0) {
         __threadfence();
         last = atomicInc(arrived, blocks - 1) == blocks - 1;

@@ -282,6 +282,25 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="launches",
+        title="kernels that share a launch",
+        values=("apart", "beside", "together"),
+        offers=offers.launches,
+        structural=True,
+        bottleneck="launch",
+        look_for="launches, and time between the end of one kernel and the first load of the next",
+        teaches=(
+            "A launch of a cold, small kernel takes some 3 us whatever it computes: its code is fetched, its "
+            "blocks get their places, and the first load goes to memory. Two kernels that do not need one "
+            "another can share a launch: the first blocks do one's work, the blocks behind them the other's. "
+            "A kernel that needs what another has made must wait for it, and the end of a launch is the "
+            "usual place to wait; blocks that are on the card at the same time may also wait for one another "
+            "within a launch, about 1 us. All blocks then take turns at the work of one stage, meet at a "
+            "barrier of the whole grid, and go on with the next. Small kernels gain what a launch costs; "
+            "large ones may lose, because all stages share the registers and blocks of the hungriest one."
+        ),
+    ),
+    Technique(
         name="cluster",
         title="blocks that run together",
         values=("1", "4", "8", "16"),

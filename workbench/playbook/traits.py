@@ -20,6 +20,7 @@ from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
+from workbench.playbook.stages import stages_of
 from workbench.playbook.turning import LEAST_TILED, turn_of
 from workbench.playbook.views import View, split
 
@@ -71,6 +72,8 @@ class Traits:
     """Tensors are small enough for indices of 32 bits in every case, and have no strides of their own."""
     scans: tuple[Scan, ...]
     """Running totals."""
+    stages: int
+    """Kernels that must wait for one another; fewer than all where some do not need one another."""
     cases: tuple[tuple[tuple[str, int], ...], ...]
     """Sizes of the declared cases, then of the proofs."""
     declared: int
@@ -136,6 +139,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         divides=any(divides(program.pool, kernel) for kernel in kernels),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),
+        stages=len(stages_of(kernels)),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )

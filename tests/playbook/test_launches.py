@@ -1,0 +1,96 @@
+"""Kernels that share a launch: side by side or stage by stage, right in any order of blocks, and fewer."""
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import plan_of, reference
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import settled
+
+SPLIT: Vector = (
+    ("block_size", "64"),
+    ("columns_by", "bundle"),
+    ("grid_split", "on"),
+    ("split_join", "last"),
+    ("threads_per_row", "warp"),
+    ("vector_width", "2"),
+)
+TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True))
+
+
+def row_sums(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.linear(t["x"], t["w"], t["b"]).sum(1)
+
+
+def other_reductions(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Nothing that one needs of the other."""
+    return t["x"].sum(1), t["w"].mean(0)
+
+
+def pointwise_behind(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Sums of columns, and then a kernel without rows that needs them."""
+    return (t["x"] / t["w"].abs().sum(0)).tanh()
+
+
+CALLS: dict[str, Call] = {
+    "row_sums": row_sums,
+    "other_reductions": other_reductions,
+    "pointwise_behind": pointwise_behind,
+}
+MATRICES = {"x": (70, 60), "w": (300, 60), "b": (300,)}
+
+
+def drawn() -> dict[str, torch.Tensor]:
+    torch.manual_seed(1)
+    return {name: torch.randn(shape) for name, shape in MATRICES.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "launches", "count"),
+    [
+        ("row_sums", "beside", 2),
+        ("row_sums", "together", 1),
+        ("other_reductions", "beside", 1),
+        ("pointwise_behind", "together", 1),
+    ],
+)
+def test_right_in_any_order(name: str, launches: str, count: int) -> None:
+    call = CALLS[name]
+    tensors = drawn()
+    problem = problem_of(call, tensors)
+    source = generate(problem, (*SPLIT, ("launches", launches))).kernel.source
+    plan = plan_of(source, tensors)
+    assert (
+        len(plan.launches) == count < len(plan_of(generate(problem, SPLIT).kernel.source, tensors).launches)
+    )
+    assert plan.launches[0].cooperative == (launches == "together")
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        assert not done.report.kept, "counters are back at zero"
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_stages_are_waited_for() -> None:
+    """Without the barrier rows would be multiplied with sums that are not there yet."""
+    tensors = drawn()
+    source = generate(problem_of(row_sums, tensors), (*SPLIT, ("launches", "together"))).kernel.source
+    unsafe = source.replace("cooperative_groups::this_grid().sync();", "")
+    plan = plan_of(unsafe, tensors)
+    done = execute(plan, build(unsafe, plan.instances, "checked"), tensors, TURNS[0])
+    assert unsafe != source and done.report.hazards
+
+
+def test_where_it_is_offered() -> None:
+    """Not where there is one kernel, nor where a library call stands between them."""
+    alone = problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(64, 512)})
+    assert "launches" not in dict(settled(alone, (("launches", "together"),)))
+    needed = problem_of(pointwise_behind, drawn())
+    assert dict(settled(needed, (("launches", "beside"),)))["launches"] == "apart"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,8 +29,12 @@ from workbench.model import (
 )
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
+from workbench.problem.reference import Reference
+from workbench.referee import gpu_trial
+from workbench.referee.gpu_expectation import Expectations
 from workbench.referee.gpu_protocol import CheckReport, CheckRequest, CubinImage
 from workbench.referee.gpu_trial import Endless, Run, checked
+from workbench.referee.matrix import PlannedCheck
 from workbench.referee.options import JudgeOptions
 from workbench.referee.planning import plan_cases, situations
 from workbench.referee.protocol import MESSAGE, CheckDone, Trial
@@ -240,6 +245,33 @@ def test_the_machine_s_own_failure_claims_nothing() -> None:
 def test_an_error_of_ours_is_not_blamed_on_the_kernel() -> None:
     with pytest.raises(ZeroDivisionError):
         judged(Cpu(softmax, ending=ZeroDivisionError()))
+
+
+def test_the_reference_gets_addresses_that_every_library_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's attention faults on an H100 where its inputs begin inside of their storage."""
+    places: list[int] = []
+
+    def call(self: Reference, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        places.extend(tensor.data_ptr() % 16 for tensor in tensors.values())
+        return own(self, tensors)
+
+    own = Reference.call
+    monkeypatch.setattr(Reference, "call", call)
+    monkeypatch.setattr(gpu_trial, "_KNOWN", OrderedDict())
+    _, said = judged(Cpu(softmax))
+    assert "4x128 unaligned" in {one.check.case for one in said}
+    assert places and not any(places)
+
+
+def test_a_fault_of_the_reference_is_not_the_kernel_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepare(self: Expectations, planned: PlannedCheck) -> None:
+        raise RuntimeError("CUDA error: misaligned address")
+
+    monkeypatch.setattr(Expectations, "prepare", prepare)
+    report, _ = judged(Cpu(softmax))
+    assert isinstance(report.outcome, Passed) and report.lost
+    assert "the reference failed at " in report.machine
+    assert "before the kernel ran: it used an address" in report.machine
 
 
 def test_an_output_laid_out_as_nobody_asked_is_a_mismatch() -> None:

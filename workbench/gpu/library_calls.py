@@ -21,9 +21,9 @@ ALIGNMENT = 16
 def aligned(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor, or a copy with its strides where its first element is not at a multiple of 16 bytes.
 
-    Attention with two products faulted on an H100 ("misaligned address"). Its own kernels read the inputs in
-    single elements, and some checks begin inputs inside of their storage: a library kernel that loads 16
-    bytes at once is taken to be the cause, unproved. A fault costs the process its context.
+    Some checks begin inputs inside of their storage, and a library kernel that loads 16 bytes at once would
+    fault there, which costs the process its context. Attention faulted so on an H100, and with these copies
+    still: there it was the reference (``gpu_expectation.py``). That a product would is not proved.
     """
     if tensor.data_ptr() % ALIGNMENT == 0 or not tensor.numel():
         return tensor

@@ -192,6 +192,8 @@ class _Trials:
     deterministic: bool = True
     stage: str = ""
     """What was being done when an error came."""
+    preparing: bool = False
+    """The reference is at work, and the kernel of this check has not begun."""
 
     def report(self) -> CheckReport:
         """All checks, with an error of the device as a verdict."""
@@ -214,6 +216,10 @@ class _Trials:
             fault = fault_of(error)
             if fault is None or planned is None:
                 raise
+            if self.preparing and fault.blame == "kernel":
+                return self._told(
+                    Passed(), lost=fault.lost, machine=_reference_failed(planned, fault.message)
+                )
             if fault.blame == "machine" or (self.stage == "oracle" and fault.blame != "kernel"):
                 return self._told(Passed(), lost=fault.lost, machine=fault.message)
             outcome = outcome_of(fault, error, planned.trial.case.label, _during(planned))
@@ -250,8 +256,10 @@ class _Trials:
         if declared:
             self.hardware.release()
             self.hardware.peak_bytes()
+        self.preparing = True
         with self._timed("oracle"):
             prepared = expectations.prepare(planned)
+        self.preparing = False
         if prepared is None or (planned.trial.probe and prepared.doubtful):
             return None
         if told := unlike_layout(planned.trial.plan, prepared.strides):
@@ -329,6 +337,12 @@ class _Trials:
 
 def _during(planned: matrix.PlannedCheck) -> str:
     return f"during the check on {planned.inputs} inputs, seed {planned.seed}"
+
+
+def _reference_failed(planned: matrix.PlannedCheck, message: str) -> str:
+    what = message.removeprefix("the kernel ")
+    case = planned.trial.case.label
+    return f"the reference failed at {case}, before the kernel ran: it {what}; no kernel can be judged there"
 
 
 def spoilt_input(prepared: Prepared) -> Outcome | None:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,50 @@ def timed(read: int, written: int) -> dict[str, Any]:
     }
 
 
+COPIES_MB = (4, 16, 32, 64, 128, 256, 512, 2048)
+"""Read plus written by the copies whose two times are compared."""
+REPEATS = 15
+STATES = ("dirty_us", "clean_us")
+
+
+def two_states() -> list[dict[str, Any]]:
+    """torch's copy after L2 was flushed by writing, as the clock does, and after one more pass that reads.
+
+    Medians by CUDA events, the device kept busy meanwhile; the pair of events itself is in the first row.
+    """
+    import torch
+
+    written, read = (torch.zeros(64 * 2**20, device="cuda") for _ in range(2))
+
+    def flushed(clean: bool) -> None:
+        written.zero_()
+        if clean:
+            torch.sum(read)
+
+    def median_us(act: Callable[[], object], clean: bool) -> float:
+        found: list[float] = []
+        for _ in range(REPEATS):
+            flushed(clean)
+            torch.cuda._sleep(200_000)  # until the host has queued what follows
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            act()
+            end.record()
+            end.synchronize()
+            found.append(float(begin.elapsed_time(end)) * 1000)
+        return statistics.median(found)
+
+    empty = {name: median_us(lambda: None, name == "clean_us") for name in STATES}
+    rows: list[dict[str, Any]] = [{"mb": 0, **empty}]
+    for mb in COPIES_MB:
+        x = torch.ones(mb * 2**20 // 8, device="cuda")
+        y = torch.empty_like(x)
+        times = {name: median_us(partial(y.copy_, x), name == "clean_us") for name in STATES}
+        rows.append({"mb": mb, **times})
+        print(rows[-1], flush=True)
+    return rows
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser()
@@ -121,12 +167,13 @@ def main() -> None:
     import torch
 
     rows: list[dict[str, Any]] = []
-    found = {
+    found: dict[str, Any] = {
         "gpu": torch.cuda.get_device_name(),
         "torch": torch.__version__,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "rows": rows,
     }
+    found["states"] = two_states()
     path = Path(os.environ.get("WORKBENCH_RECEIPTS", ".")) / "bare-moves.json"
     for read, written in wanted:
         row = timed(read, written)

@@ -52,6 +52,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("split_join", "last"): "The block that is done last joins the pieces",
     ("split_join", "grid"): "All blocks keep their pieces and wait for one another",
     ("split_join", "words"): "All blocks keep their pieces and tell one another what they amount to",
+    ("row_totals", "launch"): "What rows come to is added up by a further launch",
+    ("row_totals", "last"): "The block that is done last adds up what all rows come to",
     ("columns_by", "thread"): "A thread sums up a column",
     ("columns_by", "bundle"): "A block sums up a bundle of columns",
     ("look_back", "off"): "One block scans a row",
@@ -119,6 +121,7 @@ RISKS: Mapping[str, str] = {
     "split_join": "Its counter serves one launch at a time: calls from two streams wait for each other. "
     "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
     "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch.",
+    "row_totals": "Its counter serves one launch at a time: calls from two streams wait for each other.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",

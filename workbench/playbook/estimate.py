@@ -28,6 +28,7 @@ from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep
 from workbench.playbook.reach import APART, read_apart, sectors_over_least, strayed, written_apart
 from workbench.playbook.residency import resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
     Schedule,
@@ -58,6 +59,7 @@ _CLUSTER_NS = 600.0
 _A_BARRIER_NS, _PARTIALS_NS, _GATHERED = 40.0, 400.0, 4
 """Of a block; and what reads the partial results of a split waits for so many of them at a time."""
 _ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
+_TOTALS_US = 2.0  # to arrive, and to join what all blocks of a launch have left (a guess)
 _JOINED_NS = 2200.0
 """More that a split's join takes: fences, and instructions that are fetched cold. An H100 needs 2.4 to 2.8 us
 beyond what else is counted for logsumexp, cross_entropy, column_mean, whatever their size."""
@@ -105,7 +107,7 @@ def estimate_schedule(
     model = _Model(program, schedule, target, sizes)
     model.as_asked = as_asked
     total = _NOTHING
-    for step in program.steps:
+    for step in with_tails(program) if schedule.join_rows else program.steps:
         total = _sum(total, model.step(step))
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -231,7 +233,8 @@ class _Model:
             kernel = with_products(self.program.pool, kernel)
         if kernel.stores[0].level == "flat":
             return self._flat(kernel, stored)
-        return self._row(kernel, stored)
+        found = self._row(kernel, stored)
+        return found if kernel.tail is None else replace(found, us=found.us + _TOTALS_US)
 
     def _flat(self, kernel: Kernel, stored: float) -> Estimate:
         count = self.at(kernel.stores[0].columns)

@@ -17,6 +17,7 @@ from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText, Step, kernels_of
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_layers import row_step
+from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import settled
@@ -98,8 +99,9 @@ def _written(
 def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
     steps: list[tuple[ProgramStep, Step]] = []
-    alone = sum(not isinstance(step, LibraryCall) for step in site.program.steps) == 1
-    for step in site.program.steps:
+    written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
+    alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
+    for step in written:
         if isinstance(step, LibraryCall):
             steps.append((step, step))
             continue
@@ -109,7 +111,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if site.schedule.reciprocal:
             step = with_products(site.program.pool, step)
-        made = step.stores[0].buffer
+        made = (step.tail or step).stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
             step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)

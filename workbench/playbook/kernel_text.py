@@ -74,6 +74,8 @@ class KernelText:
     """All blocks are on the card at the same time."""
     resident: str = ""
     """Blocks that stay on a multiprocessor, in the plan language; the grid calls it ``{resident}``."""
+    a_block: tuple[tuple[str, str], ...] = ()
+    """Scratch of one element a block: name and type."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ _WEIGHT = (
     "grid_split",
     "columns_by",
     "split_join",
+    "row_totals",
     "look_back",
     "single_pass",
     "threads_per_row",
@@ -124,6 +125,7 @@ def _structures(problem: Problem) -> list[Vector]:
             ("columns_by", "bundle"),
             ("early_loads", "on"),  # never slower where a norm of an H100 was measured, and offered to few
             ("row_cache", cache),
+            ("row_totals", "last"),
             ("single_pass", single),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
             ("stream_hints", "on" if once and threads != "fit" else "off"),

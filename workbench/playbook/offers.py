@@ -229,6 +229,15 @@ def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return tuple(values) if len(values) > 1 else ()
 
 
+def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Not where blocks share a row, rows a block, or kernels a launch: these have ways of their own."""
+    if not traits.row_totals or settings["fusion"] == "none":
+        return ()
+    plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
+    alone = all(settings.get(name, value) == value for name, value in plain)
+    return ("launch", "last") if alone and settings.get("threads_per_row") != "bundle" else ("launch",)
+
+
 def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)

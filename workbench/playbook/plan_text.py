@@ -223,6 +223,8 @@ class PlanText:
             lines.append(f"{resident} = {kernel.resident.replace('{threads}', block)}")
             grid = grid.replace("{resident}", resident)
         grid = grid.replace("{threads}", block)
+        if kernel.a_block:
+            grid = self._scratch(kernel, grid, lines)
         given = [part for part in (f"{{{width}}}" if width else "", kernel.template) if part]
         parts = [f'f"{kernel.name}<{", ".join(given)}>"' if given else f'"{kernel.name}"']
         parts += [f"grid={grid}", f"block={block}"]
@@ -237,6 +239,15 @@ class PlanText:
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
         return lines + _call("launch", parts)
+
+    def _scratch(self, kernel: KernelText, grid: str, lines: list[str]) -> str:
+        """One element a block; how many blocks there are gets a name."""
+        in_grid = self._names.new("in_grid")
+        lines.append(f"{in_grid} = {grid}")
+        for name, dtype in kernel.a_block:
+            self._buffers[name] = self._names.new(name)
+            lines.append(f"{self._buffers[name]} = empty(({in_grid},), {dtype})")
+        return in_grid
 
     def _split(self, program: Program, split: SplitText) -> list[str]:
         """Few rows: as many pieces as fill the GPU; many rows: the plain kernel."""

@@ -46,6 +46,8 @@ class Kernel:
     """Stores that share a space, computed in one pass over it."""
 
     stores: list[Store] = field(default_factory=list)
+    tail: Kernel | None = None
+    """What adds up, in the same launch, the one value that each row comes to."""
 
 
 @dataclass(frozen=True)

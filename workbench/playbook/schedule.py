@@ -47,6 +47,8 @@ class Schedule:
     """All blocks wait for all, where the row is needed again: they keep their pieces meanwhile."""
     join_words: bool = False
     """Then, for words that carry their parts, instead of a barrier of the whole grid."""
+    join_rows: bool = False
+    """What all rows come to is reduced in the launch that computes them, by the block that is done last."""
     stream: bool = False
     fast_math: bool = False
     items: int = 1
@@ -205,6 +207,7 @@ def schedule_of(vector: Vector) -> Schedule:
         join_last=values.get("split_join") in ("last", "grid", "words"),
         join_grid=values.get("split_join") in ("grid", "words"),
         join_words=values.get("split_join") == "words",
+        join_rows=values.get("row_totals") == "last",
         stream=on("stream_hints", "off"),
         fast_math=on("fast_math", "off"),
         items=int(values.get("loads_in_flight", "1")),

@@ -333,6 +333,24 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="row_totals",
+        title="the sum over all rows in the same launch",
+        values=("launch", "last"),
+        offers=offers.row_totals,
+        structural=True,
+        bottleneck="launch",
+        look_for="launches; the time of the one that sums up a value a row, in a single block",
+        teaches=(
+            "A loss is a value a row and then their mean. Written as two launches, the second is one block "
+            "that reads 65536 numbers while 131 multiprocessors have nothing to do: 10 to 15 us behind 26. "
+            "Here each block strides over rows and adds up what they come to in a register. At the end it "
+            "leaves one number in memory and counts itself as done; the block that finds the count full "
+            "joins a thousand numbers, not 65536, and no second launch begins and ends. Which rows a block "
+            "has follows from the sizes alone, so the sum is the same, bit for bit, from run to run; adding "
+            "to one place by atomicAdd would take the order in which blocks end."
+        ),
+    ),
+    Technique(
         name="fast_math",
         title="hardware approximations",
         values=("off", "on"),

@@ -18,6 +18,7 @@ from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
@@ -74,6 +75,8 @@ class Traits:
     """Running totals."""
     stages: int
     """Kernels that must wait for one another; fewer than all where some do not need one another."""
+    row_totals: bool
+    """Some kernel does nothing but reduce over all rows of the one before it."""
     cases: tuple[tuple[tuple[str, int], ...], ...]
     """Sizes of the declared cases, then of the proofs."""
     declared: int
@@ -140,6 +143,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),
         stages=len(stages_of(kernels)),
+        row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )

@@ -1,0 +1,84 @@
+"""Losses in one launch: rows, and the sum of what they come to."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check, plan_of
+from workbench.model import Vector
+from workbench.plan.facts import facts
+from workbench.playbook.generate import generate
+
+LAST = ("row_totals", "last")
+
+
+def _cross_entropy(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(t["x"], t["labels"])
+
+
+def _divergence(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.nn.functional.kl_div(t["x"].log_softmax(1), t["y"].softmax(1), reduction="batchmean")
+
+
+def _farthest(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return (t["x"] - t["y"]).square().sum(1).sqrt().amax()
+
+
+def _tensors(rows: int, columns: int) -> dict[str, torch.Tensor]:
+    labels = torch.randint(columns, (rows,))
+    labels[::3] = -100
+    return {"x": torch.randn(rows, columns), "y": torch.randn(rows, columns), "labels": labels}
+
+
+_CALLS = {
+    "cross_entropy": (_cross_entropy, "x labels"),
+    "kl_div": (_divergence, "x y"),
+    "far": (_farthest, "x y"),
+}
+
+
+@pytest.mark.parametrize("name", _CALLS)
+@pytest.mark.parametrize(
+    ("rows", "columns", "vector"),
+    [
+        (301, 37, (("threads_per_row", "warp"), ("vector_width", "4"), ("block_size", "64"))),
+        (40, 260, (("threads_per_row", "block"), ("vector_width", "4"), ("single_pass", "on"))),
+        (300, 5, (("threads_per_row", "thread"), ("block_size", "64"))),
+        (7, 1300, (("row_cache", "registers"), ("block_size", "fit"), ("vector_width", "2"))),
+    ],
+)
+def test_rows_and_their_sum_are_one_launch(name: str, rows: int, columns: int, vector: Vector) -> None:
+    """With fewer rows than teams, and with many more; each result is as right as that of two launches."""
+    call, words = _CALLS[name]
+    tensors = {word: _tensors(rows, columns)[word] for word in words.split()}
+    source = generate(problem_of(call, tensors), (*vector, LAST)).kernel.source
+    assert facts(plan_of(source, tensors), "loss").launches == 1
+    check(call, source, tensors)
+
+
+def test_a_block_strides_over_many_rows() -> None:
+    """More rows than the card has teams at once: nothing a row is left in memory, a number a block is."""
+    tensors = {"x": torch.randn(40000, 4), "y": torch.randn(40000, 4)}
+    vector = (LAST, ("threads_per_row", "warp"))
+    source = generate(problem_of(_farthest, tensors), vector).kernel.source
+    known = facts(plan_of(source, tensors), "loss")
+    assert (known.launches, known.workspace_bytes) == (1, 132 * 8 * 4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: (t["x"].sum(1), t["x"].sum(1).mean()),  # the values a row are wanted themselves
+        lambda t: t["x"].sum(1).softmax(0),  # more than one pass over them
+        lambda t: t["x"].sum(1).cumsum(0),
+    ],
+)
+def test_values_a_row_that_somebody_else_needs_are_written(call: Call) -> None:
+    """Then the technique does not apply."""
+    tensors = {"x": torch.randn(12, 20)}
+    problem = problem_of(call, tensors)
+    draft = generate(problem, (LAST,))
+    assert "row_totals" not in dict(draft.vector)
+    check(call, draft.kernel.source, tensors)

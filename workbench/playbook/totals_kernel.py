@@ -1,0 +1,117 @@
+"""Rows and the reduction over all of them in one launch: a loss without a kernel for its mean.
+
+Owns its text. Each block strides over rows and carries along what they come to; the block that is done last
+joins what all blocks have left (CUDA programming guide, "Memory Fence Functions"). Which rows a block has
+depends on nothing but the sizes, so the result is the same from run to run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.kernel_text import KernelText, Site, block
+from workbench.playbook.program import Kernel
+from workbench.playbook.row_kernel import RowKernel
+from workbench.playbook.row_totals import entering
+from workbench.playbook.scope import Scope
+from workbench.playbook.split_launch import Partials
+from workbench.playbook.team import TeamText
+
+
+class _Tail(RowKernel):
+    """The reduction over all rows, written into the kernel of these rows."""
+
+    def __init__(self, rows: RowKernel, tail: Kernel) -> None:
+        super().__init__(rows.site, tail, rows.name, vector=False)
+        rows.frame.written = (*rows.frame.written, *self.frame.written)
+        rows.frame.helpers |= self.frame.helpers
+        self.frame = rows.frame
+        self.team = TeamText("block", rows.site.schedule.threads)
+        self.rows = Scope(self._row_leaf, self.frame.names, self.frame.macros, rows.site.schedule.fast_math)
+        self.accumulators = self.passes[0].accumulators
+        self.texts = [self._accumulator(one) for one in self.accumulators]
+
+    def joined(self) -> list[str]:
+        """What the threads of a block have, in every thread; later statements may ask for it."""
+        return [line for text in self.texts for line in self._join(text)]
+
+    def stored(self) -> list[str]:
+        """The results, by one thread."""
+        return self._row_stores()
+
+
+class TotalsKernel(RowKernel):
+    """The kernel of rows whose values are only reduced further."""
+
+    def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
+        super().__init__(site, kernel, name, vector)
+        assert kernel.tail is not None
+        self.frame.written = ()
+        self.tail = _Tail(self, kernel.tail)
+        self.partials = Partials(site)
+        self._parts = [(text, self.partials.of(text)) for text in self.tail.texts]
+        for name in (name for _, names in self._parts for name in names):
+            self.frame.written = (name, *self.frame.written)
+
+    def text(self) -> KernelText:
+        """Write it."""
+        text = super().text()
+        counter = (
+            "// Blocks that are done; zero between launches, of which one may run at a time.\n"
+            f"__device__ unsigned int {self.name}_done[1];\n"
+        )
+        return replace(text, code=f"{counter}\n{text.code}", a_block=self.partials.all)
+
+    def _row_stores(self) -> list[str]:
+        """In place of the values a row: each enters what this thread carries along."""
+        kernel, pool = self.kernel, self.site.program.pool
+        operands = [entering(pool, kernel, one.operand) for one in self.tail.accumulators]
+        for operand in operands:
+            self._mean_of_moments(operand)
+        self.rows.prepare(operands)
+        pairs = list(zip(self.tail.texts, operands, strict=True))
+        lines = [text.enter(self.rows.text(operand), "row") for text, operand in pairs]
+        self.frame.helpers.update(text.helpers[0] for text in self.tail.texts)
+        lines = [*self._flush(), *lines]
+        return block(f"if ({self.leads})", lines) if self.leads else lines
+
+    def _rows(self, body: list[str]) -> list[str]:
+        """The loop over rows between what begins and what ends the sums over them."""
+        comment = "// What the rows of this block come to; of each team one thread carries it along."
+        begun = [comment, *(_start(text, declared=True) for text in self.tail.texts)]
+        return [*begun, *super()._rows(body), "", *self._left(), "", *self._joined_by_last()]
+
+    def _left(self) -> list[str]:
+        """This block's part, in memory."""
+        lines = self.tail.joined()
+        stores = [f"{self.frame.pointer(names[0])}[blockIdx.x] = {text.name};" for text, names in self._parts]
+        return [*lines, *block("if (threadIdx.x == 0)", stores)]
+
+    def _joined_by_last(self) -> list[str]:
+        """What a further launch would do, done by the block that is done last."""
+        self.frame.helpers.add("arrives_last")
+        enter = [text.enter_partial([f"{self.frame.pointer(names[0])}[part]"]) for text, names in self._parts]
+        loop = "for (int part = threadIdx.x; part < int(gridDim.x); part += THREADS)"
+        return [
+            "// The last block joins what all of them have left.",
+            *block(f"if (!arrives_last({self.name}_done, gridDim.x))", ["return;"]),
+            *(_start(text, declared=False) for text in self.tail.texts),
+            *block(loop, enter),
+            *self.tail.joined(),
+            *self.tail.stored(),
+        ]
+
+
+def _start(text: AccumulatorText, declared: bool) -> str:
+    return f"{f'{text.ctype} ' if declared else ''}{text.name} = {text.start};"
+
+
+def totals_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
+    """Write the kernel of rows and of the reduction over them."""
+    site = replace(site, schedule=replace(site.schedule, persistent=True))
+    site.macros.name(kernel.stores[0].columns, "COLS")
+    site.macros.name(kernel.stores[0].rows, "ROWS")
+    text = TotalsKernel(site, kernel, name, site.schedule.width > 1).text()
+    possible = text.width is None or text.width.is_possible
+    return text if possible else TotalsKernel(site, kernel, name, vector=False).text()

@@ -120,6 +120,13 @@ def test_too_large_for_float64_is_held_to_the_reference_itself(monkeypatch: pyte
     (right,) = expectations.differences(prepared, (torch.softmax(x, dim=0),))
     (wrong,) = expectations.differences(prepared, (torch.softmax(x.half(), dim=0).float(),))
     assert right.max_ratio <= 1 < wrong.max_ratio
+    monkeypatch.setattr(gpu_expectation, "PART_ELEMENTS", 64 * 7)
+    spoilt = torch.softmax(x, dim=0)
+    assert expectations.differences(prepared, (spoilt,))[0].max_ratio == right.max_ratio
+    spoilt[37, 3] += 0.1
+    (told,) = expectations.differences(prepared, (spoilt,))
+    assert told.worst[0].index == (37, 3) and "rows 35 to 41" in told.pattern
+    assert told.wrong_fraction == pytest.approx(1 / (50 * 64))
 
 
 @pytest.mark.usefixtures("small_slices")

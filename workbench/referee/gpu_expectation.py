@@ -37,6 +37,8 @@ ALWAYS = 2
 """Slices that are held to float64 whatever they hold; of the others those that are not as the reference."""
 NEAR_UNITS = 8
 KEPT_BYTES = 2**28
+PART_ELEMENTS = 2**24
+"""Elements held at once to the reference's own: some 60 bytes an element, a gigabyte."""
 OWN_UNITS = 256
 """Bound where float64 is out of reach: this many units of the accumulation's precision."""
 
@@ -54,6 +56,8 @@ class Prepared:
     note: str = ""
     strides: tuple[tuple[int, ...], ...] = ()
     """Of the reference's own outputs; empty where they are computed slice by slice."""
+    native: tuple[Tensor, ...] = ()
+    """The reference's own outputs, where float64 is out of reach and they take its place."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -69,6 +73,7 @@ class Prepared:
     def nbytes(self) -> int:
         """Memory of inputs and bounds."""
         held = sum(b.expected.nbytes + b.allowed.nbytes for b in self.bounds)
+        held += sum(own.nbytes for own in self.native)
         return held + sum(one.raw.nbytes for one in self.inputs)
 
     def changed(self) -> tuple[Guarded, ...]:
@@ -106,6 +111,9 @@ class Expectations:
         with torch.device(self.device):
             if prepared.bounds:
                 return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(outputs, prepared)))
+            if prepared.native:
+                pairs = zip(outputs, prepared.native, strict=True)
+                return tuple(_in_parts(got, own, number) for number, (got, own) in enumerate(pairs))
             return self._by_slices(prepared, outputs)
 
     # -------------------------------------------------------------------------------- inputs
@@ -121,21 +129,17 @@ class Expectations:
         elements = sum(one.tensor.numel() for one in inputs)
         if elements > SLICE_ELEMENTS and self._separable_symbol() in case.size_map:
             return prepared
-        expected = self._whole(case, prepared.tensors, elements)
-        return Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
-
-    def _whole(self, case: Case, tensors: Mapping[str, Tensor], elements: int) -> Expectation:
-        """All of a case at once; in the reference's own precision where float64 is out of reach."""
         if elements <= WHOLE_ELEMENTS:
             try:
-                return self._expected(case.size_map, tensors)
+                expected = self._expected(case.size_map, prepared.tensors)
+                return Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
             except torch.OutOfMemoryError:
                 torch.cuda.empty_cache()
         with torch.device(self.device):
-            native = self.reference.call(_for_libraries(tensors))
-        limits = tuple(_own_bound(result) for result in native)
+            native = self.reference.call(_for_libraries(prepared.tensors))
         strides = tuple(tuple(result.stride()) for result in native)
-        return Expectation(tensors, limits, "too large for float64: held to the reference's own", strides)
+        note = "too large for float64: held to the reference's own"
+        return Prepared(case, inputs, marks, (), note, strides, native)
 
     def _inputs(self, planned: PlannedCheck) -> tuple[Guarded, ...] | None:
         places = {n: guarded(n, meta, self.device) for n, meta in planned.trial.plan.arguments}
@@ -250,7 +254,27 @@ def _bound_marks(prepared: Prepared) -> tuple[int, ...]:
     return tuple(int(mark) for mark in marks)
 
 
-def _own_bound(result: Tensor) -> OutputBound:
+def _in_parts(got: Tensor, own: Tensor, number: int) -> Difference:
+    """An output held to the reference's own, some rows at a time: in float64 it would fill a card."""
+    found = Difference(output=number, max_abs=0.0, max_ratio=0.0)
+    if not own.dim() or not own.numel():
+        return compare(got, _own_bound(own, _mean_square([own])), number)
+    step = max(1, PART_ELEMENTS * own.shape[0] // own.numel())
+    parts = [slice(first, min(first + step, own.shape[0])) for first in range(0, own.shape[0], step)]
+    mean = _mean_square([own[part] for part in parts])
+    for part in parts:
+        one = compare(got[part], _own_bound(own[part], mean), number)
+        found = merged(found, one, part, own.shape[0])
+    return found
+
+
+def _mean_square(parts: list[Tensor]) -> float:
+    """Of all elements of all parts that are finite, over the number of all."""
+    sums = [part.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).square().sum() for part in parts]
+    return float(torch.stack(sums).sum()) / max(sum(part.numel() for part in parts), 1)
+
+
+def _own_bound(result: Tensor, mean_square: float) -> OutputBound:
     dtype = name_of(result.dtype)
     basis = "the reference in its own precision"
     if not is_float(dtype):
@@ -258,5 +282,5 @@ def _own_bound(result: Tensor) -> OutputBound:
         return OutputBound(dtype, result, zero, None, basis)
     wide = result.to(torch.float64)
     size = wide.abs().nan_to_num(0.0, 0.0, 0.0)
-    allowed = OWN_UNITS * (accumulate_unit(dtype) * size + RMS_FLOOR * size.square().mean().sqrt())
+    allowed = OWN_UNITS * (accumulate_unit(dtype) * size + RMS_FLOOR * mean_square**0.5)
     return OutputBound(dtype, wide, allowed, None, basis)

@@ -59,3 +59,17 @@ def test_a_shape_of_its_own_brings_a_seed_of_its_own() -> None:
 def test_the_naive_chain_stays_where_it_is_cheap() -> None:
     problem = softmax(4096, 4096)
     assert seed_vectors(problem, H100, 3)[0].vector == naive_vector(problem)
+
+
+def test_weights_are_left_alone_where_they_are_larger_than_the_product() -> None:
+    def scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return (t["x"] @ t["w"] - t["m"]) * t["s"]
+
+    def folds(rows: int, columns: int) -> str:
+        x, w = torch.empty(rows, 4096, device="meta"), torch.empty(4096, columns, device="meta")
+        row = torch.empty(columns, device="meta")
+        problem = problem_of(scaled, {"x": x, "w": w, "m": row, "s": row}, varying=False)
+        best = max(seed_vectors(problem, H100, 5), key=lambda card: card.predicted_factor)
+        return dict(best.vector)["affine_in_weights"]
+
+    assert folds(64, 8192) == "off" and folds(65536, 256) == "on"

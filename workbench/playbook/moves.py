@@ -71,6 +71,7 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     """
     naive, plain = naive_vector(problem), settled(problem, ())
     structures = _structures(problem)
+    structures += _without_what_costs(problem, structures)
     best = unlike(problem, [*structures, *_shared_by_clusters(problem, structures, target)], target, count)
     fastest = times_of(problem, best[0], target) if best else {}
     first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
@@ -83,6 +84,15 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     if mixed is not None:
         cards = [*cards[: len(first)], mixed, *cards[len(first) :]][:count]
     return tuple(cards)
+
+
+def _without_what_costs(problem: Problem, structures: list[Vector]) -> list[Vector]:
+    """The same without rewrites that may cost more than they save.
+
+    Weights of 268 MB folded before a product of 33 MB took 170 us more than torch.compile on an H100.
+    """
+    costs = [(name, "off") for name in sorted(MAY_COST & traits_of(problem).rewrites)]
+    return [settled(problem, _with(vector, *cost)) for vector in structures for cost in costs]
 
 
 def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Target) -> list[Vector]:

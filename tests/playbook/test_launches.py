@@ -8,8 +8,10 @@ from tests.playbook.running import plan_of, reference
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
-from workbench.model import Vector
+from workbench.model import H100, Vector
+from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
 from workbench.playbook.techniques import settled
 
 SPLIT: Vector = (
@@ -94,3 +96,15 @@ def test_where_it_is_offered() -> None:
     assert "launches" not in dict(settled(alone, (("launches", "together"),)))
     needed = problem_of(pointwise_behind, drawn())
     assert dict(settled(needed, (("launches", "beside"),)))["launches"] == "apart"
+
+
+def test_predicted_to_save_launches() -> None:
+    """Small matrices: three launches, two, and one with a barrier that is less than a launch."""
+    problem = problem_of(
+        row_sums, {"x": torch.empty(1024, 512), "w": torch.empty(512, 512), "b": torch.empty(512)}
+    )
+    at = problem.cases[0].size_map
+    us = [estimate(problem, (*SPLIT, ("launches", way)), H100, at) for way in ("apart", "beside", "together")]
+    assert [one.launches for one in us] == [3, 2, 1]
+    assert us[0].us > us[1].us + 2 > us[2].us + 3
+    assert any("together" in dict(card.vector or ()).values() for card in seed_vectors(problem, H100))

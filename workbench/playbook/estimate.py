@@ -19,6 +19,7 @@ from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.expr import Load, loads_below, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
+from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
 from workbench.playbook.library_work import asked_of
 from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, launch_time
@@ -69,18 +70,7 @@ ask for the same lines. An H100's softmax of 1,048,576 takes 9.2, 8.8, 10.7 us w
 _PAST_L2 = 0.99
 """Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
 _LANES = 32
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Microseconds at one case, and what they consist of."""
-
-    us: float
-    dram_bytes: float
-    launches: int
-    library_us: float
-    flight_share: float
-    """Part of the bandwidth that the bytes in flight can draw, worst kernel."""
+_ABREAST = 4  # loads of a thread that abreast_kernel.py unrolls
 
 
 def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
@@ -106,23 +96,9 @@ def estimate_schedule(
     program = program_of(problem, schedule.fuse, schedule.without)
     model = _Model(program, schedule, target, sizes)
     model.as_asked = as_asked
-    total = _NOTHING
-    for step in with_tails(program) if schedule.join_rows else program.steps:
-        total = _sum(total, model.step(step))
+    steps = with_tails(program) if schedule.join_rows else program.steps
+    total = in_order([(step, model.step(step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
-
-
-_NOTHING = Estimate(0.0, 0.0, 0, 0.0, 1.0)
-
-
-def _sum(one: Estimate, other: Estimate) -> Estimate:
-    return Estimate(
-        one.us + other.us,
-        one.dram_bytes + other.dram_bytes,
-        one.launches + other.launches,
-        one.library_us + other.library_us,
-        min(one.flight_share, other.flight_share),
-    )
 
 
 def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:
@@ -394,6 +370,8 @@ class _Model:
             chain = chain / width + width * max((join_cycles(a.kind) for a in step.accumulators), default=0.0)
         in_turn = row.pieces > 1 and not row.waits and row.together == 1 and not self.as_asked
         deep = steps_ahead(schedule, step, width, entered, in_turn)
+        if schedule.team == "bundle":
+            deep = min(deep, _ABREAST * schedule.items)
         if schedule.cache == "registers" and row.waits:
             deep = 8
         reads = bool(news) or again > 0 or behind > 0
@@ -411,7 +389,7 @@ class _Model:
 
     def _split(self, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:
         """Every pass is a launch of its own; what one read the next finds in L2 if it is small."""
-        total = _NOTHING
+        total = NOTHING
         walks = list(work.walks)
         last = self.schedule.join_last and all(makes)
         if makes[-1] and not last:
@@ -423,7 +401,7 @@ class _Model:
             found = {"near_bytes" if small else "fresh_bytes": one.again_bytes, "again_bytes": 0.0}
             gathered = replace(one, join_ns=one.join_ns + joined, **found)
             joined = one.join_ns + gathered_ns
-            total = _sum(total, self._launched(replace(work, walks=(gathered,))))
+            total = one_then(total, self._launched(replace(work, walks=(gathered,))))
         if last:
             total = replace(total, us=total.us + _ARRIVAL_US + joined * 1e-3)
         if self.schedule.stream_stores and any(one.stored_bytes and one.again_bytes for one in walks):

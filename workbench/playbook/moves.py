@@ -43,6 +43,7 @@ _WEIGHT = (
     "columns_by",
     "split_join",
     "row_totals",
+    "launches",
     "look_back",
     "single_pass",
     "threads_per_row",
@@ -145,7 +146,20 @@ def _structures(problem: Problem) -> list[Vector]:
         found[settled(problem, vector)] = None
         if once and split == "on" and threads == "256":
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
-    return [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
+    whole = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
+    return [*whole, *_sharing_launches(problem, whole)]
+
+
+def _sharing_launches(problem: Problem, structures: list[Vector]) -> list[Vector]:
+    """The same with fewer launches, where kernels follow one another."""
+    if traits_of(problem).kernels < 2:
+        return []
+    found: dict[Vector, None] = {}
+    for vector, launches in itertools.product(structures, ("beside", "together")):
+        shared = settled(problem, _with(vector, "launches", launches))
+        if dict(shared).get("launches") == launches:
+            found[shared] = None
+    return list(found)
 
 
 def _abreast(problem: Problem) -> list[Vector]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
+from workbench.playbook import reach
 from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
@@ -22,11 +23,10 @@ from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
 from workbench.playbook.library_work import asked_of
-from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, launch_time
+from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, crowded_us, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Store
-from workbench.playbook.reach import APART, read_apart, sectors_over_least, strayed, written_apart
 from workbench.playbook.residency import resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
@@ -47,10 +47,6 @@ from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_hel
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 
-_A_REQUEST = 4.0
-"""Instructions of a load or store: itself, its address, its share of the loop."""
-_DIVIDED, _DIVIDED_NARROW = 40.0, 12.0
-"""Instructions that tell row from column of an index of 64 bits, and of 32."""
 _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
 _IN_GPC = 16
@@ -161,7 +157,7 @@ class _Model:
         tiles = columns / lanes / width
         joined = tiles * self._join_ns("sum", lanes) if lanes > 1 else 0.0
         deep = 1 if lanes > 1 else UNROLLED
-        cost = instructions_of(scan.values, self.schedule.fast_math) + 2 + _A_REQUEST * 2 / width
+        cost = instructions_of(scan.values, self.schedule.fast_math) + 2 + reach.A_REQUEST * 2 / width
         units = rows if lanes > 1 else math.ceil(rows / _LANES)
         share = 1
         if self.schedule.look_back and may_tile(scan):
@@ -224,10 +220,9 @@ class _Model:
         if turn is not None:
             width, items = 1, schedule.tile**2 // schedule.threads
         warps = math.ceil(count / width / items / _LANES)
-        cost = instructions_of(roots, schedule.fast_math)
-        cost += _A_REQUEST * (len(loads) + len(kernel.stores)) / width
-        divided = 0 if turn is not None else sum(len(load.view.axes) > 1 for load in loads)
-        cost += divided * (_DIVIDED_NARROW if schedule.narrow else _DIVIDED) / width
+        cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
+        sizes = [(load, self._size(load)) for load in loads]
+        cost += reach.asked(sizes, width, schedule.narrow, turn is not None)
         fresh, near = self._from_memory([load for load in loads if load not in turned])
         for load in turned:
             fresh += self._read(load)
@@ -240,7 +235,9 @@ class _Model:
         )
         blocks = resident(self.target, schedule, schedule.threads, 2.0 * items * width * len(loads))
         teams = blocks * schedule.threads // _LANES
-        return self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
+        found = self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
+        blocks = math.ceil(warps * _LANES / schedule.threads)
+        return replace(found, us=found.us + crowded_us(self.target, blocks, fresh + stored))
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
@@ -265,7 +262,7 @@ class _Model:
         found = self._row_as(kernel, stored, fit, pieces)
         us = asked_early_us(found.us, rows, self.target) if fit.early else found.us
         if pieces == 1:
-            us *= strayed(shape, fit, columns, found.dram_bytes, self.target)
+            us *= reach.strayed(shape, fit, columns, found.dram_bytes, self.target)
         return replace(found, us=us * _AHEAD if fit.prefetch else us)
 
     def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:
@@ -341,7 +338,7 @@ class _Model:
         requests = float(len(step.stores))
         news = []
         for load in space.column_loads(step.roots):
-            size = self._read(load) * read_apart(space, load, schedule)
+            size = self._read(load) * reach.read_apart(space, load, schedule)
             if load.serial not in row.seen:
                 news.append((load, size))
                 requests += 1
@@ -358,9 +355,8 @@ class _Model:
         row.known.update(
             e.serial for root in step.roots for part in space.row_parts(root) for e in walk(part)
         )
-        cost = (
-            instructions_of(step.roots, schedule.fast_math, row.known) + (1 + _A_REQUEST * requests) / width
-        )
+        cost = instructions_of(step.roots, schedule.fast_math, row.known)
+        cost += (1 + reach.A_REQUEST * requests) / width
         entered = 0 if self.as_asked else 1 if schedule.chains else width
         costs = [accumulated(one.kind, entered) for one in step.accumulators]
         cost += sum(issued for issued, _ in costs)
@@ -375,10 +371,11 @@ class _Model:
         if schedule.cache == "registers" and row.waits:
             deep = 8
         reads = bool(news) or again > 0 or behind > 0
+        team = schedule.team
+        stored = sum(self._stored([s]) * reach.written_apart(space, s, team) for s in step.stores)
         return Walk(
             fresh_bytes=fresh / row.units,
-            stored_bytes=sum(self._stored([s]) * written_apart(space, s, schedule.team) for s in step.stores)
-            / row.units,
+            stored_bytes=stored / row.units,
             again_bytes=again / row.units,
             near_bytes=near / row.units,
             instructions=cost * (columns + _LANES * peeled) * (_LANES if lanes == 1 else 1),
@@ -464,14 +461,18 @@ class _Model:
         touched = 1
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
-        return float(touched * DTYPE_BYTES[self.program.buffers[load.buffer].dtype])
+        return float(touched * self._size(load))
+
+    def _size(self, load: Load) -> int:
+        """Bytes of an element."""
+        return DTYPE_BYTES[self.program.buffers[load.buffer].dtype]
 
     def _read_once(self, loads: Iterable[Load]) -> float:
         """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
         by_buffer: dict[str, tuple[float, float]] = {}
         for load in loads:
-            apart = sectors_over_least(load.view)
             part, most = by_buffer.get(load.buffer, (0.0, 1.0))
-            far = APART if apart >= APART else 1.0
+            apart = reach.sectors_over_least(load.view)
+            far = apart if apart >= reach.APART else 1.0
             by_buffer[load.buffer] = (part + self._read(load) * apart, max(most, far))
         return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())

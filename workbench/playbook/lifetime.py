@@ -119,6 +119,11 @@ def launch_time(target: Target, work: Work) -> LaunchTime:
     return LaunchTime(ns * 1e-3, dram, min(1.0, memory * turns / ns))
 
 
+def crowded_us(target: Target, blocks: int, moved: float) -> float:
+    """What bytes wait for one another where blocks are too few for the card: each has one way to L2."""
+    return 1e-3 * moved / blocks / SM_BYTES_PER_NS if blocks < target.sm_count else 0.0
+
+
 def _overlapped(*parts: float) -> float:
     """What goes on at the same time: the longest counts fully, the others by how close they come."""
     longest = max(parts)

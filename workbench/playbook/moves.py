@@ -222,7 +222,7 @@ def _pointwise(problem: Problem) -> list[Vector]:
     for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
-    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "512"))
+    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "128"))
     for reciprocal, width, threads in choices:
         vector = (
             ("block_size", threads),

@@ -6,8 +6,10 @@ header costs more than most kernels; a batch runs in a process of its own. Usage
 
     python benchmarks/random_graphs.py --count 500 --seed 1
 
-Prints failures as they come; adds the run to ``random-graphs.json`` in ``benchmarks/receipts``, or in the
-folder ``$WORKBENCH_RECEIPTS`` names. One graph again, with its kernel: ``--count 1 --seed N --show``.
+``--processes 16 --seconds 500`` runs batches side by side, one a core, and begins none after so long; the
+receipt then says how many graphs it came to. Prints failures as they come; adds the run to
+``random-graphs.json`` in ``benchmarks/receipts``, or in the folder ``$WORKBENCH_RECEIPTS`` names. One graph
+again, with its kernel: ``--count 1 --seed N --show``.
 
 A value may be wrong by a few roundings of its type. Where it is further off, the graph is run eleven more
 times in float64 with every intermediate result moved by, or rounded to, its type, sums, products and scans
@@ -20,9 +22,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import re
-import signal
 import sys
 import time
 import traceback
@@ -38,6 +40,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import torch  # noqa: E402
 from graph_maker import TORCH, Sample, sample  # noqa: E402
+from seed_batches import Rows, side_by_side  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from workbench.emulator import toolchain  # noqa: E402
@@ -51,10 +54,9 @@ from workbench.plan.parse import parse  # noqa: E402
 from workbench.plan.steps import Launch, Library, Plan  # noqa: E402
 from workbench.playbook.generate import generate  # noqa: E402
 from workbench.referee.librarymeta import library_meta  # noqa: E402
-from workbench.workers.keeping import end_with  # noqa: E402
 
 BATCH = 16
-DEADLINE_S = 600
+SAVED_EVERY_S = 5
 ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-24}
 TINY = 2.0**-140
 """Neither zero nor, in float32, anything else that counts."""
@@ -357,33 +359,9 @@ def described(drawn: Sample) -> dict[str, Any]:
     }
 
 
-def in_a_process(seeds: list[int]) -> list[Outcome]:
-    """Run a batch in a fork: a crash or a loop without end costs the batch, not the run."""
-    reader, writer = os.pipe()
-    owner, child = os.getpid(), os.fork()
-    if child == 0:
-        os.close(reader)
-        signal.alarm(DEADLINE_S)
-        end_with(owner)
-        try:
-            text = json.dumps([vars(outcome) for outcome in batch(seeds)])
-            with os.fdopen(writer, "w") as pipe:
-                pipe.write(text)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if text:
-        return [Outcome(**row) for row in json.loads(text)]
-    if len(seeds) > 1:
-        return [outcome for seed in seeds for outcome in in_a_process([seed])]
-    return [
-        Outcome(seeds[0], failure=f"crash: the process ended with status {os.waitstatus_to_exitcode(status)}")
-    ]
+def rows(seeds: list[int]) -> Rows:
+    """A batch as its process hands it on."""
+    return [vars(outcome) for outcome in batch(seeds)]
 
 
 # ------------------------------------------------------------------------------------ the receipt
@@ -476,6 +454,8 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=1, help="batches side by side, one a core")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further batch after")
     parser.add_argument("--show", action="store_true", help="print graph, vector and kernel; no receipt")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -487,14 +467,21 @@ def main() -> int:
         return 0
     tally = Tally(asked.seed, playbook_digest())
     seeds = list(range(asked.seed, asked.seed + asked.count))
-    for start in range(0, len(seeds), BATCH):
-        for outcome in in_a_process(seeds[start : start + BATCH]):
+    batches = [seeds[start : start + BATCH] for start in range(0, len(seeds), BATCH)]
+    saved = time.monotonic()
+    for outcomes in side_by_side(rows, batches, asked.processes, asked.seconds):
+        for outcome in (Outcome(**row) for row in outcomes):
             tally.add(outcome)
             if outcome.failure:
                 print(f"seed {outcome.seed}: {outcome.failure}", flush=True)
-        save(tally.whole)
+        if time.monotonic() > saved + SAVED_EVERY_S:
+            save(tally.whole)
+            saved = time.monotonic()
+    save(tally.whole)
     run = tally.whole
-    print(f"{run['graphs']} graphs in {run['seconds']:.0f} s, {len(run['failures'])} failures")
+    print(
+        f"{run['graphs']} of {len(seeds)} graphs in {run['seconds']:.0f} s, {len(run['failures'])} failures"
+    )
     return 1 if run["failures"] else 0
 
 

@@ -1,0 +1,31 @@
+"""Batches side by side: every seed has its row, whatever happens to its process."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from seed_batches import Rows, side_by_side
+
+
+def doubled(seeds: list[int]) -> Rows:
+    if 7 in seeds:
+        os._exit(3)
+    return [{"seed": seed, "failure": "", "twice": 2 * seed} for seed in seeds]
+
+
+def test_a_crash_costs_one_seed() -> None:
+    rows = [row for found in side_by_side(doubled, [[1, 2], [6, 7, 8], [9]], 2, 60.0) for row in found]
+    assert {row["seed"]: row.get("twice") for row in rows} == {1: 2, 2: 4, 6: 12, 7: None, 8: 16, 9: 18}
+    assert [row["failure"] for row in rows if row["seed"] == 7] == ["crash: the process ended with status 3"]
+
+
+def test_no_batch_is_begun_too_late() -> None:
+    def slow(seeds: list[int]) -> Rows:
+        time.sleep(0.2)
+        return [{"seed": seed, "failure": ""} for seed in seeds]
+
+    assert len(list(side_by_side(slow, [[seed] for seed in range(9)], 2, 0.1))) == 2
+    assert list(side_by_side(slow, [[1]], 2, 0.0)) == []

@@ -9,9 +9,9 @@ Compiling baselines is most of the time, so all of it is done first, several pro
 nothing is being timed. What torch *chose* among its compiled kernels meanwhile is forgotten: it chooses by
 the clock, and is to do so alone on the card.
 
-Usage on a machine with an NVIDIA GPU: ``python benchmarks/grid.py [--ops softmax,layer_norm]
-[--seconds 280]``; ``$WORKBENCH_RECEIPTS`` names the folder for ``grid.tgz``. ``--list`` prints ops and shapes
-and needs no GPU.
+Usage on a machine with an NVIDIA GPU: ``python benchmarks/grid.py [--ops softmax,layer_norm@1+3]
+[--seconds 280]``: softmax at all of its shapes, layer norm at the first and the third. ``$WORKBENCH_RECEIPTS``
+names the folder for ``grid.tgz``. ``--list`` prints ops and shapes and needs no GPU.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ SECONDS = {
 }  # fmt: skip
 """What an op took on an H100 once its baselines were compiled; an op is begun only where so much is left."""
 UNKNOWN_S = 60
+SHAPES, STARTED_S = 4, 8
+"""Of an op; an op with fewer of them still has as many kernels to generate, compile and prove."""
 SLOW_TO_COMPILE = ("conv_bias_relu_pool", "linear_rowsum", "problems/linear_rowsum")
 """Max-autotune compiles eighteen kernels for each shape of these, 40 s: a program for each shape."""
 
@@ -85,17 +87,27 @@ def problems() -> list[str]:
     return sorted(f"problems/{path.stem}" for path in (ROOT / "benchmarks" / "problems").glob("*.py"))
 
 
-def problem_of(op: str) -> Problem:
-    """A sample op at its four shapes, or one of ``problems()`` at its own. Raises ``ProblemError``."""
+def problem_of(asked: str) -> Problem:
+    """A sample op at its four shapes, or one of ``problems()`` at its own; ``softmax@1+4`` at two of them.
+
+    Raises ``ProblemError``; ``ValueError`` for a shape that it does not have.
+    """
     from workbench.problem.capture import read_file
     from workbench.problem.intake import open_problem
 
+    op, _, places = asked.partition("@")
     folder = ROOT / ("benchmarks" if op.startswith("problems/") else "sample_ops")
     capture = read_file(folder / f"{op}.py")
     if more := MORE_SHAPES.get(op):
         source = f"{capture.source}\n\nmore_shapes = shapes + {more}\n"
         capture = capture.model_copy(update={"source": source, "shapes": "more_shapes"})
-    return open_problem(capture)
+    problem = open_problem(capture)
+    if not places:
+        return problem
+    wanted = [int(place) - 1 for place in places.split("+")]
+    if not all(0 <= place < len(problem.cases) for place in wanted):
+        raise ValueError(f"{asked}: {op} has shapes 1 to {len(problem.cases)}")
+    return problem.model_copy(update={"cases": tuple(problem.cases[place] for place in wanted)})
 
 
 # ------------------------------------------------------------------------------------ finding, measuring
@@ -209,10 +221,10 @@ def baselines(names: list[str], without: str) -> dict[str, list[str]]:
     slow = {
         f"{op} {case.label}": [*own, op, "--case", case.label]
         for op in names
-        if op in SLOW_TO_COMPILE
+        if op.partition("@")[0] in SLOW_TO_COMPILE
         for case in problem_of(op).cases
     }
-    return slow | {op: [*own, op] for op in names if op not in SLOW_TO_COMPILE}
+    return slow | {op: [*own, op] for op in names if op.partition("@")[0] not in SLOW_TO_COMPILE}
 
 
 def only(problem: Problem, label: str) -> Problem:
@@ -223,7 +235,10 @@ def only(problem: Problem, label: str) -> Problem:
 
 def fits(op: str, left_s: float) -> bool:
     """True where an op that is begun now comes to its end; says so where it does not."""
-    takes = SECONDS.get(op, UNKNOWN_S)
+    name, _, places = op.partition("@")
+    takes = SECONDS.get(name, UNKNOWN_S)
+    if places:
+        takes = round(takes * len(places.split("+")) / SHAPES) + STARTED_S
     if left_s < takes:
         print(f"{op}: no time left ({left_s:.0f} s, it takes about {takes})", flush=True)
     return left_s >= takes

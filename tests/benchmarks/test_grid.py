@@ -138,3 +138,19 @@ def test_shapes_that_take_long_to_compile_for_are_programs_of_their_own_and_come
     assert [case.label for case in grid.only(problem, problem.cases[1].label).cases] == [
         problem.cases[1].label
     ]
+
+
+def test_an_op_can_be_asked_for_at_some_of_its_shapes() -> None:
+    grid = load("grid")
+    labels = [case.label for case in grid.problem_of("silu_mul@3+2").cases]
+    assert labels == ["37x1001", "1x14336"]
+    with pytest.raises(ValueError, match="shapes 1 to 4"):
+        grid.problem_of("silu_mul@5")
+    programs = grid.baselines(["linear_rowsum@2", "silu_mul@2+3"], "")
+    assert [name for name in programs] == ["linear_rowsum@2 4096x4096,4096x4096", "silu_mul@2+3"]
+
+
+def test_fewer_shapes_take_less_time(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = load("grid")
+    assert grid.fits("group_norm@2", 34.0) and not grid.fits("group_norm", 34.0)
+    assert "group_norm: no time left" in capsys.readouterr().out

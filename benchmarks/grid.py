@@ -10,7 +10,7 @@ nothing is being timed. What torch *chose* among its compiled kernels meanwhile 
 the clock, and is to do so alone on the card.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/grid.py [--ops softmax,layer_norm@1+3]
-[--seconds 280]``: softmax at all of its shapes, layer norm at the first and the third. ``$WORKBENCH_RECEIPTS``
+[--seconds 280]``: softmax at all of its shapes, layer norm at two of them. ``$WORKBENCH_RECEIPTS``
 names the folder for ``grid.tgz``. ``--list`` prints ops and shapes and needs no GPU.
 """
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import DeviceError, GpuError, GpuFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from workbench.gpu.variables import Section
 
     Entry = Callable[["Pointer", "Pointer", "Pointer", None], int]
     """``cuLaunchKernelEx(config, function, parameters, NULL)``: an error code comes back."""
@@ -156,20 +159,27 @@ class Driver:
             each = _check(bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor(handle, threads, shared_bytes))
         return int(each) * int(_check(bindings.cuDeviceGetAttribute(which, device)))
 
-    def variable(self, kernel: Any, device: int, mangled: str) -> bytes:
-        """What a ``__device__`` variable of the kernel's module holds on a device.
+    def section(self, kernel: Any, device: int, section: Section) -> bytes:
+        """What the variables of a kernel's module hold on a device: one copy, or one for each of them.
 
-        Raises ``GpuError`` when the driver does not know it.
+        Raises ``GpuError`` when the driver does not know one.
         """
         bindings = _bindings()
         with self.current(device):
             library = _check(bindings.cuKernelGetLibrary(bindings.CUkernel(int(kernel.handle))))
-            address, nbytes = _check(bindings.cuLibraryGetGlobal(library, mangled.encode()))
-            held = bytearray(int(nbytes))
-            room = (ctypes.c_char * len(held)).from_buffer(held)
-            _check(bindings.cuMemcpyDtoH(ctypes.addressof(room), address, len(held)))
-            del room
-        return bytes(held)
+
+            def address(place: tuple[str, int, int]) -> int:
+                return int(_check(bindings.cuLibraryGetGlobal(library, place[0].encode()))[0])
+
+            low, high = (pick(section.places, key=itemgetter(1)) for pick in (min, max))
+            begin = address(low) - low[1]
+            if address(high) - high[1] == begin:
+                with suppress(GpuError):
+                    return _copied(begin, section.nbytes)
+            held = bytearray(section.nbytes)
+            for name, first, nbytes in section.places:
+                held[first : first + nbytes] = _copied(address((name, first, nbytes)), nbytes)
+            return bytes(held)
 
     def capture_of(self, stream: int, device: int) -> int:
         """Number of the graph capture a stream takes part in; 0 for none."""
@@ -239,6 +249,14 @@ def _bindings() -> Any:
 def _primary_context(device: int) -> Any:
     """Retained once and for the life of the process: torch's tensors live in it."""
     return _check(_bindings().cuDevicePrimaryCtxRetain(device))
+
+
+def _copied(address: int, nbytes: int) -> bytes:
+    """Bytes of device memory. Raises ``GpuError``."""
+    held = (ctypes.c_char * nbytes)()
+    bindings = _bindings()
+    _check(bindings.cuMemcpyDtoH(ctypes.addressof(held), bindings.CUdeviceptr(address), nbytes))
+    return held.raw
 
 
 def _check(answer: tuple[Any, ...]) -> Any:

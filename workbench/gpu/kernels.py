@@ -17,7 +17,7 @@ from workbench.compile import load_cubin
 from workbench.errors import GpuError, PlanError
 from workbench.gpu import driver as cuda
 from workbench.gpu.turn import Turn
-from workbench.gpu.variables import Watched, variables_of
+from workbench.gpu.variables import Section, Watched, sections_of
 from workbench.model import CompileFailed
 from workbench.plan.steps import Launch, Plan
 
@@ -72,7 +72,7 @@ class Kernels:
     def __init__(self, images: Iterable[Image], driver: Driver | None = None) -> None:
         self.driver = driver or cuda.driver()
         self._handles: dict[Instance, Any] = {}
-        self._variables: list[tuple[tuple[str, ...], Any]] = []
+        self._variables: list[tuple[Section, Any]] = []
         self._keeping: set[Consts] = set()
         """Consts under which the code has variables of its own."""
         self._turns: dict[int, Turn] = {}
@@ -86,14 +86,14 @@ class Kernels:
             handles = self.driver.kernels_of(image.cubin, image.names)
             for name, handle in handles.items():
                 self._handles.setdefault((name, image.consts), handle)
-            if names := variables_of(image.cubin):
-                self._variables.append((names, next(iter(handles.values()))))
+            for section in sections_of(image.cubin):
+                self._variables.append((section, next(iter(handles.values()))))
                 self._keeping.add(image.consts)
 
     def watched(self, device: int) -> Watched:
         """Every ``__device__`` variable as it is now. Raises ``GpuError``."""
         return Watched(
-            (names, partial(self.driver.variable, handle, device)) for names, handle in self._variables
+            (section, partial(self.driver.section, handle, device)) for section, handle in self._variables
         )
 
     def turn(self, plan: Plan, device: int) -> Turn | None:

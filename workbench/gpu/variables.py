@@ -11,6 +11,7 @@ import hashlib
 import re
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 OBJECT = 1
 """``STT_OBJECT``: a symbol that names data."""
@@ -21,29 +22,47 @@ GLOBALS = (".nv.global", ".nv.global.init")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 
-Read = Callable[[str], bytes]
-"""The present value of a variable by its mangled name."""
+
+@dataclass(frozen=True)
+class Section:
+    """Memory of a module that its kernels can write; it lies on a device in one piece."""
+
+    nbytes: int
+    places: tuple[tuple[str, int, int], ...]
+    """Mangled name, first byte and bytes of each variable, in the order of the symbol table."""
 
 
-def variables_of(cubin: bytes) -> tuple[str, ...]:
-    """Mangled names of the variables a kernel of this cubin can write; empty for what is no ELF file."""
+Read = Callable[[Section], bytes]
+"""What a section holds at present."""
+
+
+def sections_of(cubin: bytes) -> tuple[Section, ...]:
+    """What a kernel of this cubin can write; empty for what is no ELF file.
+
+    A header such as ``cooperative_groups.h`` brings a thousand variables, all of them in two sections.
+    """
     if cubin[:5] != b"\x7fELF\x02":
         return ()
     (start,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names_at = struct.unpack_from("<HHH", cubin, 0x3A)
     sections = [SECTION.unpack_from(cubin, start + size * number) for number in range(count)]
     titles = sections[names_at][4]
-    writable = {n for n, one in enumerate(sections) if _text(cubin, titles + one[0]) in GLOBALS}
-    found: dict[str, None] = {}
+    places: dict[int, dict[str, tuple[int, int]]] = {
+        n: {} for n, one in enumerate(sections) if _text(cubin, titles + one[0]) in GLOBALS
+    }
     for section in sections:
         if section[1] != SYMBOL_TABLE:
             continue
         strings = sections[section[6]][4]
         for at in range(section[4], section[4] + section[5], SYMBOL.size):
-            name, info, _, where, _, nbytes = SYMBOL.unpack_from(cubin, at)
-            if info & 15 == OBJECT and where in writable and nbytes:
-                found[_text(cubin, strings + name)] = None
-    return tuple(found)
+            name, info, _, where, value, nbytes = SYMBOL.unpack_from(cubin, at)
+            if info & 15 == OBJECT and where in places and nbytes:
+                places[where][_text(cubin, strings + name)] = (value - sections[where][3], nbytes)
+    return tuple(
+        Section(sections[n][5], tuple((name, *place) for name, place in found.items()))
+        for n, found in places.items()
+        if found
+    )
 
 
 def plain(mangled: str) -> str:
@@ -59,16 +78,25 @@ def plain(mangled: str) -> str:
 class Watched:
     """Variables and the values they had at first; made right after loading."""
 
-    def __init__(self, parts: Iterable[tuple[tuple[str, ...], Read]]) -> None:
-        self._parts = [
-            (name, read, _digest(read(name))) for names, read in parts for name in dict.fromkeys(names)
-        ]
+    def __init__(self, parts: Iterable[tuple[Section, Read]]) -> None:
+        self._parts: list[tuple[Section, Read, bytes, dict[str, bytes]]] = []
+        for section, read in parts:
+            held = read(section)
+            self._parts.append((section, read, _digest(held), _digests(section, held)))
 
     def changed(self) -> tuple[str, ...]:
         """Names of those that hold something else now; the device must have done its work."""
-        return tuple(
-            dict.fromkeys(plain(name) for name, read, first in self._parts if _digest(read(name)) != first)
-        )
+        found: dict[str, None] = {}
+        for section, read, whole, first in self._parts:
+            held = read(section)
+            if _digest(held) != whole:
+                now = _digests(section, held)
+                found.update(dict.fromkeys(plain(name) for name, was in first.items() if now[name] != was))
+        return tuple(found)
+
+
+def _digests(section: Section, held: bytes) -> dict[str, bytes]:
+    return {name: _digest(held[first : first + nbytes]) for name, first, nbytes in section.places}
 
 
 def _digest(value: bytes) -> bytes:

@@ -6,7 +6,7 @@ concatenation. Whatever is left is loaded element by element. Never spells an op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from workbench.playbook.cuda_text import Text
@@ -134,25 +134,77 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
     found: dict[int, Load] = {}
     for store in kernel.stores:
         _follow(store.value, (), paths, found)
-    for serial in sorted(found):
-        load, path = found[serial], next(iter(paths[serial]))
-        if serial in packs.elements or len(paths[serial]) > 1 or not is_unit(load.view) or load.lookups:
-            continue
-        sizes: list[Size] | None = list(divisors_of(load.view))
-        for condition, _ in path:
-            known = _decided(frame, condition)
-            sizes = None if known is None or sizes is None else [*sizes, *known]
+    only = {serial: next(iter(paths[serial])) for serial in sorted(found) if len(paths[serial]) == 1}
+    left = {
+        serial: path
+        for serial, path in only.items()
+        if serial not in packs.elements and is_unit(found[serial].view) and not found[serial].lookups
+    }
+    while left:
+        serial = next(iter(left))
+        path = left.pop(serial)
+        other = _opposite(found, left, found[serial], path)
+        pair = [found[serial]] if other is None else [found[serial], found[other]]
+        sizes = _undivided(frame, pair, path)
         if sizes is None or not allowed(frame, sizes):
             continue
+        if other is not None:
+            del left[other]
         frame.divisors.update(size for size in sizes if not size.is_zero)
-        frame.vectors.add(load.buffer)
+        frame.vectors.add(found[serial].buffer)
         frame.helpers.add("load")
-        tests = [_test(frame, packs, head, condition, way) for condition, way in path]
-        name = frame.names.new(f"{load.buffer}_pack")
-        packs.lines.append(f"Pack<{frame.element_type(load.buffer)}, VEC> {name};")
-        vector = f"{name} = load<VEC>({address(frame, load.buffer, load.view)});"
-        packs.lines += block(f"if ({' && '.join(tests)})", [vector])
-        packs.elements[serial] = f"{name}.at[k]"
+        write = _where if other is None else _one_of
+        name = write(frame, packs, head, pair, path)
+        packs.elements.update((load.serial, f"{name}.at[k]") for load in pair)
+
+
+def _opposite(found: Mapping[int, Load], left: Mapping[int, Path], load: Load, path: Path) -> int | None:
+    """A load of the same buffer that is made exactly where this one is not."""
+    if len(path) != 1:
+        return None
+    ((condition, way),) = path
+    return next(
+        (
+            serial
+            for serial, other in left.items()
+            if found[serial].buffer == load.buffer and other == ((condition, not way),)
+        ),
+        None,
+    )
+
+
+def _undivided(frame: Frame, loads: list[Load], path: Path) -> list[Size] | None:
+    """What the width must divide so that vectors lie in one piece; None where no width makes it so."""
+    sizes = [size for load in loads for size in divisors_of(load.view)]
+    for condition, _ in path:
+        known = _decided(frame, condition)
+        if known is None:
+            return None
+        sizes += known
+    return sizes
+
+
+def _one_of(frame: Frame, packs: Packs, head: Scope, pair: list[Load], path: Path) -> str:
+    """Two pieces of a buffer, one of which is meant: one load, so that no lane of a warp waits for others."""
+    ((condition, way),) = path
+    test = _test(frame, packs, head, condition, True)
+    yes, no = pair if way else reversed(pair)
+    places = [index_text(load.view, "i", frame.macros, wide=True).within(4) for load in (yes, no)]
+    place, name = (frame.names.new(f"{yes.buffer}_{what}") for what in ("place", "pack"))
+    packs.lines.append(f"const size_t {place} = {test} ? {places[0]} : {places[1]};")
+    packs.lines.append(f"const auto {name} = load<VEC>({frame.pointer(yes.buffer)} + {place});")
+    return name
+
+
+def _where(frame: Frame, packs: Packs, head: Scope, one: list[Load], path: Path) -> str:
+    """A load that is made where the conditions hold."""
+    (load,) = one
+    tests = [_test(frame, packs, head, condition, way) for condition, way in path]
+    name = frame.names.new(f"{load.buffer}_pack")
+    packs.lines.append(f"Pack<{frame.element_type(load.buffer)}, VEC> {name};")
+    vector = f"{name} = load<VEC>({address(frame, load.buffer, load.view)});"
+    packs.lines += block(f"if ({' && '.join(tests)})", [vector])
+    return name
 
 
 def _follow(expr: Expr, path: Path, paths: dict[int, set[Path]], found: dict[int, Load]) -> None:

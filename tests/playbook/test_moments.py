@@ -54,3 +54,19 @@ def test_the_loads_of_further_steps_need_not_wait_for_a_division() -> None:
     launch = plan_of(source, {"x": x}).launches[0]
     image = load_cubin(source, launch.consts, [launch.kernel], "sm_90a")
     assert isinstance(image, tuple) and b"slowpath" not in image[0]
+
+
+@pytest.mark.parametrize("split", ["off", "on"])
+def test_a_mean_that_is_wanted_itself_goes_along_and_keeps_its_infinity(split: str) -> None:
+    """Welford's mean of an infinite row is NaN; the row's sum is carried beside it, in the same pass."""
+
+    def mean_and_std(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        mean = t["x"].mean(1, keepdim=True)
+        return mean.squeeze(1), (t["x"] - mean).square().mean(1).sqrt()
+
+    tensors = {"x": torch.randn(3, 9000) + 30.0}
+    tensors["x"][1, 17] = float("inf")
+    vector = (("single_pass", "on"), ("vector_width", "4"), ("block_size", "64"), ("grid_split", split))
+    source = generate(problem_of(mean_and_std, tensors), vector).kernel.source
+    assert source.count("load<VEC>(x_row + col)") == (1 if split == "off" else 2)
+    check(mean_and_std, source, tensors)

@@ -317,14 +317,16 @@ class _Model:
             met = sum(bool(step.accumulators) for step in passes)
             if keeps and not schedule.join_grid:
                 walks = [replace(one, join_ns=one.join_ns + _CLUSTER_NS * bool(one.join_ns)) for one in walks]
-                return self._launched(
-                    replace(work, walks=tuple(walks)), self.target.sm_count // _IN_GPC * _IN_GPC
-                )
+                return self._launched(replace(work, walks=tuple(walks)), self._in_clusters())
             if keeps:
                 found = self._launched(work)
                 return replace(found, us=found.us + met * self._meeting_us(work, pieces, gathered))
             return self._split(work, [bool(step.accumulators) for step in passes], gathered)
         return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
+
+    def _in_clusters(self) -> int:
+        """Multiprocessors that clusters find room on: those of 16 blocks leave many groups unused."""
+        return self.target.sm_count // _IN_GPC * (_IN_GPC if self.schedule.cluster < 16 else 10)
 
     def _walk(self, space: RowSpace, step: Pass, schedule: Schedule, row: _Row) -> Walk:
         """One pass of one team."""

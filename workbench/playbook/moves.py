@@ -14,7 +14,9 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.fitting import clustered_part
 from workbench.playbook.rewrites import MAY_COST, REWRITES
+from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
@@ -108,8 +110,22 @@ def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Targ
         kept = {("block_size", "256"), ("row_cache", "registers"), ("threads_per_row", "fit")}
         pieces = [one for one in structures if kept <= set(one)]
         ranked += [_with(one, "stores", "plain") for one in pieces]
-    shared = dict.fromkeys(settled(problem, _with(vector, "cluster", "4")) for vector in ranked)
-    return [vector for vector in shared if dict(vector).get("cluster") == "4"]
+    ranked += [_with(vector, "row_cache", "shared") for vector in ranked[:1]]  # eight hold 1.5 MB of a row
+    wanted = [(_with(vector, "cluster", blocks), blocks) for vector in ranked for blocks in ("4", "8")]
+    shared = [(settled(problem, vector), blocks) for vector, blocks in wanted]
+    found = [vector for vector, blocks in shared if dict(vector).get("cluster") == blocks]
+    return [v for v in dict.fromkeys(found) if dict(v)["cluster"] == "4" or _wants_eight(problem, v, target)]
+
+
+def _wants_eight(problem: Problem, vector: Vector, target: Target) -> bool:
+    """True where eight blocks hold rows that four do not, and rows enough to fill the card."""
+    traits, schedule = traits_of(problem), schedule_of(vector)
+    for shape in (row.shape for row in traits.rows):
+        part = clustered_part(schedule, shape, traits.all_cases)
+        many = [case for case in traits.declared_cases if 8 * shape.rows.at(case) >= target.sm_count]
+        if part is not None and any(4 < shape.columns.at(case) / part[1] <= 8 for case in many):
+            return True
+    return False
 
 
 def _structures(problem: Problem) -> list[Vector]:

@@ -108,7 +108,9 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     passes: list[Pass] = []
     for depth in range(1, max(depths.values(), default=0) + 1):
         made = [r for key, r in reductions.items() if depths[key] == depth and key not in along]
-        accumulators = _without_twins([_accumulator(reduction, pairs, joints) for reduction in made])
+        accumulators = [_accumulator(reduction, pairs, joints) for reduction in made]
+        accumulators += [_alone(pair.first) for pair in pairs.values() if pair.apart and pair.first in made]
+        accumulators = _without_twins(accumulators)
         if accumulators:
             passes.append(Pass(accumulators))
     made_in = {key: number for number, step in enumerate(passes) for a in step.accumulators for key in a.keys}
@@ -163,6 +165,8 @@ class _Pair:
     kind: str
     first: Reduction
     second: Reduction
+    apart: bool = False
+    """The first is made by itself too: that result counts."""
 
 
 def _joints(reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, Joint]:
@@ -181,14 +185,18 @@ def _accumulator(reduction: Reduction, pairs: dict[int, _Pair], joints: dict[int
     for pair in pairs.values():
         if pair.first.key == reduction.key:
             return Accumulator(pair.kind, reduction.body, (pair.first.key, pair.second.key))
+    return _alone(reduction)
+
+
+def _alone(reduction: Reduction) -> Accumulator:
     return Accumulator(reduction.op, reduction.body, (reduction.key,))
 
 
 def _pairs(space: RowSpace, reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, _Pair]:
     """Second reductions that one pass can make with their first, by key; a first takes one partner.
 
-    With infinities the first comes out as NaN where two passes give an infinity. That shows only in a
-    store that uses it without the second, which is NaN either way.
+    With infinities the first comes out as NaN where two passes give an infinity. A store that uses the
+    second too is NaN either way; for one that does not, the first is made by itself beside the pair.
     """
     found: dict[int, _Pair] = {}
     taken: set[int] = set()
@@ -196,9 +204,8 @@ def _pairs(space: RowSpace, reductions: dict[int, Reduction], stores: list[set[i
         pair = _softmax_pair(second, reductions) or _variance_pair(space, second, reductions)
         if pair is None or pair.first.key in taken:
             continue
-        if all(key in used for used in stores if pair.first.key in used):
-            taken.add(pair.first.key)
-            found[key] = pair
+        taken.add(pair.first.key)
+        found[key] = replace(pair, apart=any(key not in used for used in stores if pair.first.key in used))
     return found
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from tests.playbook.problems import problem_of
 from workbench.model import H100, Problem
 from workbench.playbook.estimate import estimate, estimate_schedule
-from workbench.playbook.moves import parse_vector
+from workbench.playbook.moves import parse_vector, seed_vectors
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.techniques import settled
 from workbench.problem.capture import read_file
@@ -163,3 +163,13 @@ def test_few_large_blocks_leave_most_ways_to_memory_unused() -> None:
     layouts = [f"block_size={size} vector_width=4" for size in (128, 1024)]
     small, large = modelled("silu_mul", layouts, "1x14336")
     assert small + 0.2 < large
+
+
+def test_a_window_of_eight_neighbours_is_not_begun_with_vectors_of_four() -> None:
+    """KernelBench's level1/41 takes 3522 us in vectors of four: as long as L1 takes for its lines."""
+    x = torch.empty(64, 192, 65536, device="meta")
+    pool = problem_of(lambda t: F.max_pool1d(t["x"], 8, 1, 4, 3), {"x": x}, varying=False)
+    best = max(seed_vectors(pool, H100, 5), key=lambda card: card.predicted_factor)
+    assert dict(best.vector)["vector_width"] == "2"
+    vectors = settled(pool, (("vector_width", "4"),))
+    assert estimate(pool, vectors, H100, {}).us == pytest.approx(3522, rel=0.05)

@@ -18,7 +18,7 @@ from workbench.playbook import reach
 from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
-from workbench.playbook.expr import Load, loads_below, walk
+from workbench.playbook.expr import Load, loads_below, unguarded, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
@@ -221,8 +221,10 @@ class _Model:
             width, items = 1, schedule.tile**2 // schedule.threads
         warps = math.ceil(count / width / items / _LANES)
         cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
-        sizes = [(load, self._size(load)) for load in loads]
-        cost += reach.asked(sizes, width, schedule.narrow, turn is not None)
+        plain = {leaf.serial for root in roots for leaf in unguarded(root)}
+        lines = {one: reach.lines_of(one, width, self._size(one), one.serial in plain) for one in loads}
+        lines.update(dict.fromkeys(turned, 1.0))
+        cost += reach.asked(lines.items(), width, schedule.narrow, turn is not None)
         fresh, near = self._from_memory([load for load in loads if load not in turned])
         for load in turned:
             fresh += self._read(load)
@@ -231,9 +233,11 @@ class _Model:
             stored_bytes=stored / warps,
             near_bytes=near / warps,
             instructions=cost * count / warps,
+            lines=sum(lines.values()) * count / _LANES / warps,
             trips=1.0,
         )
-        blocks = resident(self.target, schedule, schedule.threads, 2.0 * items * width * len(loads))
+        held = items * sum(2.0 * width if load.serial in plain else 1.0 for load in loads)
+        blocks = resident(self.target, schedule, schedule.threads, held)
         teams = blocks * schedule.threads // _LANES
         found = self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
         blocks = math.ceil(warps * _LANES / schedule.threads)

@@ -53,6 +53,8 @@ class Walk:
     """Read for the first time, of what an earlier launch left in L2."""
     instructions: float = 0.0
     """Of all threads together."""
+    lines: float = 0.0
+    """Of 128 bytes, each time a warp asks L1 for one: served one a clock."""
     chain_cycles: float = 0.0
     """One thread's instructions that wait for one another, from its first column to its last."""
     trips: float = 0.0
@@ -105,7 +107,7 @@ def launch_time(target: Target, work: Work) -> LaunchTime:
         moved = walk.fresh_bytes + walk.stored_bytes + lost
         dram += moved * work.teams
         mine = moved / rate + L2_BESIDE * near / l2_rate
-        issued = walk.instructions / (LANES * CLOCK_GHZ)
+        issued = max(walk.instructions / LANES, walk.lines) / CLOCK_GHZ
         memory, issue = memory + mine, issue + issued
         trip_ns = _way(walk, in_l1, in_l2) * target.dram_latency_ns
         # What a thread waits for is hidden by bytes that other threads wait for, except the first time.

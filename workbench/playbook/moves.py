@@ -238,7 +238,9 @@ def _pointwise(problem: Problem) -> list[Vector]:
     for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
-    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "128"))
+    # Two results a thread for windows: they are read element by element, and four touch many lines.
+    two = ("off", "2", "256")
+    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "128"), two)
     for reciprocal, width, threads in choices:
         vector = (
             ("block_size", threads),

@@ -40,33 +40,34 @@ def sectors_over_least(view: View) -> float:
     return APART if last.number is None else min(float(abs(last.number)), APART)
 
 
-def lines_of(view: View, width: int, size: int) -> float:
-    """Lines of 128 bytes that a warp touches for an element of each thread, where a thread has ``width``.
+def lines_of(load: Load, width: int, size: int, whole: bool = True) -> float:
+    """Lines of 128 bytes that a warp asks for, for an element of each thread, where a thread has ``width``.
 
-    Whatever moves as a vector, or is one element for all of it, is asked for once. The rest is asked for
-    element by element, each time all over what the warp's vectors span: a max pool of windows two elements
-    apart takes 95 us on an H100 in scalars, 135 in vectors of four, whose 36 requests are 8 lines each.
+    Whatever moves as a vector (``whole``), or is one element for all of it, is asked for once. The rest is
+    asked for element by element, each time all over what the warp's vectors span. L1 serves a line a clock:
+    a max pool of windows two elements apart takes 95 us on an H100 in scalars, 135 in vectors of four, whose
+    36 requests are 8 lines each; one of eight neighbours, each under a condition, 3522 us for 64x192x65536.
     """
-    last = view.axes[-1].stride if view.axes else ZERO
-    if last.is_one or last.is_zero:
+    last = load.view.axes[-1].stride if load.view.axes else ZERO
+    if last.is_zero or (last.is_one and whole):
         return 1.0 / width
     step = 32 if last.number is None else abs(last.number)
     return min(32.0, max(1.0, step * width * size / 4.0))
 
 
-def asked(loads: Iterable[tuple[Load, int]], width: int, narrow: bool, tiled: bool) -> float:
-    """Instructions an element: of the loads, given with the bytes of an element, and to take indices apart.
+def asked(loads: Iterable[tuple[Load, float]], width: int, narrow: bool, tiled: bool) -> float:
+    """Instructions an element: of the loads, given with their lines, and to take indices apart.
 
     Loads over the same axes share what takes an index apart, and so does a vector where it may.
     """
     requests = 0.0
     apart: dict[tuple[Size, ...], float] = {}
-    for load, size in loads:
-        lines = lines_of(load.view, width, size)
-        requests += lines
+    for load, lines in loads:
+        each = 1.0 / width if lines < 1.0 else 1.0
+        requests += each
         axes = tuple(axis.size for axis in load.view.axes)
         if len(axes) > 1 and not tiled:
-            apart[axes] = max(1.0 / width if lines < 1.0 else 1.0, apart.get(axes, 0.0))
+            apart[axes] = max(each, apart.get(axes, 0.0))
     return A_REQUEST * requests + (_DIVIDED_NARROW if narrow else _DIVIDED) * sum(apart.values())
 
 

@@ -134,5 +134,9 @@ def _headers(kernels: list[KernelText]) -> list[str]:
     if any("fetch" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
     if any("cluster_reduce" in kernel.helpers or kernel.cooperative for kernel in kernels):
-        lines.append("#include <cooperative_groups.h>")
+        lines += [
+            "// Barriers and clusters, without the C++ library: that would be most of what is compiled.",
+            "#define _CG_LIMIT_INCLUDED_DEPENDENCIES",
+            "#include <cooperative_groups.h>",
+        ]
     return ["\n".join(lines)] if lines else []

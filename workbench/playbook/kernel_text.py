@@ -105,6 +105,8 @@ class SplitText:
     """Buffers of partial results of that kernel."""
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
+    few_waves: bool = False
+    """Long rows are shared although each could have a block."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from workbench.playbook.kernel_text import (
 )
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.schedule import RESIDENT
+from workbench.playbook.schedule import LONG_PIECE, MOST_LONG, RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
 
 Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
@@ -274,7 +274,10 @@ class PlanText:
             share = f"{fill} // {_atom(split.teams)}"
         if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
             share = f"{fill} // {_atom(split.teams)}"
-        return f"max(1, min({share}, cdiv({self.size(split.columns)}, {split.least})))"
+        columns = self.size(split.columns)
+        if split.few_waves:  # the last long rows would leave most of the card idle
+            share = f"max({share}, min({MOST_LONG}, {_atom(columns)} // {LONG_PIECE}))"
+        return f"max(1, min({share}, cdiv({columns}, {split.least})))"
 
     def _joint(self, program: Program, joint: JointText) -> list[str]:
         """Kernels that share a launch: as many blocks as the largest stage has jobs."""

@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.model import H100
 from workbench.playbook.bundle_kernel import bundle_kernel
 from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.schedule import LEAST_PIECE, bundle_text, split_from, split_team, split_threads
+from workbench.playbook.schedule import (
+    LEAST_PIECE,
+    bundle_text,
+    pieces_of,
+    split_from,
+    split_team,
+    split_threads,
+)
+from workbench.playbook.sizes import Size
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
 from workbench.playbook.together_kernel import Together, TogetherKernel, fits_together, together_kernel
 from workbench.playbook.traits import row_shape
@@ -58,7 +67,18 @@ def split_kernel(
         0 if joint is None else joint.most,
         () if joint is None else joint.partials,
         bundle,
+        _few_waves(shared, rows, columns),
     )
+
+
+def _few_waves(site: Site, rows: Size, columns: Size) -> bool:
+    """True where long rows of a declared case are shared although each could have a block."""
+    cases = site.cases[: site.declared]
+    apart = replace(site.schedule, join_grid=False)
+    counts = [(rows.at(case), pieces_of(apart, H100, rows.at(case), columns.at(case))) for case in cases]
+    fill = H100.sm_count * (H100.threads_per_sm // (2 * apart.threads))
+    many = any(pieces > -(-fill // count) for count, pieces in counts)
+    return apart.team == "block" and not site.schedule.join_grid and many
 
 
 def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together | None:

@@ -426,6 +426,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "load_where": ("load",),
     "load_repeated": ("load",),
+    "load_within": ("load",),
+    "store_within": ("store",),
     "store": ("pack",),
     "load_once": ("pack", "word"),
     "load_now": ("pack", "word"),

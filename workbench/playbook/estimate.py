@@ -22,6 +22,7 @@ from workbench.playbook.expr import Load, loads_below, unguarded, walk
 from workbench.playbook.fitting import by_length, lanes_of, most_columns
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
+from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.library_work import asked_of
 from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, crowded_us, launch_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
@@ -213,7 +214,8 @@ class _Model:
         schedule = self.schedule
         roots = [store.value for store in kernel.stores]
         loads = loads_below(roots)
-        width = self._width(kernel.stores[0].columns)
+        within = not self.as_asked and is_partly_there(kernel, schedule, [self.sizes])
+        width = schedule.width if within else self._width(kernel.stores[0].columns)
         items = schedule.items
         turn = turn_of(kernel) if schedule.tile else None
         turned = set(tiled_loads(turn, schedule.tile)) if turn is not None else set[Load]()

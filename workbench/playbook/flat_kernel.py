@@ -13,6 +13,7 @@ from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, walk
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
+from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.packs import address, packs_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
@@ -32,6 +33,8 @@ def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
 
 def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
     frame = frame_for(site, kernel, vector)
+    if vector and is_partly_there(kernel, site.schedule, site.cases[: site.declared]):
+        frame.ends_inside = frame.macros.text(kernel.stores[0].columns)
     body = _vector_body(frame, kernel) if vector else _scalar_body(frame, kernel)
     lines = _loop(frame, kernel, body)
     if not site.schedule.narrow:
@@ -149,6 +152,12 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
         pack = frame.names.new(f"{store.buffer}_pack")
         lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
         inner.lines += statement(f"{pack}.at[k] = {value};")
+        if frame.ends_inside:
+            frame.helpers.add("store_within")
+            frame.vectors.add(store.buffer)
+            line = frame.pointer(store.buffer)
+            after.append(f"store_within<VEC, {frame.ends_inside}>({line}, i, {pack});")
+            continue
         function = "store_once" if _streams_stores(frame) else "store"
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)

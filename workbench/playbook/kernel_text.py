@@ -218,6 +218,8 @@ class Frame:
     divisors: set[Size] = field(default_factory=set)
     vectors: set[str] = field(default_factory=set)
     """Buffers that are accessed through vectors."""
+    ends_inside: str = ""
+    """Elements of the line whose last vector is only partly there; empty where all vectors are whole."""
 
     @property
     def macros(self) -> Macros:

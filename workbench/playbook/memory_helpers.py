@@ -80,6 +80,30 @@ __device__ void store(T* to, Pack<T, VEC> pack) {
     *reinterpret_cast<Pack<T, VEC>*>(to) = pack;
 }
 """,
+    "load_within": """
+// VEC neighbours from i on, of a line of SIZE elements; for those beyond its end, the first of them again.
+template <int VEC, long long SIZE, typename T, typename Index>
+__device__ Pack<T, VEC> load_within(const T* line, Index i) {
+    if (SIZE % VEC == 0 || Index(SIZE) - i >= VEC) return load<VEC>(line + i);
+    Pack<T, VEC> pack;
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        pack.at[k] = line[k < Index(SIZE) - i ? i + k : i];
+    }
+    return pack;
+}
+""",
+    "store_within": """
+// VEC neighbours from i on, as far as the line of SIZE elements goes.
+template <int VEC, long long SIZE, typename T, typename Index>
+__device__ void store_within(T* line, Index i, Pack<T, VEC> pack) {
+    if (SIZE % VEC == 0 || Index(SIZE) - i >= VEC) return store(line + i, pack);
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        if (k < Index(SIZE) - i) line[i + k] = pack.at[k];
+    }
+}
+""",
     "fetch": """
 // Neighbours on their way to shared memory: the thread does not wait. Too small for that, they are copied.
 template <int VEC, typename T>

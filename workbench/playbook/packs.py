@@ -71,6 +71,10 @@ def _packed(frame: Frame, load: Load) -> str:
         frame.helpers.add("load_repeated")
         frame.vectors.add(load.buffer)
         return f"load_repeated<VEC, {frame.macros.text(size)}>({frame.pointer(load.buffer)}, i)"
+    if frame.ends_inside:
+        frame.helpers.add("load_within")
+        frame.vectors.add(load.buffer)
+        return f"load_within<VEC, {frame.ends_inside}>({frame.pointer(load.buffer)}, i)"
     function = "load_once" if frame.site.schedule.stream and load.view.is_linear else "load"
     frame.helpers.add(function)
     frame.use_vector(load.buffer, load.view)

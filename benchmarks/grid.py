@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import on_the_gpu as gpu
 from compiled_first import warm, warm_all
 
-from workbench.model import Case, Evaluation, Hypothesis, Kernel, Passed, Problem
+from workbench.model import Case, Digest, Evaluation, Hypothesis, Kernel, Passed, Problem
 from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import moves, seed_vectors
@@ -119,12 +119,28 @@ class Searcher:
     def __init__(self, problem: Problem, device: Any) -> None:
         self.problem, self.device = problem, device
         self.found: list[Found] = []
+        self.judged: set[Digest] = set()
 
-    async def try_all(self, cards: Iterable[Hypothesis]) -> None:
-        """Judge the kernels of cards that have not been tried: compiled side by side, run in turn."""
+    def _fresh(self, cards: Iterable[Hypothesis], most: int) -> tuple[list[Hypothesis], list[Kernel]]:
+        """The first cards whose kernels nobody has judged: several vectors may come to the same text."""
         tried = {one.vector for one in self.found}
-        fresh = [card for card in cards if card.vector is not None and card.vector not in tried]
-        kernels = [generate(self.problem, card.vector).kernel for card in fresh]
+        fresh: list[Hypothesis] = []
+        kernels: list[Kernel] = []
+        for card in cards:
+            if len(fresh) == most:
+                break
+            if card.vector is None or card.vector in tried:
+                continue
+            kernel = generate(self.problem, card.vector).kernel
+            if kernel.digest not in self.judged:
+                self.judged.add(kernel.digest)
+                fresh.append(card)
+                kernels.append(kernel)
+        return fresh, kernels
+
+    async def try_all(self, cards: Iterable[Hypothesis], most: int = 100) -> None:
+        """Judge the kernels of cards that are not tried yet: compiled side by side, run in turn."""
+        fresh, kernels = self._fresh(cards, most)
         judged = await asyncio.gather(
             *(self.device.evaluate(self.problem, kernel, lambda stage: None) for kernel in kernels)
         )
@@ -149,13 +165,13 @@ class Searcher:
     async def run(self) -> Kernel | None:
         """The kernel to measure; None where none is correct."""
         target = self.device.target
-        seeds = seed_vectors(self.problem, target, count=FIRST + 1)
+        seeds = seed_vectors(self.problem, target, count=2 * FIRST)
         unfused = ("fusion", "none")  # the naive chain is never the answer
-        await self.try_all([card for card in seeds if unfused not in card.vector][:FIRST])
+        await self.try_all([card for card in seeds if unfused not in card.vector], FIRST)
         if self.best is None:
             return None
         cards = moves(self.problem, self.best.vector, self.best.evaluation, target)
-        await self.try_all(cards[:REFINED])
+        await self.try_all(cards, REFINED)
         for _ in range(JOINED):  # once more where a shape is slower in the joined kernel than alone
             mixed = from_found(self.problem, self.able, target)
             await self.try_all([] if mixed is None else [mixed])

@@ -154,3 +154,13 @@ def test_fewer_shapes_take_less_time(capsys: pytest.CaptureFixture[str]) -> None
     grid = load("grid")
     assert grid.fits("group_norm@2", 34.0) and not grid.fits("group_norm", 34.0)
     assert "group_norm: no time left" in capsys.readouterr().out
+
+
+def test_no_text_is_judged_twice() -> None:
+    """One row of a million: wherever a row waits, blocks that wait for one another keep it in registers."""
+    grid = load("grid")
+    x = torch.empty(1, 2**20, device="meta")
+    one_row = problem_of(lambda t: torch.softmax(t["x"], 1), {"x": x}, "softmax")
+    device = Pretended(lambda source: (Passed(), (1.0,)))
+    asyncio.run(grid.Searcher(one_row, device).run())
+    assert len(device.judged) == len(set(device.judged)) >= grid.FIRST

@@ -19,6 +19,7 @@ def plan(x):
         launch("pieces", grid=(4, 16), block=32, args=given, cooperative=True)
     return y
 */
+#define _CG_LIMIT_INCLUDED_DEPENDENCIES
 #include <cooperative_groups.h>
 
 // Four blocks a row, sixteen rows a launch: each leaves the largest value of its piece and its sum, waits for

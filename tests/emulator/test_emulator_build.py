@@ -1,6 +1,7 @@
 """Building: diagnostics at the person's lines, what is refused, the cache."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -207,7 +208,13 @@ def test_a_second_cache_in_one_process(tmp_path: Path, monkeypatch: pytest.Monke
     x = torch.arange(64.0)
     args = {"x": x, "y": Out((64,)), "n": 64}
     first = run("copy.cu:copy_coalesced", Shape(1, 64), args)
+    cache = toolchain.cache_folder()
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    for kind in ("header-*", "half-*"):  # as another process would have made them: 10 s less of g++
+        for made in cache.glob(kind):
+            shutil.copytree(made, toolchain.cache_folder() / made.name)
+    runtime = toolchain.runtime_path()
+    shutil.copy(cache / runtime.name, runtime)
     second = run("copy.cu:copy_coalesced", Shape(1, 64), args)
     assert torch.equal(first.outputs[0], x)
     assert torch.equal(second.outputs[0], x)

@@ -7,16 +7,20 @@ copy, or operations at peak), and a bare move of as many bytes in the same cold 
 from __future__ import annotations
 
 import json
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from workbench.model import Problem, Target
-from workbench.referee.least_bytes import least_moved
-from workbench.referee.roofline import floor_us
-from workbench.referee.work import least_flops
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
-BARE = Path(__file__).resolve().parent / "receipts" / "bare-moves.json"
+from workbench.model import Problem, Target  # noqa: E402
+from workbench.referee.least_bytes import least_moved  # noqa: E402
+from workbench.referee.roofline import floor_us  # noqa: E402
+from workbench.referee.work import least_flops  # noqa: E402
+
+BARE = HERE / "receipts" / "bare-moves.json"
 PIECE = 16
 """Bytes: moves are timed in whole pieces."""
 LARGE_BYTES = 64 * 10**6

@@ -23,3 +23,17 @@ def test_columns_two_elements_apart_are_near_where_rows_are_far() -> None:
     assert "One thread a row" not in source.kernel.source
     across = generate(problem_of(lambda t: t["x"].sum(0), {"x": torch.randn(512, 2)}), TEAMS)
     assert "One thread a row" in across.kernel.source
+
+
+def test_all_loads_of_a_short_row_come_first() -> None:
+    """Two vectors a lane: a loop over them would wait for memory twice."""
+
+    def places(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"].argmax(1)
+
+    x = {"x": torch.randn(9, 256)}
+    vector = (("threads_per_row", "warp"), ("vector_width", "4"))
+    source = generate(problem_of(places, x, varying=False), vector).kernel.source
+    assert "AHEAD vectors of a thread are on their way before the first is used." in source
+    assert "(COLS + 32 * VEC - 1) / (32 * VEC)" in source
+    check(places, source, x, "checked")

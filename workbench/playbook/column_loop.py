@@ -13,7 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
-from workbench.playbook.in_flight import Bounds, Fetch, loaded_ahead
+from workbench.playbook.in_flight import MOST_AHEAD, Bounds, Fetch, loaded_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.packs import allowed
@@ -261,7 +261,8 @@ class ColumnLoop:
         if self._ahead_of_use and self._fetches:
             self.frame.helpers.add("pack")
             bounds = Bounds(start, end or columns, step)
-            return loaded_ahead(self._fetches, body, bounds, items, self.names.new("from"))
+            before, ahead = self._steps_ahead(columns, step)
+            return [*before, *loaded_ahead(self._fetches, body, bounds, ahead, self.names.new("from"))]
         advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
@@ -338,7 +339,18 @@ class ColumnLoop:
     def _ahead_of_use(self) -> bool:
         """True where a thread's loads of several steps come before the first is used."""
         in_turn = self.vector and self.kernel.waits.cache == "reread" and not self.behind
-        return in_turn and self.kernel.site.schedule.items > 1 and self.kernel.team.kind in ("block", "warp")
+        items, kind = self.kernel.site.schedule.items, self.kernel.team.kind
+        return in_turn and (kind == "warp" or (items > 1 and kind == "block"))
+
+    def _steps_ahead(self, columns: str, step: str) -> tuple[list[str], str]:
+        """How many steps' loads come first: as asked for, or a whole row of a warp, if it is short."""
+        items = self.kernel.site.schedule.items
+        if items > 1 or self.kernel.team.kind != "warp":
+            return [], str(items)
+        name = self.frame.names.new("AHEAD")
+        most = max(1, MOST_AHEAD // len(self._fetches))
+        steps = f"({columns} + {step} - 1) / ({step})"
+        return [f"constexpr int {name} = {columns} < {most} * {step} ? {steps} : {most};"], name
 
     def _load_turned(self, roots: list[Expr]) -> None:
         """What lies along the rows of a team that reads across them comes through a tile."""

@@ -251,12 +251,12 @@ struct OnlineLogSum {
         float top = a.top;
 #pragma unroll
         for (int k = 0; k < VEC; ++k) {
-            top = fmaxf(top, values[k] > FLT_MAX ? FLT_MAX : values[k]);
+            top = fmaxf(top, fminf(values[k], FLT_MAX));
         }
         float sum = a.sum * expf(a.top - top);
 #pragma unroll
         for (int k = 0; k < VEC; ++k) {
-            sum += values[k] > FLT_MAX ? values[k] : expf(values[k] - top);
+            sum += expf(values[k] - top);  // of an infinite value: infinity, since the largest is finite
         }
         return {top, sum};
     }

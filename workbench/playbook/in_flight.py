@@ -19,6 +19,8 @@ UNROLLED, _UNROLLED_WIDE = 16, 6
 _UNROLLED_ARG, _UNROLLED_ARG_WIDE = 4, 2
 """The same where places are compared too: counted in machine code. argmax of 64 rows of 50257 on an H100
 takes 28.8 us in scalars, 19.5 in vectors of four between scalar edges, 10.4 with blocks of 1024 on top."""
+MOST_AHEAD = 8
+"""Vectors of a thread that are on their way together where a warp computes a row: 32 registers."""
 _LONG_LOOP = 6
 """How many times fewer where the loop's body is long."""
 _IN_TURN, _IN_TURN_PLAIN = 1, 2
@@ -50,7 +52,7 @@ class Bounds:
     step: str
 
 
-def loaded_ahead(fetches: list[Fetch], body: list[str], bounds: Bounds, items: int, first: str) -> list[str]:
+def loaded_ahead(fetches: list[Fetch], body: list[str], bounds: Bounds, items: str, first: str) -> list[str]:
     """A loop over ``items`` steps at a time, whose loads come first; ``first`` is a free name."""
     column = f"const int col = {first} + i * ({bounds.step});"
     each = f"for (int i = 0; i < {items}; ++i)"
@@ -77,6 +79,8 @@ def steps_ahead(schedule: Schedule, step: Pass, width: int, entered: int, in_tur
         deep = _UNROLLED_ARG if width == 1 else _UNROLLED_ARG_WIDE
     if in_turn:
         deep = min(deep, _IN_TURN if schedule.stream and width > 1 else _IN_TURN_PLAIN)
+    if schedule.team == "warp" and width > 1 and schedule.cache == "reread":
+        deep = max(deep, MOST_AHEAD // 2)
     if schedule.cache == "shared" and "welford" in kinds:
         return 1
     return max(deep, schedule.items)

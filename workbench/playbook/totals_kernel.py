@@ -14,9 +14,13 @@ from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_totals import entering
+from workbench.playbook.schedule import RESIDENT
 from workbench.playbook.scope import Scope
 from workbench.playbook.split_launch import Partials
 from workbench.playbook.team import TeamText
+
+_PARTS = 4
+"""Blocks' parts that a thread asks for at once."""
 
 
 class _Tail(RowKernel):
@@ -53,6 +57,13 @@ class TotalsKernel(RowKernel):
         self._parts = [(text, self.partials.of(text)) for text in self.tail.texts]
         for name in (name for _, names in self._parts for name in names):
             self.frame.written = (name, *self.frame.written)
+
+    def _grid(self) -> str:
+        """Where warps compute rows, no block that finds no room at once: it would begin its rows too late."""
+        grid = super()._grid()
+        if self.site.schedule.promised != RESIDENT:
+            return grid
+        return grid.replace("gpu.threads_per_sm //", "gpu.threads_per_sm // 2 //")
 
     def text(self) -> KernelText:
         """Write it."""
@@ -92,12 +103,14 @@ class TotalsKernel(RowKernel):
         """What a further launch would do, done by the block that is done last."""
         self.frame.helpers.add("arrives_last")
         enter = [text.enter_partial([f"{self.frame.pointer(names[0])}[part]"]) for text, names in self._parts]
-        loop = "for (int part = threadIdx.x; part < int(gridDim.x); part += THREADS)"
+        loop = f"for (int from = threadIdx.x; from < int(gridDim.x); from += {_PARTS} * THREADS)"
+        each = ["const int part = from + i * THREADS;", *block("if (part < int(gridDim.x))", enter)]
+        parts = ["#pragma unroll", *block(f"for (int i = 0; i < {_PARTS}; ++i)", each)]
         return [
             "// The last block joins what all of them have left.",
             *block(f"if (!arrives_last({self.name}_done, gridDim.x))", ["return;"]),
             *(_start(text, declared=False) for text in self.tail.texts),
-            *block(loop, enter),
+            *block(loop, parts),
             *self.tail.joined(),
             *self.tail.stored(),
         ]
@@ -109,7 +122,10 @@ def _start(text: AccumulatorText, declared: bool) -> str:
 
 def totals_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
     """Write the kernel of rows and of the reduction over them."""
-    site = replace(site, schedule=replace(site.schedule, persistent=True))
+    schedule = replace(site.schedule, persistent=True)
+    if schedule.team != "block" and not schedule.promised:
+        schedule = replace(schedule, promised=RESIDENT)
+    site = replace(site, schedule=schedule)
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")
     text = TotalsKernel(site, kernel, name, site.schedule.width > 1).text()

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, walk
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
@@ -35,11 +36,17 @@ def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
     frame = frame_for(site, kernel, vector)
     if vector and is_partly_there(kernel, site.schedule, site.cases[: site.declared]):
         frame.ends_inside = frame.macros.text(kernel.stores[0].columns)
-    body = _vector_body(frame, kernel) if vector else _scalar_body(frame, kernel)
-    lines = _loop(frame, kernel, body)
+    copies = copies_of(kernel, site.schedule, site.cases[: site.declared]) if vector else None
+    if copies is not None:
+        frame.copied = copies[1]
+    shared, body = _vector_body(frame, kernel) if vector else ([], _scalar_body(frame, kernel))
+    if copies is not None:
+        lines, grid = _along_copies(frame, copies, shared, body), _grid_of_copies(site, copies)
+    else:
+        lines, grid = _loop(frame, kernel, body), _grid(site, kernel)
     if not site.schedule.narrow:
-        return frame.finish(name, lines, _grid(site, kernel))
-    return frame.finish(name, narrowed(lines), _grid(site, kernel), narrow_limits(site, kernel))
+        return frame.finish(name, lines, grid)
+    return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel))
 
 
 def narrowed(lines: list[str]) -> list[str]:
@@ -77,12 +84,39 @@ def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
     if schedule.items > 1:
         start = f"(size_t(blockIdx.x) * {schedule.items} + item) * THREADS + threadIdx.x"
         index = f"const size_t i = ({start}){width};" if width else f"const size_t i = {start};"
-        lines = [f"// {schedule.items} independent elements a thread keep as many loads in flight."]
-        lines += ["#pragma unroll"]
-        inner = [index, *block(f"if (i < {count})", body)]
+        lines = [
+            f"// {schedule.items} independent elements a thread keep as many loads in flight if all exist:",
+            "// a load behind a branch waits until the one before it has arrived and was used.",
+            f"constexpr bool WHOLE = {count} % ({schedule.items} * THREADS{width}) == 0;",
+            "#pragma unroll",
+        ]
+        inner = [index, *block(f"if (WHOLE || i < {count})", body)]
         return lines + block(f"for (int item = 0; item < {schedule.items}; ++item)", inner)
     index = f"const size_t i = ({first}){width};" if width else f"const size_t i = {first};"
     return [index, *block(f"if (i >= {count})", ["return;"]), *body]
+
+
+def _along_copies(frame: Frame, copies: Copies, shared: list[str], body: list[str]) -> list[str]:
+    """The vectors of a thread lie a row that repeats apart, and share what they read of it."""
+    items, row = frame.site.schedule.items, frame.macros.text(copies[1])
+    index = f"const size_t i = (first_row + item) * {row} + at;"
+    times = frame.macros.text(copies[0])
+    inner = block(f"if ({times} % {items} == 0 || first_row + item < {times})", [index, *body])
+    return [
+        f"// What repeats is read once for {items} rows: a thread is at the same place of each.",
+        f"constexpr int BLOCKS = ({row} + THREADS * VEC - 1) / (THREADS * VEC);",
+        "const size_t at = (size_t(blockIdx.x % BLOCKS) * THREADS + threadIdx.x) * VEC;",
+        f"const size_t first_row = blockIdx.x / BLOCKS * {items};",
+        *block(f"if (at >= {row})", ["return;"]),
+        *shared,
+        "#pragma unroll",
+        *block(f"for (int item = 0; item < {items}; ++item)", inner),
+    ]
+
+
+def _grid_of_copies(site: Site, copies: Copies) -> str:
+    times, row = (site.size(size) for size in copies)
+    return f"cdiv({row}, {site.schedule.threads} * {{width}}) * cdiv({times}, {site.schedule.items})"
 
 
 def _grid(site: Site, kernel: Kernel) -> str:
@@ -134,7 +168,8 @@ def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> S
 # ------------------------------------------------------------------------------------ vectors
 
 
-def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
+def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
+    """What all vectors of a thread share, and what is done for each."""
     frame.helpers.update(["load", "store_once" if _streams_stores(frame) else "store"])
     packs = packs_of(frame, kernel, partial(_scope, frame))
     lines = packs.lines
@@ -165,7 +200,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> list[str]:
     for variable in at.all:
         each = name_pieces(each, variable, frame.names)
     each = at.named(each, "size_t")
-    return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+    return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 
 
 def _streams_stores(frame: Frame) -> bool:

@@ -239,12 +239,13 @@ def _pointwise(problem: Problem) -> list[Vector]:
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
     # Two results a thread for windows: they are read element by element, and four touch many lines.
-    two = ("off", "2", "256")
-    choices = (("on", "4", "256"), ("off", "4", "256"), ("on", "1", "256"), ("on", "4", "128"), two)
-    for reciprocal, width, threads in choices:
+    two = ("off", "2", "256", "1")
+    plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)
+    for reciprocal, width, threads, items in (*plain, ("on", "4", "128", "1"), ("on", "4", "128", "2")):
         vector = (
             ("block_size", threads),
             ("index_width", "32"),
+            ("loads_in_flight", items),
             ("reciprocal", reciprocal),
             ("vector_width", width),
         )

@@ -30,6 +30,8 @@ class Packs:
     elements: dict[int, str] = field(default_factory=dict)
     conditions: dict[int, Text] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)
+    """Statements that load what all vectors of a thread share."""
 
 
 def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
@@ -38,7 +40,9 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
     head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
     open_loads = _loads(unguarded(store.value) for store in kernel.stores)
     for load in open_loads:
-        if is_unit(load.view) and not load.lookups:
+        if frame.copied is not None and repeated_row(load.view) == frame.copied and not load.lookups:
+            _declare_shared(frame, packs, load)
+        elif is_unit(load.view) and not load.lookups:
             _declare(frame, packs, load, _packed(frame, load))
     for load in open_loads:
         sizes = _looked_up(load) if is_unit(load.view) and load.lookups else None
@@ -63,6 +67,17 @@ def _declare(frame: Frame, packs: Packs, load: Load, value: str) -> None:
     name = frame.names.new(f"{load.buffer}_pack")
     packs.lines.append(f"const auto {name} = {value};")
     packs.elements[load.serial] = f"{name}.at[k]"
+
+
+def _declare_shared(frame: Frame, packs: Packs, load: Load) -> None:
+    """A vector of the row that repeats, from where the thread is in the row."""
+    assert frame.copied is not None
+    name = frame.names.new(f"{load.buffer}_pack")
+    packs.shared.append(f"const auto {name} = load<VEC>({frame.pointer(load.buffer)} + at);")
+    packs.elements[load.serial] = f"{name}.at[k]"
+    frame.helpers.add("load")
+    frame.vectors.add(load.buffer)
+    frame.divisors.add(frame.copied)
 
 
 def _packed(frame: Frame, load: Load) -> str:

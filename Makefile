@@ -50,13 +50,14 @@ check: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(BIN)/pytest tests/test_layers.py
 
-# A test process that dies ends the run: pytest-xdist waits for ever when it replaces one.
+# A test process that dies ends the run: pytest-xdist waits for ever when it replaces one. Three on two cores:
+# tests of processes mostly wait.
 test: check
-	$(BIN)/pytest tests -n 2 --dist loadfile --max-worker-restart 0
+	$(BIN)/pytest tests -n 3 --dist loadfile --max-worker-restart 0
 	$(MAKE) -j 2 --output-sync=target notebooks-and-sample in-the-browser
 
 notebooks-and-sample: $(VENV)/installed-dev
-	$(BIN)/pytest tests/playbook/test_random_graphs.py -m sweep
+	$(BIN)/pytest tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
 	$(BIN)/pytest --nbval-lax notebooks
 
 sweep: $(VENV)/installed-dev

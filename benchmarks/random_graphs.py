@@ -307,6 +307,11 @@ def modules(parts: list[Written]) -> Iterator[tuple[Written, Plan, Module | None
 # ------------------------------------------------------------------------------------ running
 
 
+def quick_flags() -> tuple[str, ...]:
+    """Half of the time of g++: what is checked are addresses and numbers, not speed."""
+    return tuple("-O1" if flag == "-O2" else flag for flag in toolchain.FLAGS["checked"])
+
+
 def batch(seeds: list[int]) -> list[Outcome]:
     """Draw, write, compile and run the graphs of some seeds."""
     outcomes = {seed: Outcome(seed) for seed in seeds}
@@ -459,8 +464,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print graph, vector and kernel; no receipt")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    # Half of the time of g++: what is checked are addresses and numbers, not speed.
-    toolchain.FLAGS["checked"] = tuple("-O1" if f == "-O2" else f for f in toolchain.FLAGS["checked"])
+    toolchain.FLAGS["checked"] = quick_flags()
     if asked.show:
         for seed in range(asked.seed, asked.seed + asked.count):
             show(seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from torch import Tensor
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
+from workbench.emulator import toolchain
 from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques import TECHNIQUES
@@ -25,6 +26,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import random_graphs
 
 DRAWN, TOGETHER = 512, 32
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_to_compile() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(toolchain.FLAGS, "checked", random_graphs.quick_flags())
+        yield
+
+
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,

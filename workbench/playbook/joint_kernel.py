@@ -131,7 +131,8 @@ class _Call:
         self.jobs = part.text.grid if part.text.grid.isdecimal() else names.new(f"{part.stem}_jobs")
         self.scalars = [] if self.jobs.isdecimal() else [self.jobs]
         own = {}
-        for scalar in ("pieces", "chunk") if part.split is not None else ():
+        used = ("pieces", *(("chunk",) if "chunk" in part.text.scalars else ()))
+        for scalar in used if part.split is not None else ():
             own[scalar] = names.new(f"{part.stem}_{scalar}")
             self.scalars.append(own[scalar])
         self.pieces = own.get("pieces", "")

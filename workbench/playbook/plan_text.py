@@ -256,7 +256,7 @@ class PlanText:
         if split.bundle:
             split = self._bundled(split, lines)
         lines.append(f"pieces = {self._count_of_pieces(split)}")
-        body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"]
+        body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"] if _in_stretches(split) else []
         body += self._pieces(split)
         if split.plain is None:
             return lines + body
@@ -322,12 +322,15 @@ class PlanText:
             lines += [] if grid.isdecimal() else [f"{jobs} = {grid.replace(' * {width}', '')}"]
             return [jobs]
         lines.append(f"{jobs} = {grid.removeprefix('(').removesuffix(', pieces)')}")
-        pieces, chunk = (self._names.new(f"{part.stem}_{name}") for name in ("pieces", "chunk"))
+        pieces = self._names.new(f"{part.stem}_pieces")
         few = split if split.teams == "1" else replace(split, teams=jobs)
         lines.append(f"{pieces} = {self._count_of_pieces(few)}")
-        lines.append(f"{chunk} = cdiv({self.size(split.columns)}, 8 * {pieces}) * 8")
+        numbers = [jobs, pieces]
+        if "chunk" in part.text.scalars:
+            numbers.append(self._names.new(f"{part.stem}_chunk"))
+            lines.append(f"{numbers[-1]} = cdiv({self.size(split.columns)}, 8 * {pieces}) * 8")
         lines += self._partials(split, split.partials, pieces)
-        return [jobs, pieces, chunk]
+        return numbers
 
     def _pieces(self, split: SplitText) -> list[str]:
         """Partial results and launches: blocks that wait for one another where their pieces fit."""
@@ -453,6 +456,11 @@ class PlanText:
 
 def _branch(condition: str, yes: list[str], no: list[str]) -> list[str]:
     return [f"if {condition}:", *(f"    {line}" for line in yes), "else:", *(f"    {line}" for line in no)]
+
+
+def _in_stretches(split: SplitText) -> bool:
+    """True where a block has a stretch of the row for itself, and has to know how long it is."""
+    return split.together is not None or any("chunk" in kernel.scalars for kernel in split.kernels)
 
 
 def kernels_of(step: Step) -> tuple[KernelText, ...]:

@@ -6,7 +6,7 @@ kernel is launched (CUDA programming guide, "Memory Fence Functions").
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.model import H100
 from workbench.playbook.accumulators import AccumulatorText
@@ -17,6 +17,7 @@ from workbench.playbook.program import Buffer, Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
 from workbench.playbook.schedule import pieces_of
+from workbench.playbook.team import TeamText
 
 
 class Partials:
@@ -45,6 +46,32 @@ class Partials:
         return self._made[key]
 
 
+@dataclass(frozen=True)
+class SideBySide(TeamText):
+    """The blocks of a row as one team of threads while they walk it; each block joins its own part.
+
+    A sum over 7.5 GB takes 2.44 ms on an H100 so and 2.69 with a stretch of the row for every block, a pass
+    that writes as much 5.37 and 6.05; at 64 MB 33.4 us and 34.5: few pages are in use at a time.
+    """
+
+    @property
+    def lane(self) -> str:
+        """Among the threads of all blocks of the row."""
+        return "lane"
+
+    @property
+    def lanes(self) -> str:
+        """Threads of all blocks of the row."""
+        return "pieces * THREADS"
+
+    @property
+    def comment(self) -> str:
+        """What the choice means."""
+        return (
+            "// Several blocks a row, which walk it side by side: what they read at one time lies together."
+        )
+
+
 _MOST_PIECES = 4096
 """Pieces of a row where no shape is declared."""
 MOST_TEAMS = 4096
@@ -65,6 +92,10 @@ class SplitKernel(RowKernel):
         self.joins = number + 1 == joined_by_last(site, self.passes)
         self.waits = Waits("reread", self.frame.vector)
         self.frame.scalars = ("pieces", "chunk") if number or self.joins else ("chunk",)
+        if self.team.kind == "block" and not site.schedule.bundle:
+            self.team = SideBySide("block", site.schedule.threads)
+            self.begin = self.end = ""
+            self.frame.scalars = ("pieces",)
         if not self.step.roots:
             self.frame.vector = False
             self.frame.scalars = ("pieces",)
@@ -100,6 +131,8 @@ class SplitKernel(RowKernel):
     def _piece(self) -> list[str]:
         if not self.step.roots:
             return []
+        if not self.begin:
+            return ["const int lane = blockIdx.y * THREADS + threadIdx.x;"]
         columns = self.frame.macros.text(self.space.columns)
         return [
             "// A piece of a row for every block along y.",

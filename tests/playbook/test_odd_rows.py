@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import _compare, plan_of, reference
+from tests.playbook.running import _compare, plan_of, reference, run
 from workbench.compile import compile_kernel
 from workbench.emulator.build import build
 from workbench.emulator.execute import Execution, execute
@@ -146,3 +148,18 @@ def test_predicted() -> None:
     single = (("block_size", "256"), ("row_cache", "shared"), ("vector_width", "1"))
     assert predicted_factor(problem, single, (*single[:2], ("vector_width", "4")), H100) > 1.05
     assert estimate(problem, single, H100, {}).us > 0
+
+
+@pytest.mark.parametrize("chains", ["one", "many"])
+@pytest.mark.parametrize("columns", [128, 131])
+def test_the_place_of_an_extreme_is_the_first_one(columns: int, chains: str) -> None:
+    """Equal values, NaN, rows of nothing but the lowest; with a column beside the vectors and without."""
+    x = torch.randint(3, (9, columns)).float()
+    x[1], x[2], x[3] = -math.inf, math.inf, 7.0
+    x[4, 5], x[4, columns - 1], x[5, columns - 1] = math.nan, math.nan, 9.0
+    call: Call = lambda t: (t["x"].argmax(1), t["x"].argmin(1))  # noqa: E731
+    for team in ("warp", "block"):
+        vector = (("chains", chains), ("block_size", "64"), ("threads_per_row", team), ("vector_width", "4"))
+        source = generate(problem_of(call, {"x": x}), vector).kernel.source
+        (most, least) = run(source, {"x": x}).outputs
+        assert torch.equal(most, x.argmax(1)) and torch.equal(least, x.argmin(1))

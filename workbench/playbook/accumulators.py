@@ -155,6 +155,10 @@ class AccumulatorText:
                 second = "" if other is None else f", {other.code}"
                 return f"{name} = {self.op}::add({name}, {value.code}{second});"
 
+    def enter_next(self, value: Text, column: str) -> str:
+        """The same for a column behind all that were taken in before: of equal values the first is kept."""
+        return f"{self.name} = {self.op}::add({self.name}, {value.code}, {column});"
+
     def results(self, columns: str) -> tuple[Text, ...]:
         """What the reductions of the accumulator are, once joined."""
         match self.accumulator.kind:
@@ -163,7 +167,8 @@ class AccumulatorText:
             case "welford":
                 return Text(f"{self.name}.mean * {columns}", PRODUCT), Text(f"{self.name}.squares")
             case "argmax" | "argmin":
-                both = Text(f"{self.name}.column"), Text(f"{self.name}.value")
+                place = f"({self.name}.column == INT_MAX ? 0 : {self.name}.column)"  # nothing beat the start
+                both = Text(place), Text(f"{self.name}.value")
                 return both[: len(self.accumulator.keys)]
             case "weighted" | "divergence" | "divergence_open" as kind:
                 every = tuple(Text(f"{self.name}.{member}") for member in MEMBERS[_STRUCTS[kind]])

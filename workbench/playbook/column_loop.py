@@ -13,7 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
-from workbench.playbook.in_flight import MOST_AHEAD, Bounds, Fetch, loaded_ahead
+from workbench.playbook.in_flight import Bounds, Fetch, loaded_ahead, whole_row_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.packs import allowed
@@ -199,6 +199,9 @@ class ColumnLoop:
         """Take a column in; some take a whole vector, unless each element has a chain of its own."""
         kind = text.accumulator.kind
         operands = [self._scope.text(operand) for operand in text.accumulator.operands]
+        if kind.startswith("arg") and self.kernel.in_order:
+            self._scope.lines.append(text.enter_next(operands[0], column))
+            return
         if not self.vector or kind not in _BY_VECTOR or text.name.endswith("]"):
             self._scope.lines.append(text.enter(operands[0], column, *operands[1:]))
             return
@@ -247,7 +250,7 @@ class ColumnLoop:
         columns = self.frame.macros.text(self.kernel.space.columns)
         if self.edge:
             return self._one_step(body)
-        begin, end = self._bounds()
+        begin, end = ("first", "last") if self.kernel.peeling else (self.kernel.begin, self.kernel.end)
         if (self.kernel.waits.in_registers and not self.behind) or self._turned:
             return self._unrolled(body, begin, end or columns)
         lane = f"(KEPT * {team.lanes} + {team.lane})" if self.behind else team.lane
@@ -266,10 +269,6 @@ class ColumnLoop:
         advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
-
-    def _bounds(self) -> tuple[str, str]:
-        """First column of the walk and the one behind its last; empty for those of the row."""
-        return ("first", "last") if self.kernel.peeling else (self.kernel.begin, self.kernel.end)
 
     def _one_step(self, body: list[str]) -> list[str]:
         """The column that this lane has beside the vectors, if it has one."""
@@ -348,9 +347,7 @@ class ColumnLoop:
         if items > 1 or self.kernel.team.kind != "warp":
             return [], str(items)
         name = self.frame.names.new("AHEAD")
-        most = max(1, MOST_AHEAD // len(self._fetches))
-        steps = f"({columns} + {step} - 1) / ({step})"
-        return [f"constexpr int {name} = {columns} < {most} * {step} ? {steps} : {most};"], name
+        return [whole_row_ahead(name, columns, step, len(self._fetches))], name
 
     def _load_turned(self, roots: list[Expr]) -> None:
         """What lies along the rows of a team that reads across them comes through a tile."""

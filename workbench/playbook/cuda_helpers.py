@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from workbench.playbook.memory_helpers import MEMORY
+from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
 from workbench.playbook.split_helpers import SPLITS
 from workbench.playbook.weighted_helpers import WEIGHTED, WEIGHTED_EXCHANGES
@@ -98,14 +99,7 @@ __device__ T integer_power(T base, T exponent) {
 }
 """,
     **MEMORY,
-    "best": """
-// A candidate of an arg-reduction: its value and its column.
-template <typename T>
-struct Best {
-    T value;
-    int column;
-};
-""",
+    **PLACE_OF_VALUE,
     "running": """
 // A maximum and the sum of exponentials relative to it.
 struct Running {
@@ -183,26 +177,7 @@ struct All {
     __device__ static bool join(bool a, bool b) { return a && b; }
 };
 """,
-    "argmax": """
-struct ArgMax {
-    template <typename T>
-    __device__ static Best<T> join(Best<T> a, Best<T> b) {
-        const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-        const bool same = a.value == b.value || (a_nan && b_nan);
-        return (same ? a.column < b.column : a_nan || (!b_nan && a.value > b.value)) ? a : b;
-    }
-};
-""",
-    "argmin": """
-struct ArgMin {
-    template <typename T>
-    __device__ static Best<T> join(Best<T> a, Best<T> b) {
-        const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-        const bool same = a.value == b.value || (a_nan && b_nan);
-        return (same ? a.column < b.column : a_nan || (!b_nan && a.value < b.value)) ? a : b;
-    }
-};
-""",
+    **PLACES,
     "softmax": """
 // One pass instead of two: when the maximum grows, the sum so far is rescaled to it. Either the sum or the
 // value is scaled, by exp of minus their distance: one exponential a value, and no branch.

@@ -69,6 +69,14 @@ def loaded_ahead(fetches: list[Fetch], body: list[str], bounds: Bounds, items: s
     return block(f"for (int {first} = {bounds.start}; {first} < {bounds.end}; {advance})", inner)
 
 
+def whole_row_ahead(name: str, columns: str, step: str, fetches: int) -> str:
+    """How many steps of a warp's row come first: all of them, if the row is short."""
+    most = max(1, MOST_AHEAD // fetches)
+    return (
+        f"constexpr int {name} = {columns} < {most} * {step} ? ({columns} + {step} - 1) / ({step}) : {most};"
+    )
+
+
 def steps_ahead(schedule: Schedule, step: Pass, width: int, entered: int, in_turn: bool) -> int:
     """Steps of a loop whose loads come before the first use; ``in_turn`` where it knows no end."""
     deep = UNROLLED if width == 1 else _UNROLLED_WIDE

@@ -50,6 +50,8 @@ class Turned:
 class RowKernel:
     """One kernel being written; ``text`` gives the result."""
 
+    in_order = True
+    """Each thread takes its columns in from the first to the last, but for one beside the vectors."""
     begin = ""
     """First column of the team's piece; empty when a team has the whole row."""
     end = ""
@@ -197,9 +199,14 @@ class RowKernel:
             lines = before
         if number == 0 and self.early:
             lines = [*loop.begun(), *lines]
-        lines += self._edges(number, step, row_values, entered)
+        beside = self._beside(entered)
+        lines += [f"{text.ctype} {text.name} = {text.start};" for text in beside.values()]
+        lines += self._edges(number, step, row_values, [beside.get(text.name, text) for text in entered])
         lines += self._behind(number, step, row_values, entered)
         lines += loop.text(step, entered)
+        for name, text in beside.items():
+            whole = name.replace("[k]", "[0]")
+            lines.append(f"{whole} = {text.op}::join({whole}, {text.name});")
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()
         lines += after
@@ -208,6 +215,13 @@ class RowKernel:
             joined += self._join(text)
         gap = [""] if number else []
         return [*self._flush(), *gap, *lines, *joined]
+
+    def _beside(self, texts: list[AccumulatorText]) -> dict[str, AccumulatorText]:
+        """Places that a lane's column beside the vectors is taken into by itself: it is out of order."""
+        apart = self.peeling is not None and self.in_order
+        places = [t for t in texts if apart and t.accumulator.kind.startswith("arg")]
+        stems = {t.name: t.name.removesuffix("[k]") for t in places}
+        return {t.name: replace(t, name=self.frame.names.new(f"{stems[t.name]}_beside")) for t in places}
 
     def _chained(self, texts: list[AccumulatorText]) -> tuple[list[AccumulatorText], list[str], list[str]]:
         """An accumulator for each element of a vector: as they are entered, declared, and joined."""

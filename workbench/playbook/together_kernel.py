@@ -109,6 +109,7 @@ class TogetherKernel(FetchingKernel, SplitKernel):
         self.step = self.passes[-1]
         self.frame.scalars = ("pieces",)
         self.waits.begin = self.begin
+        self.in_order = False  # what registers have no room for goes first
         self.in_part = self.kept > 0 and self._longest() > most_of_a_piece(site.schedule.threads, self.kept)
 
     def _longest(self) -> int:

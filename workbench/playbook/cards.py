@@ -37,6 +37,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("vector_width", "8"): "Eight elements a load",
     ("threads_per_row", "block"): "One block a row",
     ("threads_per_row", "warp"): "One warp a row",
+    ("threads_per_row", "eight"): "Four short rows a warp, eight lanes each",
     ("threads_per_row", "thread"): "One thread a row",
     ("threads_per_row", "bundle"): "32 rows side by side a block",
     ("threads_per_row", "fit"): "A warp for short rows, a block for long ones",

@@ -69,7 +69,7 @@ class Waits:
         own = [f"{CTYPES[wait.load.dtype]} {edge};" for wait, edge in beside]
         if self.cache == "shared":
             return [*self._shared(team, columns), *own]
-        share = {"thread": "", "warp": "32", "block": "THREADS", "bundle": "GROUPS"}[team.kind]
+        share = {"thread": "", "warp": team.lanes, "block": "THREADS", "bundle": "GROUPS"}[team.kind]
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
@@ -114,7 +114,7 @@ class Waits:
             return Limits(f"{columns} * {scale}", fits, "a row must fit in shared memory")
         if self.cache == "registers":
             threads = MOST_FITTED if fit else team.threads
-            lanes = {"thread": 1, "warp": 32, "block": threads, "bundle": threads // 32}[team.kind]
+            lanes = {"thread": 1, "warp": team.lanes_of_warp, "block": threads}.get(team.kind, threads // 32)
             most = lanes * most_kept(threads) // count
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()

@@ -45,7 +45,9 @@ def early_loads(space: RowSpace, passes: list[Pass], waiting: Sequence[Waiting])
 
 def short_enough(space: RowSpace | RowShape, schedule: Schedule, cases: Sequence[Mapping[str, int]]) -> bool:
     """True where a thread's share of every row is a few elements, and it has the row to itself."""
-    lanes = {"block": MOST_FITTED if schedule.fit else schedule.threads, "warp": 32}.get(schedule.team, 0)
+    lanes = {"block": MOST_FITTED if schedule.fit else schedule.threads, "warp": schedule.lanes}.get(
+        schedule.team, 0
+    )
     return all(space.columns.at(case) <= lanes * MOST_EARLY for case in cases)
 
 

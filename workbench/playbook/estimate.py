@@ -19,7 +19,14 @@ from workbench.playbook.arithmetic import accumulated, instructions_of, join_cyc
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.expr import Load, loads_below, unguarded, walk
-from workbench.playbook.fitting import by_length, lanes_of, most_columns
+from workbench.playbook.fitting import (
+    by_length,
+    for_declared,
+    in_whole_warps,
+    lanes_of,
+    most_columns,
+    shares_warps,
+)
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
 from workbench.playbook.last_vector import is_partly_there
@@ -252,7 +259,7 @@ class _Model:
         piece = most_columns(replace(self.schedule, team="block", team_fit=False), shape)
         if self.schedule.cluster > 1 and piece < columns <= piece * self.schedule.cluster:
             return self._clustered(space, kernel, stored)
-        short, long = by_length(self.schedule, shape, [self.sizes])
+        short, long = by_length(for_declared(self.schedule, shape, [self.sizes]), shape, [self.sizes])
         fit = short or long
         assert fit is not None
         if self.as_asked:
@@ -290,8 +297,10 @@ class _Model:
         together = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
         if schedule.team == "bundle":
             together = _LANES
+        if shares_warps(schedule):
+            together = _LANES // lanes
         if together > 1:
-            lanes = schedule.threads
+            lanes = _LANES if shares_warps(schedule) else schedule.threads
             rows = math.ceil(rows / together)
         units = rows * pieces if lanes > 1 else math.ceil(rows * pieces / _LANES)
         meets = keeps and pieces > 1 and schedule.join_grid  # a cluster's blocks keep all of their pieces
@@ -308,7 +317,7 @@ class _Model:
             walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + more * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
-        kept = held * len(waits) * columns / pieces * (together if schedule.team == "bundle" else 1)
+        kept = held * len(waits) * columns / pieces * (together if schedule.team in ("bundle", "warp") else 1)
         mine = kept / lanes if schedule.cache == "registers" else 0.0
         shared = 4 * kept if schedule.cache == "shared" else 0.0
         shared_by_block = shared * schedule.threads / max(lanes, _LANES)
@@ -328,7 +337,8 @@ class _Model:
                 found = self._launched(work)
                 return replace(found, us=found.us + met * self._meeting_us(work, pieces, gathered))
             return self._split(work, [bool(step.accumulators) for step in passes], gathered)
-        return self._launched(Work(units, max(lanes, _LANES), teams, tuple(walks), size, left))
+        work = Work(units, max(lanes, _LANES), teams, tuple(walks), size, left)
+        return self._launched(replace(work, place_ns=FLAT_NS) if lanes == _LANES else work)
 
     def _in_clusters(self) -> int:
         """Multiprocessors that clusters find room on: those of 16 blocks leave many groups unused."""
@@ -339,9 +349,12 @@ class _Model:
         columns = self.at(space.columns) / row.pieces * row.together
         lanes, width = lanes_of(schedule), self._width(space.columns)
         peeled = not self.as_asked and is_peeled(schedule, space, step, self.at(space.columns))
-        width = schedule.width if peeled else width
-        if row.together > 1:
+        width, joined = schedule.width if peeled else width, lanes
+        if schedule.team == "warp":
+            columns, lanes = in_whole_warps(columns, width, lanes, row.together), _LANES
+        elif row.together > 1:
             lanes, width = schedule.threads, 1 if schedule.team == "bundle" else self._width(space.rows)
+            joined = lanes
         fresh = again = behind = 0.0
         requests = float(len(step.stores))
         news = []
@@ -389,7 +402,7 @@ class _Model:
             instructions=cost * (columns + _LANES * peeled) * (_LANES if lanes == 1 else 1),
             chain_cycles=chain,
             trips=max(mine / width / deep, 1.0) if reads else 0.0,
-            join_ns=max((self._join_ns(one.kind, lanes) for one in step.accumulators), default=0.0),
+            join_ns=max((self._join_ns(one.kind, joined) for one in step.accumulators), default=0.0),
         )
 
     def _split(self, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:
@@ -440,8 +453,8 @@ class _Model:
         if lanes == 1:
             return 0.0
         cycles = join_cycles(kind) / CLOCK_GHZ
-        if lanes == _LANES:
-            return 5 * cycles
+        if lanes <= _LANES:
+            return math.log2(lanes) * cycles
         if self.schedule.tree:
             return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
         return (5 + math.log2(lanes / _LANES)) * cycles + 2 * _A_BARRIER_NS

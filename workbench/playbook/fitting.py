@@ -6,6 +6,7 @@ thread each so that neighbours read neighbours, a row waits on the chip only whe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -87,7 +88,7 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
         return fitted(replace(schedule, team="block"), shape, cases, target)  # tiles want all reads at once
     single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
     ahead = schedule.prefetch and cache == "registers" and team == "block" and longest > prefetch_from(shape)
-    persistent = (whole.persistent or ahead) and team != "bundle"
+    persistent = (whole.persistent or ahead) and team != "bundle" and not shares_warps(whole)
     return replace(whole, cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
 
 
@@ -100,7 +101,11 @@ def most_columns(schedule: Schedule, shape: RowShape) -> int:
         lanes = threads if schedule.team == "block" else lanes_of(schedule)
         return lanes * most_kept(threads) // shape.kept
     rows = schedule.threads // 32 if schedule.team == "warp" else 1
-    return 0 if schedule.team in ("thread", "bundle") else _SHARED_BYTES // (4 * shape.kept * rows)
+    return (
+        0
+        if schedule.team in ("thread", "bundle") or shares_warps(schedule)
+        else _SHARED_BYTES // (4 * shape.kept * rows)
+    )
 
 
 def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
@@ -115,6 +120,30 @@ def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedu
     found = fitted(wanted, shape, fitting)
     useful = found.cache == wanted.cache and longest_whole_row(wanted, shape, fitting)
     return (found, most) if useful else None
+
+
+FEW_COLUMNS = 256
+"""Columns up to which rows may share a warp."""
+
+
+def for_declared(schedule: Schedule, shape: RowShape, declared: Cases) -> Schedule:
+    """Only short rows share warps: longer ones, of another kernel beside, have the team of their length."""
+    if not shares_warps(schedule):
+        return schedule
+    longest = max((shape.columns.at(case) for case in declared), default=0)
+    if longest <= FEW_COLUMNS:
+        return schedule
+    return replace(schedule, lanes=32, team="warp" if longest <= SHORT_ROW else "block")
+
+
+def shares_warps(schedule: Schedule) -> bool:
+    """True where rows share a warp: its lanes must not go round a loop over rows unequally often."""
+    return schedule.team == "warp" and schedule.lanes < 32
+
+
+def in_whole_warps(columns: float, width: int, lanes: int, rows: int) -> float:
+    """Columns that a warp's instructions are for: lanes that have none wait for the others."""
+    return math.ceil(columns / rows / lanes / width) * lanes * width * rows
 
 
 def team_for(schedule: Schedule, shape: RowShape) -> Team:
@@ -140,7 +169,7 @@ def most_kept(threads: int) -> int:
 
 def lanes_of(schedule: Schedule) -> int:
     """Threads of a team."""
-    lanes = {"thread": 1, "warp": 32, "block": schedule.threads, "bundle": schedule.threads // 32}
+    lanes = {"thread": 1, "warp": schedule.lanes, "block": schedule.threads, "bundle": schedule.threads // 32}
     return lanes[schedule.team]
 
 

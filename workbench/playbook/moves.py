@@ -33,6 +33,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("prefetch", "on"): (("vector_width", "4"),),
     ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
+    ("threads_per_row", "eight"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
 """What a rewrite brings along, so that the new structure gets a fair start."""
@@ -133,8 +134,9 @@ def _structures(problem: Problem) -> list[Vector]:
     bundles = any(row.bundles for row in traits_of(problem).rows)
     once = not bundles and _read_once(problem)
     joins = _joins(problem)
+    eight = dict(settled(problem, (("threads_per_row", "eight"),))).get("threads_per_row") == "eight"
     choices = itertools.product(
-        ("block", "warp", "thread", "fit"),
+        ("block", "warp", "thread", "fit", *(("eight",) if eight else ())),
         ("registers", "shared", "reread"),
         ("off", "on"),
         ("off", "on"),

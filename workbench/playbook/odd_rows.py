@@ -80,7 +80,10 @@ def is_peeled(schedule: Schedule, space: RowSpace, step: Pass, columns: int) -> 
 
 def may_peel(schedule: Schedule) -> bool:
     """A team has lanes for the columns at the ends; a row that is copied ahead is copied in whole vectors."""
-    return schedule.width > 1 and schedule.team in ("warp", "block") and not schedule.prefetch
+    enough = schedule.team == "block" or (
+        schedule.team == "warp" and schedule.lanes >= 2 * schedule.width - 2
+    )
+    return schedule.width > 1 and enough and not schedule.prefetch
 
 
 def is_even(width: int, columns: int) -> bool:

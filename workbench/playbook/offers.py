@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from workbench.model import H100
 from workbench.playbook.fitting import (
+    FEW_COLUMNS,
     RowShape,
     by_length,
     clustered_part,
@@ -63,8 +64,10 @@ def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
         values.append("fit")
     if longest <= 8192:
         values.append("warp")
-    if longest <= 256:
+    if longest <= FEW_COLUMNS:
         values.append("thread")
+    if any(max(row.columns.at(case) for case in traits.declared_cases) <= FEW_COLUMNS for row in rows):
+        values.append("eight")
     return (*values, "bundle") if beside else tuple(values)
 
 
@@ -235,7 +238,11 @@ def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
     alone = all(settings.get(name, value) == value for name, value in plain)
-    return ("launch", "last") if alone and settings.get("threads_per_row") != "bundle" else ("launch",)
+    return (
+        ("launch", "last")
+        if alone and settings.get("threads_per_row") not in ("bundle", "eight")
+        else ("launch",)
+    )
 
 
 def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from workbench.playbook.fitting import (
     always_split,
     by_length,
     clustered_part,
+    for_declared,
     kept_part,
     prefetch_from,
 )
@@ -31,6 +32,7 @@ def row_step(site: Site, kernel: Kernel, name: str, names: Names) -> KernelText 
     """The kernel with its schedule fitted: one, or one for short rows and others for long."""
     space = RowSpace(site.program.pool, kernel)
     shape = scheduled_shape(space, kernel, site.schedule)
+    site = replace(site, schedule=for_declared(site.schedule, shape, site.cases[: site.declared]))
     short, long = by_length(site.schedule, shape, site.cases)
     if long is None:
         assert short is not None

@@ -28,6 +28,8 @@ class Schedule:
     """Elements a thread moves with one instruction."""
     team: Team = "block"
     """Who computes a row."""
+    lanes: int = 32
+    """Of a warp, that share a row where a warp computes it: fewer for several rows a warp."""
     team_fit: bool = False
     """The plan gives short rows a warp and long rows a block."""
     threads: int = 256
@@ -189,6 +191,8 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("threads_per_row"):
         case "thread" | "warp" | "bundle" as chosen:
             team = chosen
+        case "eight":
+            team = "warp"
     cache: Cache = "reread"
     match values.get("row_cache"):
         case "registers" | "shared" as kept:
@@ -203,6 +207,7 @@ def schedule_of(vector: Vector) -> Schedule:
         | (frozenset() if fuse else ONLY_FUSED),
         width=int(values.get("vector_width", "1")),
         team=team,
+        lanes=8 if values.get("threads_per_row") == "eight" else 32,
         team_fit=values.get("threads_per_row") == "fit",
         threads=256 if values.get("block_size") == "fit" else int(values.get("block_size", "256")),
         fit=values.get("block_size") == "fit",

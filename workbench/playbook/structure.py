@@ -63,20 +63,23 @@ STRUCTURE = (
     Technique(
         name="threads_per_row",
         title="who computes a row",
-        values=("block", "warp", "thread", "fit", "bundle"),
+        values=("block", "warp", "thread", "fit", "bundle", "eight"),
         offers=offers.teams,
         structural=True,
         bottleneck="latency",
         look_for="barriers a row, and whether all multiprocessors have work",
         teaches=(
-            "A block for every row needs shared memory and barriers to join its warps. A warp joins its 32 "
-            "partial results with shuffles alone, so several short rows share a block without ever waiting "
-            "for each other. A single thread a row needs no joining at all; that pays for very short rows, "
-            "and for columns of a matrix, where neighbouring threads then read neighbouring elements. Long "
-            "rows want a block: one warp cannot keep enough loads in flight. Where both are declared, the "
-            "plan can choose between two kernels by the length of the row. Rows that lie side by side, as in "
-            "a softmax over channels, may share a block: 32 of them, a lane each, so that a warp reads what "
-            "is next to each other, and so many warps that a row fits in the registers of its threads."
+            "A block for every row needs shared memory and barriers to join its warps. A warp joins its 32"
+            " partial results with shuffles alone, so several short rows share a block without ever "
+            "waiting for each other. A row of a few dozen columns leaves most of a warp idle, and joining "
+            "its lanes takes longer than its sums: with eight lanes a row, four rows a warp are on their "
+            "way, and three exchanges join all four. A thread a row needs no joining at all; that pays for"
+            " very short rows, and for columns of a matrix, where neighbouring threads then read "
+            "neighbouring elements. Long rows want a block: one warp cannot keep enough loads in flight. "
+            "Where both are declared, the plan can choose between two kernels by the length of the row. "
+            "Rows that lie side by side, as in a softmax over channels, may share a block: 32 of them, a "
+            "lane each, so that a warp reads what is next to each other, and so many warps that a row fits"
+            " in the registers of its threads."
         ),
     ),
     Technique(

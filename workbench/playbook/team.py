@@ -5,7 +5,7 @@ Owns row numbers, column strides and the joining of partial results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.playbook.schedule import Schedule
 
@@ -16,11 +16,15 @@ class TeamText:
 
     kind: str
     threads: int
+    lanes_of_warp: int = field(default=32, kw_only=True)
+    """Of a warp that has a row, or shares itself among several."""
 
     @property
     def rows_per_block(self) -> int:
         """Rows a block computes at a time."""
-        return {"thread": self.threads, "warp": self.threads // 32, "block": 1, "bundle": 32}[self.kind]
+        return {"thread": self.threads, "warp": self.threads // self.lanes_of_warp, "block": 1, "bundle": 32}[
+            self.kind
+        ]
 
     @property
     def may_lack_row(self) -> bool:
@@ -35,7 +39,9 @@ class TeamText:
     @property
     def lanes(self) -> str:
         """Threads of a team."""
-        return {"thread": "1", "warp": "32", "block": "THREADS", "bundle": "GROUPS"}[self.kind]
+        return {"thread": "1", "warp": str(self.lanes_of_warp), "block": "THREADS", "bundle": "GROUPS"}[
+            self.kind
+        ]
 
     @property
     def first_row(self) -> str:
@@ -44,14 +50,14 @@ class TeamText:
             case "thread":
                 return "blockIdx.x * THREADS + threadIdx.x"
             case "warp":
-                return f"blockIdx.x * {self.rows_per_block} + threadIdx.x / 32"
+                return f"blockIdx.x * {self.rows_per_block} + threadIdx.x / {self.lanes_of_warp}"
             case _:
                 return "blockIdx.x"
 
     @property
     def prologue(self) -> list[str]:
         """Statements before the row is known."""
-        return ["const int lane = threadIdx.x % 32;"] if self.kind == "warp" else []
+        return [f"const int lane = threadIdx.x % {self.lanes_of_warp};"] if self.kind == "warp" else []
 
     @property
     def comment(self) -> str:
@@ -59,6 +65,10 @@ class TeamText:
         match self.kind:
             case "thread":
                 return "// One thread a row."
+            case "warp" if self.lanes_of_warp < 32:
+                rows = 32 // self.lanes_of_warp
+                few = "a row gives a whole warp little to load and much to join"
+                return f"// {self.lanes_of_warp} lanes a row, {rows} rows a warp: {few}."
             case "warp":
                 return "// One warp a row: partial results are joined by shuffles, without shared memory."
             case _:
@@ -70,7 +80,8 @@ class TeamText:
             case "thread":
                 return value
             case "warp":
-                return f"warp_reduce<{op}>({value})"
+                lanes = "" if self.lanes_of_warp == 32 else f", {self.lanes_of_warp}"
+                return f"warp_reduce<{op}{lanes}>({value})"
             case _:
                 return f"block_reduce<{op}>({value})"
 
@@ -92,4 +103,4 @@ class TeamText:
 
 def team_of(schedule: Schedule) -> TeamText:
     """The team a schedule asks for."""
-    return TeamText(schedule.team, schedule.threads)
+    return TeamText(schedule.team, schedule.threads, lanes_of_warp=schedule.lanes)

@@ -1,0 +1,84 @@
+"""Eight lanes a row: right where rows end a warp early, in any order, and only for short rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import _compare, plan_of, reference
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import H100, Problem, Vector
+from workbench.plan.steps import Launch
+from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
+from workbench.playbook.techniques import settled
+
+Tensors = dict[str, torch.Tensor]
+EIGHT: Vector = (("block_size", "64"), ("threads_per_row", "eight"), ("vector_width", "4"))
+
+
+def normed(t: Tensors) -> torch.Tensor:
+    return F.layer_norm(t["x"], (t["x"].shape[1],), t["w"], t["b"])
+
+
+def two_results(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    return t["x"].float().logsumexp(1), t["x"].argmax(1)
+
+
+def then_a_long_row(t: Tensors) -> torch.Tensor:
+    return torch.softmax(torch.softmax(t["x"], 1).reshape(1, -1), 1)
+
+
+def weighted(columns: int) -> Tensors:
+    return {"x": torch.randn(37, columns), "w": torch.randn(columns), "b": torch.randn(columns)}
+
+
+CALLS: dict[str, tuple[Call, Tensors]] = {
+    "whole_vectors": (normed, weighted(64)),
+    "fewer_than_lanes": (normed, weighted(3)),
+    "odd_rows": (normed, weighted(61)),
+    "odd_halves": (two_results, {"x": torch.randn(29, 45).half()}),
+    "beside_a_long_row": (then_a_long_row, {"x": torch.randn(45, 20)}),
+}
+
+
+@pytest.mark.parametrize("single", ["off", "on"])
+@pytest.mark.parametrize("cache", ["registers", "reread"])
+@pytest.mark.parametrize("name", CALLS)
+def test_right_in_any_order(name: str, cache: str, single: str) -> None:
+    call, tensors = CALLS[name]
+    vector = (*EIGHT, ("row_cache", cache), ("single_pass", single), ("persistent_grid", "on"))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    assert ", 8>(" in source
+    plan = plan_of(source, tensors)
+    kernel = build(source, plan.instances, "checked")
+    for options in (Options(case="races", races=True), Options(case="reverse", reverse=True)):
+        done = execute(plan, kernel, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            _compare(got, want)
+
+
+def groups(rows: int, columns: int) -> Problem:
+    x = torch.empty(rows, columns, device="meta")
+    return problem_of(lambda t: F.layer_norm(t["x"], (columns,)), {"x": x}, varying=False)
+
+
+def test_a_warp_has_four_rows() -> None:
+    source = generate(groups(1000, 64), EIGHT).kernel.source
+    plan = plan_of(source, {"x": torch.empty(1000, 64)})
+    assert [step.grid[0] for step in plan.steps if isinstance(step, Launch)] == [125]
+
+
+def test_short_rows_begin_with_it_and_long_ones_do_not_have_it() -> None:
+    short = groups(2**21, 64)
+    best = max(seed_vectors(short, H100, 5), key=lambda card: card.predicted_factor)
+    assert dict(best.vector)["threads_per_row"] == "eight"
+    warp = settled(short, (("row_cache", "registers"), ("threads_per_row", "warp"), ("vector_width", "4")))
+    assert predicted_factor(short, warp, best.vector, H100) > 1.03
+    assert dict(settled(groups(4096, 4096), EIGHT))["threads_per_row"] != "eight"

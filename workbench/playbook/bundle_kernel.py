@@ -51,9 +51,15 @@ class BundleKernel(SplitKernel):
         self.frame.vector = site.schedule.width > 1
         rows = self.frame.macros.text(self.space.rows)
         self.team = BundleTeam("thread", site.schedule.threads, rows)
+        self.begin = self.end = ""
+        self.frame.scalars = ("pieces",)
         if self.frame.vector:
             self.frame.divisors.add(self.space.rows)
         self.frame.helpers.update(["across_groups", "load"])
+
+    def _piece(self) -> list[str]:
+        """Nothing of its own: blocks take turns, as the groups of a block do."""
+        return []
 
     def bundle_pointer(self, load: Load) -> str:
         """Where the bundle's part of a buffer begins for this thread."""
@@ -151,8 +157,9 @@ class _BundleLoop(ColumnLoop):
             self._scope.lines.append(text.enter(value, "col", *other))
         body = [*self._before, "#pragma unroll", *block(_EACH, self._scope.lines)]
         unrolled = _UNROLLED * self.kernel.site.schedule.items
-        head = "for (int col = begin + group; col < end; col += GROUPS)"
-        return [f"#pragma unroll {unrolled}", *block(head, body)]
+        columns = self.frame.macros.text(self.kernel.space.columns)
+        walk = f"int col = blockIdx.y * GROUPS + group; col < {columns}; col += pieces * GROUPS"
+        return [f"#pragma unroll {unrolled}", *block(f"for ({walk})", body)]
 
     def _load_pack(self, load: Load) -> None:
         rows, columns = self.kernel.split(load.view)

@@ -92,3 +92,14 @@ def test_over_a_number_is_what_an_exact_division_is(layout: Vector) -> None:
     assert source.count("over(") == 3
     (got,) = run(source, tensors).outputs
     torch.testing.assert_close(got, tensors["x"] / 9.0, rtol=0.0, atol=0.0, equal_nan=True)
+
+
+def test_what_is_reduced_and_what_it_is_held_against_are_divided_alike() -> None:
+    def warmed(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.softmax(t["x"] / t["y"], 1)
+
+    tensors = {"x": torch.randn(4, 36), "y": torch.rand(4, 36) + 0.5}
+    for layout in (REGISTERS, (("row_cache", "reread"), ("vector_width", "1"))):
+        source = generate(problem_of(warmed, tensors), layout).kernel.source
+        assert "quotient(" not in source and " / y" in source
+        check(warmed, source, tensors)

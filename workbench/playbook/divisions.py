@@ -11,6 +11,7 @@ still divided.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Load, Pool, Reduction, leaves, walk
@@ -116,8 +117,12 @@ _STEPS = frozenset(["floor", "ceil", "trunc", "round", "floordiv", "remainder", 
 def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
     """The kernel without exact divisions of elements: ``over`` a number, else a ``quotient``.
 
-    Exact stay those once a row, by what is no input's, and of what is rounded or compared afterwards.
+    Exact stay those once a row, by what is no input's, and of what is rounded or compared afterwards; and a
+    kernel that reduces over quotients has one kind of them: where a softmax subtracts the largest of its row,
+    two places may be the difference between 1 and infinity.
     """
+    if any(_divides_elements(part) for store in kernel.stores for part in _reduced(store.value)):
+        return kernel
     return replace(kernel, stores=[_with_quotients(pool, kernel, store) for store in kernel.stores])
 
 
@@ -140,6 +145,17 @@ def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
                 return "quotient" if read else expr.op
 
     return replace(store, value=pool.respelt(store.value, op_of))
+
+
+def _reduced(root: Expr) -> Iterator[Expr]:
+    """What the reductions below a root run over."""
+    for expr in walk(root, into_reductions=True):
+        if isinstance(expr, Reduction):
+            yield from walk(expr.body, into_reductions=True)
+
+
+def _divides_elements(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op == "div" and not isinstance(expr.args[1], Const)
 
 
 def _is_ordinary(number: float) -> bool:

@@ -33,6 +33,13 @@ CPU_COLUMNS = ("problem", "verdict", "launches", "library")
 GPU_COLUMNS = ("ours us", "eager us", "compile us", "factor", "theirs", "their speedup", "own time")
 
 
+_NOTHING = """
+{count} *asks for nothing*: its output is zero for every input tried, as after a minimum with zero and then a
+maximum. A kernel that only stores zeros would be right, and how fast it is says nothing. It is refused
+before anything is judged, and counted nowhere, neither as right nor as failed.
+"""
+
+
 def kernelbench_section(cpu: Json, gpu: Json | None = None) -> str:
     """Markdown: what was done, a table of all problems, what it adds up to."""
     rows = cpu["problems"]
@@ -51,7 +58,14 @@ def _order(name: str) -> tuple[str, int]:
     return level, int(number)
 
 
+def asks_for_nothing(row: Json) -> bool:
+    """The intake found zeros whatever the inputs: a kernel that only stores zeros is right, and no gain."""
+    return row.get("verdict") == "refused" and "is zero, or too small to tell" in row.get("reason", "")
+
+
 def _cpu_cells(name: str, row: Json) -> list[str]:
+    if asks_for_nothing(row):
+        return [name, "asks for nothing", "", ""]
     words = row["verdict"] if row["verdict"] == "passed" else f"{row['verdict']}: {_short(row['reason'])}"
     words += " (smaller)" if row.get("smaller") else ""
     library = f"{row['library_bytes_share']:.0%}" if row.get("library") else "-"
@@ -75,9 +89,9 @@ def _gpu_cells(row: Json) -> list[str]:
     if "correct" in theirs:
         told = "correct" if theirs["correct"] else "not correct"
     speedup, own = theirs.get("speedup"), theirs.get("own_share")
-    verdict = row.get("verdict", "")
+    verdict, nothing = row.get("verdict", ""), asks_for_nothing(row)
     return [
-        f"{found['us']:.1f}" if found else (verdict if verdict != "passed" else ""),
+        f"{found['us']:.1f}" if found else (verdict if verdict != "passed" and not nothing else ""),
         *(f"{baselines[name]:.1f}" if name in baselines else "" for name in ("eager", "compile")),
         f"{found['factor']:.2f}" if "factor" in found else "",
         told,
@@ -88,17 +102,20 @@ def _gpu_cells(row: Json) -> list[str]:
 
 def _cpu_foot(rows: Json) -> str:
     right = [row for row in rows.values() if row["verdict"] == "passed"]
+    nothing = sum(map(asks_for_nothing, rows.values()))
     own = sum(not row["library"] for row in right)
     only = sum(bool(row["library"]) and row["launches"] == 0 for row in right)
     others = len(right) - own - only
+    asked = len(rows) - nothing
     return (
-        f"{len(right)} of {len(rows)} problems have a right kernel: {own} without a library call, {others} "
+        f"{len(right)} of {asked} problems have a right kernel: {own} without a library call, {others} "
         f"with library calls and generated kernels behind them, {only} by library calls alone.\n"
+        + (_NOTHING.format(count=nothing) if nothing else "")
     )
 
 
 def _gpu_foot(rows: Json) -> str:
-    reached = [row for row in rows.values() if row.get("verdict")]
+    reached = [row for row in rows.values() if row.get("verdict") and not asks_for_nothing(row)]
     timed = [row["time"] for row in reached if row["verdict"] == "passed" and "factor" in row.get("time", {})]
     failed = sum(row["verdict"] != "passed" for row in reached)
     factors = [one["factor"] for one in timed]

@@ -205,11 +205,13 @@ def test_their_evaluation_is_asked_in_a_process_that_may_die(tmp_path: Path) -> 
     assert found[1] == {"error": "its process died"}
 
 
+NOTHING = "is zero, or too small to tell from rounding,"
 CPU = {
     "problems": {
         "level1/3": {"verdict": "passed", "launches": 0, "library": ["aten.bmm"], "library_bytes_share": 1.0},
         "level1/19": {"verdict": "passed", "launches": 1, "library": [], "library_bytes_share": 0.0},
-        "level2/83": {"verdict": "refused", "reason": "the output is zero. Always"},
+        "level2/83": {"verdict": "refused", "reason": "the plan is wrong. Always"},
+        "level2/85": {"verdict": "refused", "reason": f"Model: the output {NOTHING} for every input tried"},
     }
 }
 GPU = {
@@ -222,6 +224,7 @@ GPU = {
             "export": "written",
         },
         "level1/3": {"verdict": "mismatch", "reason": "wrong"},
+        "level2/85": {"verdict": "refused", "reason": f"Model: the output {NOTHING} for every input tried"},
         "level2/83": {"theirs": {"correct": True, "speedup": 1.2, "own_share": 0.5}, "export": "written"},
     },
 }
@@ -229,7 +232,8 @@ GPU = {
 
 def test_the_page_adds_up() -> None:
     text = kernelbench_section(CPU)
-    assert "| level2/83 | refused: the output is zero |  |  |" in text
+    assert "| level2/83 | refused: the plan is wrong |  |  |" in text
+    assert "| level2/85 | asks for nothing |  |  |" in text and "1 *asks for nothing*" in text
     assert "2 of 3 problems have a right kernel: 1 without a library call, 0 " in text
     assert "H100" not in text
     both = kernelbench_section(CPU, GPU)

@@ -25,6 +25,7 @@ TAKEN = {
     "figures/figures.json": "{date}-h100-figures.json",
     "first-branch/first_branch.json": "{date}-h100-first-branch.json",
     "followed/baselines_followed.json": "{date}-h100-baselines-followed.json",
+    "walks/walks.json": "walks.json",
     "bare-moves/bare-moves.json": "bare-moves.json",
     "search-cost/search-cost.json": "{date}-h100-search-cost.json",
     "second-run/second-run.json": "{date}-h100-second-run.json",

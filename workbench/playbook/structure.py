@@ -252,7 +252,8 @@ STRUCTURE = (
             "Memory answers after some 600 ns. To draw 3 TB/s, 1.8 MB must be on the way at any moment "
             "(Little's law), about 14 KB a multiprocessor. A thread that waits for each load before it "
             "issues the next contributes 4 bytes; unrolled, it issues several independent loads first and "
-            "waits once."
+            "waits once. A bound between them undoes that: a load behind a branch waits for it. Where a row "
+            "repeats over the line, the vectors of a thread lie a row apart, and what repeats is read once."
         ),
     ),
     Technique(

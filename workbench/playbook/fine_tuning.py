@@ -77,10 +77,11 @@ FINE_TUNING = (
         look_for="instructions an element; error against float64, which must stay within the bound",
         teaches=(
             "An exact division is about ten instructions, an approximate reciprocal and two steps that "
-            "correct it, and a function that is called for extreme numbers. Where a row is divided by one value, one reciprocal a row and one multiplication an "
-            "element do. The product rounds twice where the quotient rounds once. The playbook does so by "
-            "itself where the divisor cannot be tiny, such as a softmax's sum; here it is done for numbers "
-            "and for any other value a row, whose reciprocal could overflow below 1e-38."
+            "correct it, and a function that is called for extreme numbers. Where a row is divided by one "
+            "value, one reciprocal a row and one multiplication an element do. The product rounds twice "
+            "where the quotient rounds once. The playbook does so by itself where the divisor cannot be "
+            "tiny, such as a softmax's sum; here it is done for numbers and for any other value a row, "
+            "whose reciprocal could overflow below 1e-38."
         ),
     ),
     Technique(

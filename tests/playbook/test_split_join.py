@@ -107,6 +107,10 @@ def test_long_rows_are_shared_although_each_could_have_a_block() -> None:
     assert grids(896, 2**21) == [(896, 16, 1)] * 2
     assert grids(896, 2**23) == [(896, 32, 1)] * 2
     assert grids(4, 2**21) == [(4, 132, 1)] * 2, "few rows: as many pieces as fill the card"
+    one = {"x": torch.empty(1792, 2**20, device="meta")}
+    normed = generate(problem_of(lambda t: t["x"] / t["x"].norm(), one), vector).kernel.source
+    steps = [step for step in plan_of(normed, one).steps if isinstance(step, Launch)]
+    assert [max(step.grid) for step in steps] == [2112, 2112], "pieces of a single row: a few waves of them"
     many = problem_of(lambda t: t["x"].softmax(1), {"x": torch.empty(4096, 393216, device="meta")})
     assert "grid_split" not in dict(settled(many, (("grid_split", "on"),))), "they end one after another"
 

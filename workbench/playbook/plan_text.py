@@ -23,7 +23,7 @@ from workbench.playbook.kernel_text import (
 )
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.schedule import LONG_PIECE, MOST_LONG, RESIDENT
+from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
 
 Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
@@ -276,7 +276,8 @@ class PlanText:
             share = f"{fill} // {_atom(split.teams)}"
         columns = self.size(split.columns)
         if split.few_waves:  # the last long rows would leave most of the card idle
-            share = f"max({share}, min({MOST_LONG}, {_atom(columns)} // {LONG_PIECE}))"
+            most = f"{FEW_WAVES} * {fill}" if split.teams == "1" else str(MOST_LONG)
+            share = f"max({share}, min({most}, {_atom(columns)} // {LONG_PIECE}))"
         return f"max(1, min({share}, cdiv({columns}, {split.least})))"
 
     def _joint(self, program: Program, joint: JointText) -> list[str]:

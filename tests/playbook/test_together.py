@@ -227,3 +227,17 @@ def test_a_barrier_does_not_bring_the_whole_library() -> None:
     ((kernel, consts),) = plan_of(source, {"x": torch.empty(1, 2**20)}).instances
     answer = load_cubin(source, consts, [kernel])
     assert isinstance(answer, tuple) and len(answer[0]) < 50_000
+
+
+def test_seeds_for_one_row_are_different_kernels() -> None:
+    """Blocks that meet keep their pieces in registers whatever the vector says: the same kernel thrice."""
+    both = problem_of(
+        lambda t: t["x"].softmax(1), {"x": torch.randn(3, 5)}, "softmax", cases=({"s0": 1, "s1": 2**20},)
+    )
+    problem = both.model_copy(update={"cases": both.cases[1:], "proofs": both.cases[:1]})
+    seeds = [dict(card.vector or ()) for card in seed_vectors(problem, H100, count=7)]
+    meeting = [seed for seed in seeds if seed.get("split_join") in ("grid", "words")]
+    assert {seed["row_cache"] for seed in meeting} == {"registers"}
+    assert {(seed["block_size"], seed["split_join"]) for seed in meeting} >= {
+        *(("fit", "grid"), ("256", "grid"), ("fit", "words")),
+    }

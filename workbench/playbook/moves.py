@@ -20,6 +20,7 @@ from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
 
 Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
@@ -161,11 +162,22 @@ def _structures(problem: Problem) -> list[Vector]:
             ("threads_per_row", team),
             ("vector_width", "4"),
         )
-        found[settled(problem, vector)] = None
+        whole = settled(problem, vector)
+        if cache != "registers" and _kept_anyway(problem, whole):
+            continue
+        found[whole] = None
         if once and split == "on" and threads == "256":
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
-    whole = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
-    return [*whole, *_sharing_launches(problem, whole)]
+    apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
+    return [*apart, *_sharing_launches(problem, apart)]
+
+
+def _kept_anyway(problem: Problem, vector: Vector) -> bool:
+    """True where blocks that wait for one another keep all declared rows in registers, whatever is asked."""
+    traits, schedule = traits_of(problem), schedule_of(vector)
+    return bool(traits.rows) and all(
+        always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows
+    )
 
 
 def _sharing_launches(problem: Problem, structures: list[Vector]) -> list[Vector]:

@@ -54,7 +54,7 @@ CASES: tuple[tuple[Call, Vector, str, str, str], ...] = (
     (shifted, (("loads_in_flight", "4"),), "index_width", "32", "const int i = "),
     (shifted, (("persistent_grid", "on"),), "index_width", "32", "const int step = "),
     (softmax, WIDE, "loads_in_flight", "4", "x_pack[i] = load<VEC>"),
-    (argmax, (*WIDE, ("threads_per_row", "warp")), "loads_in_flight", "2", "x_pack[i] = load<VEC>"),
+    (argmax, (*WIDE, ("threads_per_row", "warp")), "loads_in_flight", "2", "x_pack[2];"),
     (shifted, WIDE, "stores", "streamed", "store_once"),
     (softmax, WIDE, "stores", "streamed", "store_once"),
 )

@@ -15,8 +15,7 @@ CELLS = {
         Moved(4 * 8 + 4 * 8 * 4, 4 * 8 * 4),
     ),
     "a table smaller than what is looked up": (
-        "inputs = (torch.arange(100) % 3, torch.randn(3, 8))\n"
-        "def f(rows, table):\n    return table[rows]\n",
+        "inputs = (torch.arange(100) % 3, torch.randn(3, 8))\ndef f(rows, table):\n    return table[rows]\n",
         Moved(100 * 8 + 3 * 8 * 4, 100 * 8 * 4),
     ),
     "half of a tensor": (

@@ -37,6 +37,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("vector_width", "8"): "Eight elements a load",
     ("threads_per_row", "block"): "One block a row",
     ("threads_per_row", "warp"): "One warp a row",
+    ("rows_a_warp", "1"): "A warp has one row at a time",
+    ("rows_a_warp", "2"): "A warp has two rows, one in each half",
     ("threads_per_row", "eight"): "Four short rows a warp, eight lanes each",
     ("threads_per_row", "thread"): "One thread a row",
     ("threads_per_row", "bundle"): "32 rows side by side a block",
@@ -117,6 +119,7 @@ RISKS: Mapping[str, str] = {
     "fusion": "More registers a thread.",
     "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",
     "threads_per_row": "One team must keep enough loads in flight by itself.",
+    "rows_a_warp": "More values of a row a thread, and registers for them.",
     "block_size": "Idle lanes on short rows, fewer independent blocks on long ones.",
     "grid_split": "One more launch; partial results go through memory.",
     "split_join": "Its counter serves one launch at a time: calls from two streams wait for each other. "

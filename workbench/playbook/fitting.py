@@ -131,7 +131,7 @@ def for_declared(schedule: Schedule, shape: RowShape, declared: Cases) -> Schedu
     if not shares_warps(schedule):
         return schedule
     longest = max((shape.columns.at(case) for case in declared), default=0)
-    if longest <= FEW_COLUMNS:
+    if longest <= (FEW_COLUMNS if schedule.lanes < 16 else SHORT_ROW):
         return schedule
     return replace(schedule, lanes=32, team="warp" if longest <= SHORT_ROW else "block")
 

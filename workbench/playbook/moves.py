@@ -166,6 +166,8 @@ def _structures(problem: Problem) -> list[Vector]:
         if cache != "registers" and _kept_anyway(problem, whole):
             continue
         found[whole] = None
+        if team in ("warp", "fit") and threads == "256":
+            found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and split == "on" and threads == "256":
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
     apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]

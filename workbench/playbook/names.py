@@ -24,7 +24,7 @@ _CPP = frozenset(
     block_scan_parts told forget arrives_last across_groups group first last edge has_edge own load_where
     idle there across at join_groups tell heard heard_before blocks pieces part add_vector quotient over
     load_within store_within BLOCKS WHOLE item first_row
-    load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC""".split()  # noqa: SIM905
+    has_row base_row load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC""".split()  # noqa: SIM905
 )
 
 

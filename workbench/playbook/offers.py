@@ -71,6 +71,15 @@ def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return (*values, "bundle") if beside else tuple(values)
 
 
+def rows_a_warp(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where warps compute short rows, beside longer ones too."""
+    if settings.get("threads_per_row") not in ("warp", "fit") or settings["fusion"] == "none":
+        return ()
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    return ("1", "2") if min(lengths, default=SHORT_ROW) <= SHORT_ROW // 2 else ()
+
+
 def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     kept = [row.shape for row in traits.rows if row.shape.kept]
     if settings["fusion"] == "none" or not kept:

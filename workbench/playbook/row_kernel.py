@@ -128,6 +128,8 @@ class RowKernel:
         """The loop over rows, or the one row of the team."""
         team = self.team
         lines = [*team.prologue]
+        if self._in_step:
+            return [*lines, *self._rows_in_step(body)]
         if self.site.schedule.persistent:
             step = f"gridDim.x * {team.rows_per_block}" if team.rows_per_block > 1 else "gridDim.x"
             rows = self.frame.macros.text(self.space.rows)
@@ -141,6 +143,20 @@ class RowKernel:
         if team.rows_per_block > 1:
             lines += block(f"if (row >= {self.frame.macros.text(self.space.rows)})", ["return;"])
         return [*lines, *body]
+
+    @property
+    def _in_step(self) -> bool:
+        """True where rows share a warp that strides over rows: all of its lanes must come to each shuffle."""
+        return self.site.schedule.persistent and self.team.kind == "warp" and self.team.lanes_of_warp < 32
+
+    def _rows_in_step(self, body: list[str]) -> list[str]:
+        """A loop that all groups of lanes go round equally often; one behind the last row stores nothing."""
+        team, rows = self.team, self.frame.macros.text(self.space.rows)
+        here = f"base_row + int(threadIdx.x) / {team.lanes}"
+        own = [f"const bool has_row = {here} < {rows};", f"const int row = has_row ? {here} : {rows} - 1;"]
+        first, step = (f"{at} * {team.rows_per_block}" for at in ("blockIdx.x", "gridDim.x"))
+        head = f"for (int base_row = {first}; base_row < {rows}; base_row += {step})"
+        return [team.comment, *block(head, [*own, *body])]
 
     def _grid(self) -> str:
         rows = self.site.size(self.space.rows)
@@ -351,7 +367,7 @@ class RowKernel:
     @property
     def leads(self) -> str:
         """Condition of the thread that stores a value a row."""
-        return self.team.leads
+        return f"has_row && {self.team.leads}" if self._in_step else self.team.leads
 
     def _row_stores(self) -> list[str]:
         stores = [store for store in self.kernel.stores if store.level == "row"]

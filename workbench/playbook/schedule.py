@@ -209,7 +209,7 @@ def schedule_of(vector: Vector) -> Schedule:
         | (frozenset() if fuse else ONLY_FUSED),
         width=int(values.get("vector_width", "1")),
         team=team,
-        lanes=8 if values.get("threads_per_row") == "eight" else 32,
+        lanes=8 if values.get("threads_per_row") == "eight" else 32 // int(values.get("rows_a_warp", "1")),
         team_fit=values.get("threads_per_row") == "fit",
         threads=256 if values.get("block_size") == "fit" else int(values.get("block_size", "256")),
         fit=values.get("block_size") == "fit",

@@ -83,6 +83,23 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="rows_a_warp",
+        title="two rows a warp",
+        values=("1", "2"),
+        offers=offers.rows_a_warp,
+        structural=True,
+        bottleneck="latency",
+        look_for="instructions a row; loads in flight a thread",
+        teaches=(
+            "Joining 32 lanes takes five exchanges, whatever a row's length: a row of 128 floats is one "
+            "vector a lane, and what joins the lanes outweighs what they have done. Sixteen lanes a row join "
+            "two rows in four exchanges, with the same instructions; the index arithmetic is shared by two "
+            "rows too, and each lane has twice as many loads in flight. Where a warp strides over rows, its "
+            "halves go round the loop equally often, because a shuffle wants all lanes: a half that is "
+            "behind the last row computes that row once more and stores nothing."
+        ),
+    ),
+    Technique(
         name="block_size",
         title="threads a block",
         values=("256", "64", "128", "512", "1024", "fit"),

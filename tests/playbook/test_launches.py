@@ -108,3 +108,32 @@ def test_predicted_to_save_launches() -> None:
     assert [one.launches for one in us] == [3, 2, 1]
     assert us[0].us > us[1].us + 2 > us[2].us + 3
     assert any("together" in dict(card.vector or ()).values() for card in seed_vectors(problem, H100))
+
+
+LEAVING: dict[str, tuple[Call, tuple[int, ...], Vector]] = {
+    "lanes of a warp with several rows": (
+        lambda t: (s := t["x"].exp().sum(1)) - s.mean(),
+        (77, 8),
+        (("block_size", "64"), ("threads_per_row", "eight"), ("vector_width", "4")),
+    ),
+    "the block that joins pieces": (
+        lambda t: t["x"].amax(1).tanh().sum(1),
+        (5, 1000, 7),
+        (("block_size", "64"), ("threads_per_row", "thread"), ("grid_split", "on"), ("split_join", "last")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_threads_that_leave_early_are_not_waited_for(name: str) -> None:
+    """Beyond the last row they are done with the kernel, where it has a launch of its own."""
+    call, shape, vector = LEAVING[name]
+    torch.manual_seed(1)
+    tensors = {"x": torch.randn(shape)}
+    source = generate(problem_of(call, tensors), (*vector, ("launches", "together"))).kernel.source
+    plan = plan_of(source, tensors)
+    done = execute(plan, build(source, plan.instances, "checked"), tensors, TURNS[0])
+    assert not done.report.hazards, done.report.hazards[0].message
+    assert torch.allclose(
+        done.outputs[0].double(), reference(call, tensors)[0].double(), rtol=1e-4, atol=1e-4
+    )

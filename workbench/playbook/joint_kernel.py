@@ -31,6 +31,12 @@ from workbench.playbook.schedule import LEAST_PIECE, RESIDENT, pieces_of
 from workbench.playbook.stages import stages_of
 from workbench.playbook.together_kernel import BARRIER
 
+_LEAVES = re.compile(r"if \(row >= [^{]*\{\s*return;")
+"""Threads beyond the last row are done: with their kernel alone, but not with a launch that goes on."""
+_MEETS = re.compile(
+    r"\b(arrives_last|__syncthreads|block_reduce|block_tree|across_groups|warp_reduce<(?:\w+, )?\d+>)"
+)
+"""What threads of a block wait for one another in, or lanes of a warp that has several rows."""
 _HEAD = re.compile(r"__global__ __launch_bounds__\([^)]*\) void (\w+)\(")
 
 
@@ -77,7 +83,9 @@ def _is_split(site: Site, step: SplitText) -> bool:
 def _is_plain(text: KernelText) -> bool:
     """True for a kernel whose blocks know no more of their launch than their own place."""
     needs = text.cooperative or text.cluster > 1 or text.limits != Limits() or text.fit
-    return not (needs or text.resident or text.template or "gridDim" in text.code)
+    left = _LEAVES.search(text.code)
+    waits = left is not None and _MEETS.search(text.code, left.end()) is not None
+    return not (needs or waits or text.resident or text.template or "gridDim" in text.code)
 
 
 def _joined(site: Site, run: Sequence[JointPart], names: Names) -> list[Step]:

@@ -54,8 +54,8 @@ kernel's time (`benchmarks/bare_moves.py`; rows that move 16 MB or more).
 MEASURED_FOOT = """
 Rows: {rows}. Against the fastest baseline: geometric mean {geomean:.2f} (lower bounds {geomean_low:.2f}),
 median {median:.2f}, {wins} of {rows} FASTER, {losses} SLOWER. Against eager alone: geometric mean {eager}.
-Below 0.97: {below} rows. {large}One problem alone may carry a mean: without {carrier} the geometric mean is
-{without:.2f}.
+Below 0.97: {below} rows.{large}
+One problem alone may carry a mean: without {carrier} the geometric mean is {without:.2f}.
 Shapes without a correct kernel: {failed}; counted as 1x, the geometric mean is {clamped:.2f}.
 """
 SHORT_HEAD = """
@@ -288,7 +288,7 @@ def _large_rows(rows: Sequence[Json]) -> str:
     if not large:
         return ""
     near = sum(share >= REACH for share in large)
-    return f"Of {len(large)} rows that move 64 MB or more, {near} reach {REACH:.0%} of a bare move. "
+    return f" Of {len(large)} rows that move 64 MB or more, {near} reach {REACH:.0%} of a bare move."
 
 
 def _without_the_best(rows: Sequence[Json]) -> tuple[str, float]:

@@ -159,7 +159,7 @@ class _Call:
         head = f"{self.part.text.name}{given}("
         job = [f"Job{{{place}}}"] if _knows_place(self.part.text.code) else []
         rows = filled([*job, *self.arguments], 92)
-        if len(rows) == 1:
+        if len(rows) == 1 and len(head) + len(rows[0]) < 92:
             return [f"{head}{rows[0]});"]
         return [head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]});"]
 

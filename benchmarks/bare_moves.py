@@ -1,7 +1,7 @@
 """What it takes to move a row's bytes and do nothing else, by the referee's clock: a fair hundred percent.
 
 The clock flushes L2 by writing, so that a kernel of 64 MB shares the memory with lines which are still to be
-written back: even a copy reaches 86% there of what a copy of 2 GB does. So every row of docs/benchmarks.md
+written back: even a copy reaches 87% there of what a copy of 2 GB does. So every row of docs/benchmarks.md
 that moves 16 MB or more is held against a kernel that reads as many bytes as the row must and writes as many,
 in the same cold state. Three such kernels take turns; the fastest counts.
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -25,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import table
+from event_times import median_us
 from row_bytes import in_pieces
 
 LEAST_BYTES = 16 * 2**20
@@ -125,31 +125,19 @@ def two_states() -> list[dict[str, Any]]:
 
     written, read = (torch.zeros(64 * 2**20, device="cuda") for _ in range(2))
 
-    def flushed(clean: bool) -> None:
+    def clean() -> None:
         written.zero_()
-        if clean:
-            torch.sum(read)
+        torch.sum(read)
 
-    def median_us(act: Callable[[], object], clean: bool) -> float:
-        found: list[float] = []
-        for _ in range(REPEATS):
-            flushed(clean)
-            torch.cuda._sleep(200_000)  # until the host has queued what follows
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            act()
-            end.record()
-            end.synchronize()
-            found.append(float(begin.elapsed_time(end)) * 1000)
-        return statistics.median(found)
+    def times(act: Callable[[], object]) -> dict[str, float]:
+        return {name: median_us(act, before, REPEATS) for name, before in zip(STATES, befores, strict=True)}
 
-    empty = {name: median_us(lambda: None, name == "clean_us") for name in STATES}
-    rows: list[dict[str, Any]] = [{"mb": 0, **empty}]
+    befores: tuple[Callable[[], object], ...] = (written.zero_, clean)
+    rows: list[dict[str, Any]] = [{"mb": 0, **times(lambda: None)}]
     for mb in COPIES_MB:
         x = torch.ones(mb * 2**20 // 8, device="cuda")
         y = torch.empty_like(x)
-        times = {name: median_us(partial(y.copy_, x), name == "clean_us") for name in STATES}
-        rows.append({"mb": mb, **times})
+        rows.append({"mb": mb, **times(partial(y.copy_, x))})
         print(rows[-1], flush=True)
     return rows
 

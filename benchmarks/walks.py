@@ -14,13 +14,15 @@ import argparse
 import itertools
 import json
 import os
-import statistics
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from event_times import median_us  # noqa: E402
 
 ELEMENTS = (16 * 2**20, 256 * 2**20, 112 * 64 * 512 * 512)
 REPEATS = 7
@@ -67,23 +69,6 @@ def source(writes: bool, stretches: bool, blocks: int, steps: int) -> str:
     )
 
 
-def median_us(act: Callable[[], Any], flush: Any) -> float:
-    """Device time, cold."""
-    import torch
-
-    found: list[float] = []
-    for _ in range(REPEATS):
-        flush.zero_()
-        torch.cuda._sleep(100_000)  # until the host has queued what follows
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        act()
-        end.record()
-        end.synchronize()
-        found.append(float(begin.elapsed_time(end)) * 1000)
-    return statistics.median(found)
-
-
 def timed() -> dict[str, Any]:
     """All of it, for a receipt."""
     import torch
@@ -106,7 +91,7 @@ def timed() -> dict[str, Any]:
             plan = interpret(parse(text), {"x": meta}, H100)
             runner = PlanRunner(plan, load(text, [plan], architecture(0)))
             runner({"x": x})
-            us = median_us(lambda run=runner, given=x: run({"x": given}), flush)  # type: ignore[misc]
+            us = median_us(partial(runner, {"x": x}), flush.zero_, REPEATS)
             row = {"bytes": 4 * elements, "writes": writes, "stretches": stretches, "blocks": blocks}
             rows.append({**row, "steps": steps, "us": us})
             print(rows[-1], flush=True)

@@ -117,7 +117,7 @@ def test_long_rows_are_shared_although_each_could_have_a_block() -> None:
 
 @pytest.mark.parametrize("columns", [9000, 9001])
 def test_blocks_of_a_row_walk_it_side_by_side(columns: int) -> None:
-    """What they read at one time lies close together: 10% of a sum over 7.5 GB, by few pages in use."""
+    """What they read at one time lies close together: 9% of a sum over 7.5 GB."""
     tensors = {"x": torch.empty(3, columns)}
     call: Call = lambda t: t["x"].sum(1)  # noqa: E731
     source = generate(problem_of(call, tensors), SPLIT).kernel.source

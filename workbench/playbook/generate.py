@@ -11,10 +11,10 @@ from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.divisions import with_products, with_quotients
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.joint_kernel import sharing_launches
-from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.kernel_text import KernelText, Site, Step, kernels_of
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
-from workbench.playbook.plan_text import PlanText, Step, kernels_of
+from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails

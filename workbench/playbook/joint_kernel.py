@@ -20,12 +20,12 @@ from workbench.playbook.kernel_text import (
     Limits,
     Site,
     SplitText,
+    Step,
     block,
     filled,
     indented,
 )
 from workbench.playbook.names import Names
-from workbench.playbook.plan_text import Step
 from workbench.playbook.program import Kernel, ProgramStep
 from workbench.playbook.schedule import LEAST_PIECE, RESIDENT, pieces_of
 from workbench.playbook.stages import stages_of

@@ -14,7 +14,7 @@ from workbench.playbook.expr import Apply, Expr, Load, walk
 from workbench.playbook.fitting import Cases
 from workbench.playbook.indexing import divisors_of
 from workbench.playbook.names import Macros, Names
-from workbench.playbook.program import Buffer, Kernel, Program
+from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
@@ -108,6 +108,11 @@ class SplitText:
     few_waves: bool = False
     """Long rows are shared although each could have a block."""
 
+    @property
+    def in_stretches(self) -> bool:
+        """True where a block has a stretch of the row for itself, and has to know how long it is."""
+        return self.together is not None or any("chunk" in kernel.scalars for kernel in self.kernels)
+
 
 @dataclass(frozen=True)
 class ShapedText:
@@ -168,6 +173,28 @@ class JointText:
     def parts(self) -> tuple[JointPart, ...]:
         """In the order of the launch's arguments."""
         return tuple(part for stage in self.stages for part in stage)
+
+
+Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
+"""What a step of a program comes to."""
+
+
+def kernels_of(step: Step) -> tuple[KernelText, ...]:
+    """All functions of a step."""
+    match step:
+        case KernelText():
+            return (step,)
+        case SplitText(kernels=kernels, plain=plain, together=together):
+            shared = kernels if together is None else (together, *kernels)
+            return shared if plain is None else (*kernels_of(plain), *shared)
+        case ShapedText(short=short, long=long):
+            return (*kernels_of(short), *kernels_of(long))
+        case TiledText(tiled=tiled, plain=plain):
+            return (plain, tiled)
+        case JointText(kernel=kernel):
+            return (kernel,)
+        case LibraryCall():
+            return ()
 
 
 @dataclass(frozen=True)

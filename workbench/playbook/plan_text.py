@@ -17,16 +17,16 @@ from workbench.playbook.kernel_text import (
     KernelText,
     ShapedText,
     SplitText,
+    Step,
     TiledText,
     WidthRule,
     filled,
+    kernels_of,
 )
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
-
-Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
 
 _LONGEST = 104
 _WORDS = {
@@ -256,7 +256,7 @@ class PlanText:
         if split.bundle:
             split = self._bundled(split, lines)
         lines.append(f"pieces = {self._count_of_pieces(split)}")
-        body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"] if _in_stretches(split) else []
+        body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"] if split.in_stretches else []
         body += self._pieces(split)
         if split.plain is None:
             return lines + body
@@ -457,29 +457,6 @@ class PlanText:
 
 def _branch(condition: str, yes: list[str], no: list[str]) -> list[str]:
     return [f"if {condition}:", *(f"    {line}" for line in yes), "else:", *(f"    {line}" for line in no)]
-
-
-def _in_stretches(split: SplitText) -> bool:
-    """True where a block has a stretch of the row for itself, and has to know how long it is."""
-    return split.together is not None or any("chunk" in kernel.scalars for kernel in split.kernels)
-
-
-def kernels_of(step: Step) -> tuple[KernelText, ...]:
-    """All functions of a step."""
-    match step:
-        case KernelText():
-            return (step,)
-        case SplitText(kernels=kernels, plain=plain, together=together):
-            shared = kernels if together is None else (together, *kernels)
-            return shared if plain is None else (*kernels_of(plain), *shared)
-        case ShapedText(short=short, long=long):
-            return (*kernels_of(short), *kernels_of(long))
-        case TiledText(tiled=tiled, plain=plain):
-            return (plain, tiled)
-        case JointText(kernel=kernel):
-            return (kernel,)
-        case LibraryCall():
-            return ()
 
 
 def _plainest(dims: Sequence[Size]) -> dict[Size, Size]:

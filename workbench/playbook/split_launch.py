@@ -50,8 +50,8 @@ class Partials:
 class SideBySide(TeamText):
     """The blocks of a row as one team of threads while they walk it; each block joins its own part.
 
-    A sum over 7.5 GB takes 2.44 ms on an H100 so and 2.69 with a stretch of the row for every block, a pass
-    that writes as much 5.37 and 6.05; at 64 MB 33.4 us and 34.5: few pages are in use at a time.
+    On an H100 a sum over 7.5 GB takes 2.45 ms so and 2.70 with a stretch of the row for every block, a pass
+    that writes as much 5.5 and 6.1; at 64 MB 33.6 us and 34.6 (docs/notes/2026-11-22-side-by-side.md).
     """
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Case, Problem, size_of
 from workbench.plan.overlap import distinct_elements
-from workbench.referee.work import FREE, LOOKUPS, Sized, sized
+from workbench.referee.work import FREE, LOOKUPS, Sized, readers_of, sized
 
 Readers = Mapping[str, Sequence[Sized]]
 
@@ -32,11 +32,7 @@ class Moved:
 
 def least_moved(problem: Problem, case: Case) -> Moved:
     """What the results at one case are made of, each element once."""
-    nodes = sized(problem, case)
-    readers: dict[str, list[Sized]] = {}
-    for node in nodes:
-        for name, _, _ in node.inputs:
-            readers.setdefault(name, []).append(node)
+    readers = readers_of(sized(problem, case))
     returned = {ref.ref for ref in problem.graph.outputs}
     read = sum(
         min(distinct_elements(meta), _needed(name, meta.numel, readers, returned)) * DTYPE_BYTES[meta.dtype]

@@ -7,7 +7,7 @@ sorting, ...), and the least work a problem's graph demands.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Arg, Case, OpNode, OutputSpec, Problem, Ref, size_of
@@ -136,13 +136,19 @@ def references(node: OpNode) -> tuple[Ref, ...]:
     return tuple(found)
 
 
-def least_flops(problem: Problem, case: Case) -> float:
-    """Operations no honest kernel can avoid: products that are only summed up may be rewritten away."""
-    nodes = sized(problem, case)
+def readers_of(nodes: Iterable[Sized]) -> dict[str, list[Sized]]:
+    """The nodes that read each tensor argument or result, by its name."""
     readers: dict[str, list[Sized]] = {}
     for one in nodes:
         for name, _, _ in one.inputs:
             readers.setdefault(name, []).append(one)
+    return readers
+
+
+def least_flops(problem: Problem, case: Case) -> float:
+    """Operations no honest kernel can avoid: products that are only summed up may be rewritten away."""
+    nodes = sized(problem, case)
+    readers = readers_of(nodes)
     returned = {ref.ref for ref in problem.graph.outputs}
     return sum(one.flops for one in nodes if one.flops and not _only_summed(one.node.name, readers, returned))
 

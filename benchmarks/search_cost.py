@@ -17,7 +17,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class Kept:
     seconds: float
     score: float
     title: str
+    stages: dict[str, float] = field(default_factory=dict)
+    """Seconds of its judgement, by stage; those of the clock and of the emulator are taken beside others."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def cost_of(op: str, tree: Tree, judged: dict[Digest, float], seconds: float) ->
             judged.get(node.evaluation.kernel, seconds),
             node.score,
             node.branch.hypothesis.title,
+            {stage: round(spent, 3) for stage, spent in node.evaluation.seconds},
         )
         for node in tree.nodes.values()
         if node.evaluation is not None

@@ -57,13 +57,14 @@ def test_kernels_come_in_the_order_they_were_judged() -> None:
     class Node:
         def __init__(self, digest: str, score: float) -> None:
             hypothesis = type("H", (), {"title": digest})()
-            self.evaluation = type("E", (), {"kernel": Digest(digest)})()
+            self.evaluation = type("E", (), {"kernel": Digest(digest), "seconds": (("run", 0.5),)})()
             self.branch = type("B", (), {"round": 1, "hypothesis": hypothesis})()
             self.score = score
 
     tree = type("T", (), {"nodes": {"b1": Node("slow", 1.0), "b2": Node("fast", 2.0)}, "stopped": None})()
     cost = module.cost_of("op", tree, {Digest("slow"): 9.0, Digest("fast"): 4.0}, 12.0)
     assert [one.title for one in cost.kernels] == ["fast", "slow"] and cost.found[0] == 1
+    assert cost.kernels[0].stages == {"run": 0.5}
 
 
 def _row(cost: Any) -> str:

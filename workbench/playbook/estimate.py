@@ -9,13 +9,14 @@ measurement. docs/notes/2026-11-21-model-of-time.md says how far this one is off
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
-from workbench.playbook import reach
+from workbench.playbook import lifetime, reach
 from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles
+from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.expr import Load, loads_below, unguarded, walk
@@ -31,10 +32,10 @@ from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.library_work import asked_of
-from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work, crowded_us, launch_time
+from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
-from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Store
+from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
@@ -49,7 +50,6 @@ from workbench.playbook.schedule import (
     split_threads,
 )
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
-from workbench.playbook.sizes import Size, product
 from workbench.playbook.techniques import settled
 from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_held, together
 from workbench.playbook.traits import program_of, scheduled_shape
@@ -130,19 +130,7 @@ class _Row:
     """Part of what waits that there is no room for: read again, from L2."""
 
 
-class _Model:
-    def __init__(
-        self, program: Program, schedule: Schedule, target: Target, sizes: Mapping[str, int]
-    ) -> None:
-        self.program = program
-        self.schedule = schedule
-        self.target = target
-        self.sizes = sizes
-        self.as_asked = False
-
-    def at(self, size: Size) -> int:
-        return size.at(self.sizes)
-
+class _Model(Asked):
     def step(self, step: ProgramStep) -> Estimate:
         """One step of the program."""
         match step:
@@ -198,10 +186,6 @@ class _Model:
         us += self.target.launch_us
         return Estimate(us, moved, 1, us, 1.0)
 
-    def bytes_of(self, name: str) -> float:
-        buffer = self.program.buffers[name]
-        return float(self.at(product(buffer.shape)) * DTYPE_BYTES[buffer.dtype])
-
     # -------------------------------------------------------------------------------- kernels
 
     def kernel(self, kernel: Kernel) -> Estimate:
@@ -250,7 +234,7 @@ class _Model:
         teams = blocks * schedule.threads // _LANES
         found = self._launched(Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
         blocks = math.ceil(warps * _LANES / schedule.threads)
-        return replace(found, us=found.us + crowded_us(self.target, blocks, fresh + stored))
+        return replace(found, us=found.us + lifetime.crowded_us(self.target, blocks, fresh + stored))
 
     def _row(self, kernel: Kernel, stored: float) -> Estimate:
         space = RowSpace(self.program.pool, kernel)
@@ -338,7 +322,10 @@ class _Model:
                 return replace(found, us=found.us + met * self._meeting_us(work, pieces, gathered))
             return self._split(work, [bool(step.accumulators) for step in passes], gathered)
         work = Work(units, max(lanes, _LANES), teams, tuple(walks), size, left)
-        return self._launched(replace(work, place_ns=FLAT_NS) if lanes == _LANES else work)
+        if lanes != _LANES:
+            return self._launched(work)
+        found = self._launched(replace(work, place_ns=FLAT_NS))
+        return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
 
     def _in_clusters(self) -> int:
         """Multiprocessors that clusters find room on: those of 16 blocks leave many groups unused."""
@@ -442,7 +429,10 @@ class _Model:
         target = (
             self.target.model_copy(update={"sm_count": multiprocessors}) if multiprocessors else self.target
         )
-        time = launch_time(target, work)
+        blocks = work.teams * work.threads / max(self.schedule.threads, work.threads)
+        time = lifetime.launch_time(
+            target, work if self.schedule.persistent else replace(work, blocks=blocks)
+        )
         us = time.us * (0.995 if self.schedule.stream else 1.0)
         if self.schedule.persistent:
             us *= 1.002
@@ -458,42 +448,3 @@ class _Model:
         if self.schedule.tree:
             return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
         return (5 + math.log2(lanes / _LANES)) * cycles + 2 * _A_BARRIER_NS
-
-    def _stored(self, stores: Iterable[Store]) -> float:
-        return float(
-            sum(self.at(s.view.size) * DTYPE_BYTES[self.program.buffers[s.buffer].dtype] for s in stores)
-        )
-
-    def _is_recent(self, load: Load) -> bool:
-        """True for what a step of this plan wrote and L2 still holds."""
-        made = self.program.buffers[load.buffer].role != "argument"
-        return made and self.bytes_of(load.buffer) <= 0.5 * self.target.l2_bytes
-
-    def _from_memory(self, loads: list[Load]) -> tuple[float, float]:
-        """Bytes from DRAM and from L2."""
-        near = [load for load in loads if self._is_recent(load)]
-        return self._read_once(load for load in loads if load not in near), self._read_once(near)
-
-    def _width(self, columns: Size) -> int:
-        width, count = self.schedule.width, self.at(columns)
-        return next((one for one in (width, width // 2) if one and count % one == 0), 1)
-
-    def _read(self, load: Load) -> float:
-        touched = 1
-        for axis in load.view.axes:
-            touched *= 1 if axis.stride.is_zero else self.at(axis.size)
-        return float(touched * self._size(load))
-
-    def _size(self, load: Load) -> int:
-        """Bytes of an element."""
-        return DTYPE_BYTES[self.program.buffers[load.buffer].dtype]
-
-    def _read_once(self, loads: Iterable[Load]) -> float:
-        """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
-        by_buffer: dict[str, tuple[float, float]] = {}
-        for load in loads:
-            part, most = by_buffer.get(load.buffer, (0.0, 1.0))
-            apart = reach.sectors_over_least(load.view)
-            far = apart if apart >= reach.APART else 1.0
-            by_buffer[load.buffer] = (part + self._read(load) * apart, max(most, far))
-        return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())

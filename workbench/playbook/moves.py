@@ -38,6 +38,8 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
 """What a rewrite brings along, so that the new structure gets a fair start."""
+_OF_WARPS = {"256": "128", "1024": "64"}
+"""Threads of a block whose warps have nothing in common: its place is free when the last has ended."""
 _WEIGHT = (
     "fusion",
     *REWRITES,
@@ -148,7 +150,7 @@ def _structures(problem: Problem) -> list[Vector]:
     shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
     for (team, cache, split, single, threads), join in itertools.product(choices, joins):
         vector = (
-            ("block_size", threads),
+            ("block_size", _OF_WARPS.get(threads, threads) if team in ("warp", "eight") else threads),
             ("grid_split", split),
             ("look_back", split),
             ("split_join", join if split == "on" else "last"),
@@ -166,7 +168,7 @@ def _structures(problem: Problem) -> list[Vector]:
         if cache != "registers" and _kept_anyway(problem, whole):
             continue
         found[whole] = None
-        if team in ("warp", "fit") and threads == "256":
+        if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and split == "on" and threads == "256":
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None

@@ -1,0 +1,76 @@
+"""How many bytes the steps of a program read and write under a schedule, at one assignment of sizes.
+
+Owns the counting that estimate.py makes a time of: what is stored, what is read once, what is in L2 already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from workbench.model import DTYPE_BYTES, Target
+from workbench.playbook import reach
+from workbench.playbook.expr import Load
+from workbench.playbook.program import Program, Store
+from workbench.playbook.schedule import Schedule
+from workbench.playbook.sizes import Size, product
+
+
+class Asked:
+    """A program, a schedule, a card and sizes; what comes of them in bytes."""
+
+    def __init__(
+        self, program: Program, schedule: Schedule, target: Target, sizes: Mapping[str, int]
+    ) -> None:
+        self.program = program
+        self.schedule = schedule
+        self.target = target
+        self.sizes = sizes
+        self.as_asked = False
+
+    def at(self, size: Size) -> int:
+        """A size as a number."""
+        return size.at(self.sizes)
+
+    def bytes_of(self, name: str) -> float:
+        """Of a whole buffer."""
+        buffer = self.program.buffers[name]
+        return float(self.at(product(buffer.shape)) * DTYPE_BYTES[buffer.dtype])
+
+    def _stored(self, stores: Iterable[Store]) -> float:
+        return float(
+            sum(self.at(s.view.size) * DTYPE_BYTES[self.program.buffers[s.buffer].dtype] for s in stores)
+        )
+
+    def _is_recent(self, load: Load) -> bool:
+        """True for what a step of this plan wrote and L2 still holds."""
+        made = self.program.buffers[load.buffer].role != "argument"
+        return made and self.bytes_of(load.buffer) <= 0.5 * self.target.l2_bytes
+
+    def _from_memory(self, loads: list[Load]) -> tuple[float, float]:
+        """Bytes from DRAM and from L2."""
+        near = [load for load in loads if self._is_recent(load)]
+        return self._read_once(load for load in loads if load not in near), self._read_once(near)
+
+    def _width(self, columns: Size) -> int:
+        width, count = self.schedule.width, self.at(columns)
+        return next((one for one in (width, width // 2) if one and count % one == 0), 1)
+
+    def _read(self, load: Load) -> float:
+        touched = 1
+        for axis in load.view.axes:
+            touched *= 1 if axis.stride.is_zero else self.at(axis.size)
+        return float(touched * self._size(load))
+
+    def _size(self, load: Load) -> int:
+        """Bytes of an element."""
+        return DTYPE_BYTES[self.program.buffers[load.buffer].dtype]
+
+    def _read_once(self, loads: Iterable[Load]) -> float:
+        """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
+        by_buffer: dict[str, tuple[float, float]] = {}
+        for load in loads:
+            part, most = by_buffer.get(load.buffer, (0.0, 1.0))
+            apart = reach.sectors_over_least(load.view)
+            far = apart if apart >= reach.APART else 1.0
+            by_buffer[load.buffer] = (part + self._read(load) * apart, max(most, far))
+        return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())

@@ -50,7 +50,7 @@ def _recorded(name: str, base: str, args: tuple[Any, ...], read: list[Tensor], m
         elements=max(t.numel() for t in (*read, *made)),
         tensors_read=len(distinct),
         row=_row(base, args),
-        flops=flops(base, shapes, tuple(made[0].shape)) if shapes else 0.0,
+        flops=flops(base, shapes, tuple(made[0].shape), args) if shapes else 0.0,
     )
 
 

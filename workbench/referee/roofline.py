@@ -195,4 +195,4 @@ def _library_bytes(plan: Plan, step: Library) -> float:
 
 def _library_flops(plan: Plan, step: Library) -> float:
     inputs = [plan.meta_of(name).shape for name in _buffers(step.args)]
-    return flops(base_name(step.op), inputs, step.metas[0].shape) if inputs else 0.0
+    return flops(base_name(step.op), inputs, step.metas[0].shape, step.args) if inputs else 0.0

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from workbench.model import DTYPE_BYTES, Arg, Case, OpNode, OutputSpec, Problem, Ref, size_of
-
-Shape = tuple[int, ...]
+from workbench.referee.convolution import Shape, convolution_of
 
 _FREE = """
 view _unsafe_view reshape permute transpose t expand select slice unsqueeze squeeze alias detach clone
@@ -37,18 +37,37 @@ def base_name(op: str) -> str:
     return op.split(".")[1] if "." in op else op
 
 
-def flops(name: str, inputs: Sequence[Shape], output: Shape) -> float:
-    """Operations of a matrix product or convolution (a multiply-add is two); 0 for anything else."""
+def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any] = ()) -> float:
+    """Operations of a matrix product or convolution (a multiply-add is two); 0 for anything else.
+
+    ``args`` are the operation's own: a convolution's stride, padding, dilation and direction stand behind its
+    three tensors. Done directly: an algorithm may need fewer, see ``fewest_flops``.
+    """
     results = math.prod(output)
     match name:
         case "mm" | "bmm" | "matmul" | "mv" | "dot" | "linear":
             return 2.0 * results * inputs[0][-1]
         case "addmm" | "baddbmm":
             return 2.0 * results * inputs[1][-1]
-        case "convolution" | "conv1d" | "conv2d" | "conv3d":
+        case "convolution":
+            return 2.0 * convolution_of(inputs, output, args[3:7]).direct
+        case "conv1d" | "conv2d" | "conv3d":
             return 2.0 * results * math.prod(inputs[1][1:])
         case _:
             return 0.0
+
+
+def fewest_flops(
+    name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any] = (), transformed: float = 1.0
+) -> float:
+    """Operations by whatever algorithm: fewer than ``flops`` where a convolution has several taps.
+
+    ``transformed`` is what a product of transformed tiles costs, in plain ones.
+    """
+    direct = flops(name, inputs, output, args)
+    if name != "convolution":
+        return direct
+    return min(direct, 2.0 * transformed * convolution_of(inputs, output, args[3:7]).least)
 
 
 _SLOW: Mapping[str, float] = {
@@ -82,8 +101,16 @@ class Sized:
 
     @property
     def flops(self) -> float:
-        """Operations of this node."""
-        return flops(self.name, [shape for _, shape, _ in self.inputs], self.output)
+        """Operations of this node, done directly."""
+        return flops(self.name, self._shapes, self.output, self.node.args)
+
+    def fewest_flops(self, transformed: float) -> float:
+        """Operations of this node by whatever algorithm, in plain products."""
+        return fewest_flops(self.name, self._shapes, self.output, self.node.args, transformed)
+
+    @property
+    def _shapes(self) -> list[Shape]:
+        return [shape for _, shape, _ in self.inputs]
 
     @property
     def instructions(self) -> float:
@@ -146,11 +173,21 @@ def readers_of(nodes: Iterable[Sized]) -> dict[str, list[Sized]]:
 
 
 def least_flops(problem: Problem, case: Case) -> float:
-    """Operations no honest kernel can avoid: products that are only summed up may be rewritten away."""
+    """Operations of the products, done directly; those that are only summed up may be rewritten away."""
+    return sum(one.flops for one in _products(problem, case))
+
+
+def unavoidable_flops(problem: Problem, case: Case, transformed: float) -> float:
+    """The same, and no more of a convolution than the algorithm asks for that needs least of it."""
+    return sum(one.fewest_flops(transformed) for one in _products(problem, case))
+
+
+def _products(problem: Problem, case: Case) -> list[Sized]:
+    """Matrix products and convolutions whose single results are needed."""
     nodes = sized(problem, case)
     readers = readers_of(nodes)
     returned = {ref.ref for ref in problem.graph.outputs}
-    return sum(one.flops for one in nodes if one.flops and not _only_summed(one.node.name, readers, returned))
+    return [one for one in nodes if one.flops and not _only_summed(one.node.name, readers, returned)]
 
 
 def _only_summed(name: str, readers: Mapping[str, list[Sized]], returned: set[str]) -> bool:

@@ -2,11 +2,12 @@
 
 The clock flushes L2 by writing, so that a kernel of 64 MB shares the memory with lines which are still to be
 written back: even a copy reaches 87% there of what a copy of 2 GB does. So every row of docs/benchmarks.md
-that moves 16 MB or more is held against a kernel that reads as many bytes as the row must and writes as many,
-in the same cold state. Three such kernels take turns; the fastest counts.
+that moves 16 MiB or more is held against a kernel that reads as many bytes as the row must and writes as
+many, on the same kind of card in the same cold state. Three such kernels take turns; the fastest counts.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/bare_moves.py``, half a minute;
-``$WORKBENCH_RECEIPTS`` names the folder for ``bare-moves.json``. ``--list`` prints what would be timed.
+``$WORKBENCH_RECEIPTS`` names the folder for ``bare-moves.json``, which ``take_phases.py`` puts beside those
+of other cards. ``--list`` prints what would be timed: the bytes of every row, whatever card it is of.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import table
 from event_times import median_us
+from measured_rows import MEASURED, best_measured, read_measured
 from row_bytes import in_pieces
 
 LEAST_BYTES = 16 * 2**20
@@ -147,8 +148,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true", help="what would be timed; needs no GPU")
     given = parser.parse_args()
-    receipts, _ = table.read_measured(table.MEASURED)
-    wanted = moves(table.best_measured(receipts))
+    receipts, _ = read_measured(MEASURED)
+    wanted = moves(best_measured(receipts))
     if given.list:
         print("\n".join(f"{read} bytes read, {written} written" for read, written in wanted))
         return

@@ -216,7 +216,8 @@ def measure(op: str, receipt: gpu.Receipt, quick: Any, thorough: Any) -> None:
         outcomes = [
             one.evaluation.outcome.model_dump_json()[:300] for one in searcher.found if one.evaluation
         ]
-        receipt.add("rows", {"op": op, "kind": "no correct kernel", "outcomes": outcomes})
+        card = quick.target.name
+        receipt.add("rows", {"op": op, "card": card, "kind": "no correct kernel", "outcomes": outcomes})
         return
     row = gpu.judged_row(thorough, problem, kernel, full=True)
     tried = [_tried(one) for one in searcher.found]

@@ -204,6 +204,7 @@ def row_of(draft: Any, evaluation: Any, seconds: float) -> Json:
     row = {
         "verdict": evaluation.outcome.kind,
         "device": evaluation.device,
+        "card": evaluation.target if evaluation.device == "cuda" else "",
         "reason": getattr(evaluation.outcome, "message", ""),
         "vector": dict(draft.vector),
         "launches": facts.launches if facts else 0,

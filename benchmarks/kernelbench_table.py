@@ -1,14 +1,21 @@
 """The KernelBench part of docs/benchmarks.md, from receipts of kernelbench.py. Text only.
 
-One receipt is the emulator's, of every problem; the other, where there is one, of a run on a GPU.
+One receipt is the emulator's, of every problem; the other, where there is one, of runs on GPUs: each of its
+rows names the card that it was judged on last.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from card_names import short
 
 Json = dict[str, Any]
 
@@ -21,13 +28,17 @@ large that the emulator was given the problem with its large constants divided b
 `python benchmarks/kernelbench.py --root FOLDER`, FOLDER holding the problem files.
 
 """
-GPU_HEAD = """On an H100 ({seconds:.0f} s in all; `--device cuda --evaluate SRC`): our clock against eager and
-torch.compile at the declared size, the kernel picked before anything was measured, and the verdict of
-KernelBench's own unmodified `eval_kernel_against_ref` (float32, CUDA events) on the exported file, with the
-speedup over eager that it reports. *Own time* is the share of device time in generated kernels. A problem
-the run did not reach has empty cells. {trained} problems behave otherwise in training mode, which KernelBench
-leaves modules in: their files run in torch there, and are not counted.
-
+GPU_HEAD = """{cards} ({seconds:.0f} s in all; `--device cuda --evaluate SRC`):
+our clock against eager and torch.compile at the declared size, the kernel picked before anything was
+measured, and the verdict of KernelBench's own unmodified `eval_kernel_against_ref` (float32, CUDA events) on
+the exported file, with the speedup over eager that it reports. *Own time* is the share of device time in
+generated kernels. A problem no run reached has empty cells. {trained} problems behave otherwise in training
+mode, which KernelBench leaves modules in: their files run in torch there, and are not counted.
+{note}
+"""
+SEVERAL = """*Card* is the one that our times are of; where KernelBench's verdict was had on another, that
+stands behind it. Every factor compares times of one card; a mean over rows of several is no card's, so each
+follows alone too.
 """
 CPU_COLUMNS = ("problem", "verdict", "launches", "library")
 GPU_COLUMNS = ("ours us", "eager us", "compile us", "factor", "theirs", "their speedup", "own time")
@@ -44,10 +55,13 @@ def kernelbench_section(cpu: Json, gpu: Json | None = None) -> str:
     """Markdown: what was done, a table of all problems, what it adds up to."""
     rows = cpu["problems"]
     measured = gpu["problems"] if gpu else {}
-    columns = (*CPU_COLUMNS, *(GPU_COLUMNS if gpu else ()))
+    cards = _cards(measured)
+    columns = (*CPU_COLUMNS, *(GPU_COLUMNS if gpu else ()), *(("card",) if len(cards) > 1 else ()))
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * 2}{'---:|' * (len(columns) - 2)}"]
     for name in sorted(rows, key=_order):
-        cells = _cpu_cells(name, rows[name]) + (_gpu_cells(measured.get(name, {})) if gpu else [])
+        row = measured.get(name, {})
+        cells = _cpu_cells(name, rows[name]) + (_gpu_cells(row) if gpu else [])
+        cells += [short(row.get("card", ""))] if len(cards) > 1 else []
         lines.append(f"| {' | '.join(cells)} |")
     parts = [HEAD + (_gpu_head(gpu) if gpu else ""), "\n".join(lines), "\n\n", _cpu_foot(rows)]
     return "".join([*parts, _gpu_foot(measured) if gpu else ""]) + "\n"
@@ -77,9 +91,23 @@ def _short(text: str) -> str:
     return first if len(first) <= 110 else f"{first[:107]}..."
 
 
+def _cards(rows: Json) -> dict[str, int]:
+    """How many problems were judged last on each card that a row names."""
+    found = sorted(row["card"] for row in rows.values() if row.get("card"))
+    return {card: found.count(card) for card in dict.fromkeys(found)}
+
+
 def _gpu_head(gpu: Json) -> str:
     trained = sum("training" in row.get("export", "") for row in gpu["problems"].values())
-    return GPU_HEAD.format(seconds=gpu.get("seconds", 0.0), trained=trained)
+    cards = _cards(gpu["problems"])
+    where = " and ".join(f"{count} problems on an {card}" for card, count in cards.items())
+    note = (SEVERAL if len(cards) > 1 else "") + (f"{gpu['note']}\n" if "note" in gpu else "")
+    return GPU_HEAD.format(
+        cards=f"On GPUs: {where}" if where else "On a GPU",
+        seconds=gpu.get("seconds", 0.0),
+        trained=trained,
+        note=note,
+    )
 
 
 def _gpu_cells(row: Json) -> list[str]:
@@ -88,6 +116,7 @@ def _gpu_cells(row: Json) -> list[str]:
     told = ""
     if "correct" in theirs:
         told = "correct" if theirs["correct"] else "not correct"
+        told += f" ({short(_their_card(row))})" if _their_card(row) != row.get("card", "") else ""
     speedup, own = theirs.get("speedup"), theirs.get("own_share")
     verdict, nothing = row.get("verdict", ""), asks_for_nothing(row)
     return [
@@ -115,6 +144,30 @@ def _cpu_foot(rows: Json) -> str:
 
 
 def _gpu_foot(rows: Json) -> str:
+    cards = _cards(rows)
+    if len(cards) < 2:
+        return "\n" + _added(f"On the {short(next(iter(cards), 'GPU'))}", rows)
+    alone = (_added(f"On the {short(card)} alone", _seen_on(rows, card)) for card in cards)
+    return "\n" + "\n".join([_added("On all cards together", rows), *alone])
+
+
+def _their_card(row: Json) -> str:
+    """The card of KernelBench's own evaluation; that of our times where it says none."""
+    return str(row.get("theirs", {}).get("metadata", {}).get("hardware", "") or row.get("card", ""))
+
+
+def _seen_on(rows: Json, card: str) -> Json:
+    """Of each row what was found out on a card: our verdict and times, KernelBench's, both or neither."""
+    found = {}
+    for name, row in rows.items():
+        own = {key: row[key] for key in row if key != "theirs"} if row.get("card") == card else {}
+        theirs = {"theirs": row["theirs"]} if "theirs" in row and _their_card(row) == card else {}
+        found[name] = own | theirs
+    return found
+
+
+def _added(where: str, rows: Json) -> str:
+    """What rows add up to, a line a sentence."""
     reached = [row for row in rows.values() if row.get("verdict") and not asks_for_nothing(row)]
     timed = [row["time"] for row in reached if row["verdict"] == "passed" and "factor" in row.get("time", {})]
     failed = sum(row["verdict"] != "passed" for row in reached)
@@ -124,14 +177,17 @@ def _gpu_foot(rows: Json) -> str:
     theirs = [row["theirs"] for row in rows.values() if "correct" in row.get("theirs", {})]
     speedups = [one["speedup"] for one in theirs if one["correct"] and one["speedup"]]
     lines = [
-        f"On the H100 {len(reached)} problems were judged, {failed} of them without a right kernel.",
+        f"{where} {len(reached)} problems were judged, {failed} of them without a kernel that passed.",
         f"Against the fastest of eager and torch.compile: {_spread(factors)}.",
         f"The same with failures counted as 1x: {_spread([*factors, *[1.0] * failed])}.",
         f"Against eager: {_spread(eager)}.",
-        f"KernelBench's evaluation: {sum(one['correct'] for one in theirs)} of {len(theirs)} correct; "
-        f"speedup over eager that it reports: {_spread(speedups)}.",
     ]
-    return "\n" + "\n".join(lines) + "\n"
+    if theirs:
+        lines.append(
+            f"KernelBench's evaluation: {sum(one['correct'] for one in theirs)} of {len(theirs)} correct; "
+            f"speedup over eager that it reports: {_spread(speedups)}."
+        )
+    return "\n".join(lines) + "\n"
 
 
 def _spread(factors: Sequence[float]) -> str:

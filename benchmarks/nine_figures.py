@@ -3,7 +3,7 @@
 Owns which parts of ``on_the_gpu.py`` are run and what each figure is made of. Usage, on a machine with an
 NVIDIA GPU: ``python benchmarks/nine_figures.py [--seconds 240]``; it writes ``figures.json`` into the folder
 that ``$WORKBENCH_RECEIPTS`` names, which ``table.py`` shows once it is committed as
-``receipts/DATE-h100-figures.json``.
+``receipts/DATE-CARD-figures.json``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ from workbench.referee.least_bytes import least_moved  # noqa: E402
 from workbench.referee.roofline import floor_us  # noqa: E402
 from workbench.referee.work import least_flops  # noqa: E402
 
-BARE = HERE / "receipts" / "bare-moves.json"
+RECEIPTS = HERE / "receipts"
+BARE = "bare-moves*.json"
+"""A receipt a card, told apart by the ``gpu`` that each names."""
 PIECE = 16
 """Bytes: moves are timed in whole pieces."""
 LARGE_BYTES = 64 * 10**6
@@ -51,9 +53,10 @@ def _problem(text: str, label: str) -> tuple[int, int, float]:
     return moved.read, moved.written, least_flops(problem, case)
 
 
-def bare_moves(path: Path = BARE) -> dict[tuple[int, int], float]:
-    """Microseconds by bytes read and written; empty where nothing was measured."""
-    rows = json.loads(path.read_text())["rows"] if path.is_file() else []
+def bare_moves(card: str, folder: Path = RECEIPTS) -> dict[tuple[int, int], float]:
+    """Microseconds by bytes read and written on a kind of card; empty where nothing was measured there."""
+    receipts = [json.loads(path.read_text()) for path in sorted(folder.glob(BARE))]
+    rows = [row for receipt in receipts if receipt["gpu"] == card for row in receipt["rows"]]
     return {(row["read"], row["written"]): row["us"] for row in rows if not row["suspicion"]}
 
 

@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import grid
-from searches import NEAR, device_named, grown, parser, report, sample, tabled
+from searches import NEAR, card_of, device_named, grown, parser, report, sample, tabled
 
 from workbench.agents.playbook import playbook_team
 from workbench.devices.base import Device, OnStage
@@ -145,15 +145,17 @@ def main() -> None:
     device = device_named(options.device)
     policy = Policy(rounds=options.rounds, branches=options.evaluations, seconds=options.seconds)
     costs: list[Cost] = []
+    how = {"device": options.device, "grid": options.grid, "policy": policy.model_dump()}
 
     async def everything() -> None:
         for op in options.ops:
             costs.append(await search(op, device, policy, options.grid))
             print(table(costs[-1:])[-1], flush=True)
+        how["gpu"] = card_of(device)  # not before: the seconds hold what it takes to open a card
         await device.close()
 
     asyncio.run(everything())
-    report("search-cost", {"device": options.device, "policy": policy.model_dump()}, table(costs), costs)
+    report("search-cost", how, table(costs), costs)
     if failed := [one.op for one in costs if one.found is None]:
         raise SystemExit(f"no correct kernel: {', '.join(failed)}")
 

@@ -88,6 +88,11 @@ def device_named(name: str) -> Device:
     return ModelDevice() if name == "model" else open_device_named(name)
 
 
+def card_of(device: Device) -> str:
+    """The name of the card that a device judges on; empty for one that judges on none."""
+    return device.target.name if device.name == "cuda" else ""
+
+
 def sample(op: str) -> Problem:
     """A sample op at its own shapes."""
     return open_problem(read_file(ROOT / "sample_ops" / f"{op}.py"))

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from searches import NEAR, device_named, grown, parser, report, sample, tabled
+from searches import NEAR, card_of, device_named, grown, parser, report, sample, tabled
 
 from workbench.agents.playbook import playbook_team
 from workbench.archive import Archive, remembering
@@ -107,16 +107,18 @@ def main() -> None:
     device = device_named(options.device)
     policy = Policy(rounds=options.rounds, branches=options.branches)
     found: list[Search] = []
+    how = {"device": options.device, "policy": policy.model_dump()}
 
     async def everything(root: Path) -> None:
         kin: dict[str, str] = {}
         for op in options.ops:
             found.extend(await searches(op, device, root, policy, kin))
+        how["gpu"] = card_of(device)
         await device.close()
 
     with tempfile.TemporaryDirectory(prefix="archives-") as root:
         asyncio.run(everything(Path(root)))
-    report("second-run", {"device": options.device, "policy": policy.model_dump()}, table(found), found)
+    report("second-run", how, table(found), found)
     if failed := sorted({one.op for one in found if not one.best}):
         raise SystemExit(f"no correct kernel: {', '.join(failed)}")
 

@@ -1,13 +1,15 @@
 """Takes the other phases' receipts out of what benchmarks/on_the_gpu.py packed; writes the pages they fill.
 
 A phase's receipt is taken from its last try that came to its end: where it failed, only if failing is a
-finding of its own (a cheat that passed). The grid's receipts are ``take_receipts.py``'s. Usage, from the
-root: ``python benchmarks/take_phases.py on_the_gpu.tgz [--into FOLDER]``; prints what became of every phase.
+finding of its own (a cheat that passed). What stands apart by card has the card in its file's name. The
+grid's receipts are ``take_receipts.py``'s. Usage, from the root:
+``python benchmarks/take_phases.py on_the_gpu.tgz [--into FOLDER]``; prints what became of every phase.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fnmatch
 import json
 import subprocess
@@ -17,19 +19,23 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from card_names import slug
+
 ROOT = Path(__file__).resolve().parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 Json = dict[str, Any]
 
 TAKEN = {
-    "figures/figures.json": "{date}-h100-figures.json",
-    "first-branch/first_branch.json": "{date}-h100-first-branch.json",
-    "followed/baselines_followed.json": "{date}-h100-baselines-followed.json",
+    "figures/figures.json": "{date}-{card}-figures.json",
+    "first-branch/first_branch.json": "{date}-{card}-first-branch.json",
+    "followed/baselines_followed.json": "{date}-{card}-baselines-followed.json",
     "walks/walks.json": "walks.json",
-    "bare-moves/bare-moves.json": "bare-moves.json",
-    "search-cost/search-cost.json": "{date}-h100-search-cost.json",
-    "second-run/second-run.json": "{date}-h100-second-run.json",
-    "kernelbench/kernelbench.json": "kernelbench-h100.json",
+    "bare-moves/bare-moves.json": "bare-moves-{card}.json",
+    "search-cost/search-cost.json": "search-cost-{card}.json",
+    "second-run/second-run.json": "{date}-{card}-second-run.json",
+    "kernelbench/kernelbench.json": "kernelbench-gpu.json",
     "cheats/cheats-cuda.json": "cheats-cuda.json",
     "foreign/*foreign-suite-cuda.json": "foreign-suite-cuda.json",
     "published/*published-cuda.json": "published-cuda.json",
@@ -65,17 +71,39 @@ def take(archive: Path, into: Path) -> list[str]:
     """Write what is to be taken into a folder; the names."""
     files = members(archive)
     states = {row["phase"]: row["state"] for row in json.loads(files["session.json"][0])}
+    cards = {card for content, _ in files.values() if (card := card_of(content))}
+    only = cards.pop() if len(cards) == 1 else ""
     taken = []
     for pattern, name in TAKEN.items():
         phase = pattern.partition("/")[0]
         wanted = {"ok", "failed"} if phase in FINDINGS else {"ok"}
         for path in fnmatch.filter(files, pattern) if states.get(phase) in wanted else ():
             content, written = files[path]
-            own = name.format(date=time.strftime("%Y-%m-%d", time.gmtime(written)))
+            card = card_of(content) or only
+            day = time.strftime("%Y-%m-%d", time.gmtime(written))
+            own = _of_the_same(into, name, card) or name.format(date=day, card=slug(card))
             into.mkdir(parents=True, exist_ok=True)
             (into / own).write_bytes(content)
             taken.append(own)
     return taken
+
+
+def card_of(content: bytes) -> str:
+    """The card that a receipt names, of a run or of a measured result; empty where it names none."""
+    value: Any = None
+    with contextlib.suppress(ValueError):  # a phase that was cut off may have left half a file
+        value = json.loads(content)
+    if not isinstance(value, dict):
+        return ""
+    return str(value.get("gpu") or value.get("machine", {}).get("card", ""))
+
+
+def _of_the_same(into: Path, name: str, card: str) -> str:
+    """The file that is there already for a card of that name, where one is kept a card and no date in it."""
+    if "{card}" not in name or "{date}" in name:
+        return ""
+    files = sorted(into.glob(name.replace("-{card}", "*")))
+    return next((file.name for file in files if card_of(file.read_bytes()) == card), "")
 
 
 def told(archive: Path) -> list[str]:

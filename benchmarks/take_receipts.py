@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import table
+from measured_rows import FAILURES, MEASURED, ROWS, best_measured, read_measured
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,12 +43,19 @@ def contents(archive: Path) -> tuple[dict[str, Json], list[Json]]:
 
 
 def failures(rows: list[Json]) -> list[Json]:
-    """Problems none of whose kernels gave a time that is believed."""
-    last = {row["op"]: row for row in rows}
-    believed = {row["op"] for row in rows if row["kind"] == "passed" and not _doubted(row)}
+    """Problems none of whose kernels gave a time that is believed, by the card they were judged on."""
+    last = {_tried(row): row for row in rows}
+    believed = {_tried(row) for row in rows if row["kind"] == "passed" and not _doubted(row)}
     return [
-        {"problem": op, "shape": "all", "why": row["kind"]} for op, row in last.items() if op not in believed
+        {"problem": op, "shape": "all", "why": row["kind"], "card": card}
+        for (op, card), row in last.items()
+        if (op, card) not in believed
     ]
+
+
+def _tried(row: Json) -> tuple[str, str]:
+    """The op of a judged row and its card, empty where neither the row nor its evaluation names one."""
+    return row["op"], row.get("card") or row.get("evaluation", {}).get("target", "")
 
 
 def _doubted(row: Json) -> bool:
@@ -59,11 +67,11 @@ def _doubted(row: Json) -> bool:
 def take(archive: Path, folder: Path) -> list[str]:
     """Merge an archive into ``folder``; returns the names of the receipts that it added."""
     receipts, judged = contents(archive)
-    kept, failed = table.read_measured(folder)
-    rows = {_key(row): row for row in table.best_measured(kept)}
+    kept, failed = read_measured(folder)
+    rows = {_key(row): row for row in best_measured(kept)}
     fresh = {
         key: row
-        for key, row in ((_key(row), row) for row in table.best_measured(receipts))
+        for key, row in ((_key(row), row) for row in best_measured(receipts))
         if key not in rows or row["made"] >= rows[key]["made"]
     }
     rows |= fresh
@@ -73,12 +81,12 @@ def take(archive: Path, folder: Path) -> list[str]:
         (folder / name).write_text(json.dumps(receipts[name], separators=(",", ":")) + "\n")
     needed = {row["file"] for row in rows.values()}
     for old in folder.glob("*.json"):
-        if old.name not in {*needed, table.ROWS, "failures.json"} and not named(old.name):
+        if old.name not in {*needed, ROWS, FAILURES} and not named(old.name):
             old.unlink()
-    _write_list(folder / table.ROWS, [_told(rows[key]) for key in sorted(rows)])
-    tried = {row["op"] for row in judged}
-    failed = [one for one in failed if one["problem"] not in tried] + failures(judged)
-    _write_list(folder / "failures.json", failed)
+    _write_list(folder / ROWS, [_told(rows[key]) for key in sorted(rows)])
+    tried = set(map(_tried, judged))
+    failed = [one for one in failed if (one["problem"], one.get("card", "")) not in tried] + failures(judged)
+    _write_list(folder / FAILURES, failed)
     return taken
 
 
@@ -108,6 +116,6 @@ def _texts() -> list[Path]:
 
 if __name__ == "__main__":
     for archive in sys.argv[1:]:
-        for taken in take(Path(archive), table.MEASURED):
+        for taken in take(Path(archive), MEASURED):
             print(taken)
     table.main()

@@ -16,6 +16,8 @@ import kernelbench as runs  # noqa: E402
 from kernelbench_evaluation import Builds, Evaluator  # noqa: E402
 from kernelbench_table import kernelbench_section  # noqa: E402
 
+from workbench.model import Evaluation, Kernel, Passed  # noqa: E402
+
 DOUBLE = """
 import torch
 import torch.nn as nn
@@ -242,3 +244,28 @@ def test_the_page_adds_up() -> None:
     assert "counted as 1x: geometric mean 1.26, median 1.30, above 1.0 in 50%" in both
     assert "2 of 2 correct" in both  # the second is judged by them alone
     assert "2 problems were judged" in both
+    assert "| card |" not in both and "On a GPU (200 s" in both and "On the GPU 2 problems" in both
+
+
+def test_a_row_names_the_card_it_was_judged_on() -> None:
+    draft = argparse.Namespace(vector={})
+    seen = Evaluation(kernel=Kernel(source="x").digest, device="cuda", target="NVIDIA H200", outcome=Passed())
+    assert runs.row_of(draft, seen, 1.0)["card"] == "NVIDIA H200"
+    assert runs.row_of(draft, seen.model_copy(update={"device": "emulator"}), 1.0)["card"] == ""
+
+
+def test_rows_of_two_cards_are_told_apart() -> None:
+    rows = json.loads(json.dumps(GPU["problems"]))
+    rows["level1/19"] |= {"card": "NVIDIA H200"}
+    rows["level1/19"]["theirs"]["metadata"] = {"hardware": "NVIDIA H100 80GB HBM3"}
+    rows["level1/3"] |= {"card": "NVIDIA H100 80GB HBM3"}
+    text = kernelbench_section(CPU, GPU | {"problems": rows, "note": "So it was."})
+    assert "On GPUs: 1 problems on an NVIDIA H100 80GB HBM3 and 1 problems on an NVIDIA H200 (200 s" in text
+    assert "So it was.\n" in text
+    assert "| 10.0 | 40.0 | 16.0 | 1.60 | correct (H100) | 3.90 | 100% | H200 |" in text
+    assert "| mismatch |  |  |  |  |  |  | H100 |" in text
+    _, together, h100, h200 = text.split("\nOn ")[-4:]
+    assert together.startswith("all cards together 2 problems were judged, 1 of them")
+    assert h100.startswith("the H100 alone 1 problems were judged, 1 of them")
+    assert "1 of 1 correct" in h100 and "KernelBench's evaluation" not in h200
+    assert "fastest of eager and torch.compile: geometric mean 1.60" in h200

@@ -35,6 +35,9 @@ def test_the_clock_is_read_when_a_kernel_is_judged_and_all_else_is_the_device() 
     asyncio.run(timed.evaluate(None, kernel, None))
     assert timed.judged == {kernel.digest: 2.5}
     assert timed.name == "judge" and timed.target == H100
+    assert searches.card_of(timed) == "", "a card is named where one judged"
+    timed.name = "cuda"
+    assert searches.card_of(timed) == H100.name
 
 
 def test_the_first_as_good_as_the_best_counts() -> None:

@@ -34,12 +34,12 @@ def packed(path: Path, states: dict[str, str], files: dict[str, str]) -> Path:
 def test_what_is_taken_and_what_is_not(tmp_path: Path) -> None:
     states = {"figures": "ok", "first-branch": "failed", "cheats": "failed", "sanitizer": "cut off"}
     files = {
-        "figures/figures.json": "first try",
-        "figures-2/figures.json": "second try",
+        "figures/figures.json": '{"gpu": "NVIDIA H100 80GB HBM3", "try": 1}',
+        "figures-2/figures.json": '{"gpu": "NVIDIA H100 80GB HBM3", "try": 2}',
         "figures-2/parts/gpu_probe.json": "{}",
-        "first-branch/first_branch.json": "no measured branch",
-        "cheats/cheats-cuda.json": "one passed",
-        "sanitizer/sanitizer-cuda.json": "half",
+        "first-branch/first_branch.json": '"no measured branch"',
+        "cheats/cheats-cuda.json": '"one passed"',
+        "sanitizer/sanitizer-cuda.json": '{"gpu": "NVIDIA',
         "grid-2/parts/gpu_judged.json": "{}",
     }
     archive = packed(tmp_path / "on_the_gpu.tgz", states, files)
@@ -47,9 +47,35 @@ def test_what_is_taken_and_what_is_not(tmp_path: Path) -> None:
         "2026-11-22-h100-figures.json",
         "cheats-cuda.json",
     ]
-    assert (tmp_path / "into" / "2026-11-22-h100-figures.json").read_text() == "second try"
+    assert '"try": 2' in (tmp_path / "into" / "2026-11-22-h100-figures.json").read_text()
     assert sorted(p.name for p in (tmp_path / "into").iterdir())[1:] == ["cheats-cuda.json"]
     assert take_phases.told(archive)[1] == "first-branch    failed             1.0 s  no such thing"
+
+
+def test_what_is_kept_a_card_goes_to_the_file_of_that_card(tmp_path: Path) -> None:
+    into = tmp_path / "into"
+    into.mkdir()
+    (into / "bare-moves.json").write_text('{"gpu": "NVIDIA H100 80GB HBM3"}')
+
+    def taken(name: str, card: str, **files: str) -> list[str]:
+        bare = {"bare-moves/bare-moves.json": json.dumps({"gpu": card, "from": name})}
+        more = {f"{phase}/{phase}.json".replace("_", "-"): text for phase, text in files.items()}
+        states = dict.fromkeys(("bare-moves", "search-cost", "second-run"), "ok")
+        return take_phases.take(packed(tmp_path / f"{name}.tgz", states, bare | more), into)
+
+    assert taken("a", "NVIDIA H100 80GB HBM3") == ["bare-moves.json"]
+    # What names no card itself is of the only one that the archive names.
+    assert taken("b", "NVIDIA H200", second_run="{}") == [
+        "bare-moves-h200.json",
+        "2026-11-22-h200-second-run.json",
+    ]
+    assert taken("c", "NVIDIA H200", search_cost='{"gpu": "NVIDIA GeForce RTX 4090"}', second_run="{}") == [
+        "bare-moves-h200.json",
+        "search-cost-geforce-rtx-4090.json",
+        "2026-11-22-gpu-second-run.json",
+    ]
+    assert json.loads((into / "bare-moves.json").read_text())["from"] == "a"
+    assert json.loads((into / "bare-moves-h200.json").read_text())["from"] == "c"
 
 
 def test_only_phases_that_there_are_and_receipts_that_the_pages_read(

@@ -1,6 +1,7 @@
 """g++ builds the code that NVRTC builds: conditions, pasted words, attributes, calls of the system."""
 
 import pytest
+import torch
 from launching import Out, Shape, plan_of
 
 from workbench.compile import compile_kernel
@@ -111,3 +112,29 @@ def test_a_kernel_with_two_faces_shows_the_gpus() -> None:
     execution = execute(plan, build(source, [("fill", ())], "plain"), {})
     assert execution.outputs[0].tolist() == [1.0] * 4
     assert not isinstance(compile_kernel(source, [("fill", ())]), CompileFailed)
+
+
+POWER = """
+extern "C" __global__ void powers(const float* x, float* y) {
+    float power = x[threadIdx.x];
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(power));
+    y[threadIdx.x] = power;
+}
+"""
+
+
+def test_a_known_instruction_runs_and_flushes_what_is_too_small_for_a_normal_float() -> None:
+    x = torch.tensor([0.0, -1.5, 3.0, -126.0, -127.0, -torch.inf, torch.inf, torch.nan])
+    plan = plan_of("powers", Shape(1, 8), {"x": x, "y": Out((8,))})
+    (y,) = execute(plan, build(POWER, [("powers", ())], "plain"), {"x": x}).outputs
+    expected = x.double().exp2().float()
+    expected[4] = 0.0
+    torch.testing.assert_close(y, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("more", ["; trap", " + 1"])
+def test_a_known_instruction_with_anything_beside_it_is_refused(more: str) -> None:
+    text = POWER.replace("%1;", f"%1{more};")
+    assert text != POWER
+    with pytest.raises(EmulatorUnsupported, match="inline PTX"):
+        build(text, [("powers", ())], "plain")

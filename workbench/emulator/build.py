@@ -13,6 +13,7 @@ from pathlib import Path
 
 from workbench.emulator import diagnostics, elf, toolchain
 from workbench.emulator.host_code import refuse_host_object, refuse_host_text
+from workbench.emulator.ptx import with_known
 from workbench.emulator.unsupported import refuse_unsupported, without_comments
 from workbench.emulator.values import Binary, Consts, Instance, Mode, Module
 from workbench.emulator.view import expanded, nvrtc_view
@@ -35,6 +36,7 @@ def build(source: str, instances: Iterable[Instance], mode: Mode) -> Module:
     groups: dict[Consts, list[str]] = {}
     for kernel, consts in instances:
         groups.setdefault(consts, []).append(kernel)
+    source = with_known(source)  # first, so that all that is refused is looked for in what is compiled
     refuse_unsupported(source)
     refuse_host_text(source)
     built = [

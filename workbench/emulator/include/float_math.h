@@ -32,6 +32,12 @@ EMU_INLINE void emu__sincosf(float x, float* sine, float* cosine) {
 #define __powf emu__powf
 #define __sincosf emu__sincosf
 
+// A PTX instruction (ptx.py). What is too small for a normal float is zero, before and after.
+EMU_INLINE float emu_ex2_approx_ftz(float x) {
+  const float power = ::exp2f(x);
+  return power < 0x1p-126f ? 0.0f : power;
+}
+
 // The C library's fmaxf is a call; these are two instructions. A NaN loses against a number.
 #define EMU_EXTREMES(T, suffix)                                               \
   EMU_INLINE T emu_fmax##suffix(T a, T b) { return a < b || a != a ? b : a; } \

@@ -59,8 +59,8 @@ def test_rows_too_long_for_the_chip_do_not_take_the_others_with_them() -> None:
         plan = plan_of(source, {"x": torch.empty(4096, columns, device="meta")})
         assert [launch.kernel for launch in plan.launches] == [kernel]
     whole, again = source.index("void softmax("), source.index("void softmax_reread(")
-    assert "OnlineSoftmax::add" not in source[whole:again]
-    assert "OnlineSoftmax::add" in source[again:]
+    assert "take_vector<OnlineSoftmax>" not in source[whole:again]
+    assert "take_vector<OnlineSoftmax>" in source[again:]
 
 
 def test_a_pass_less_is_not_offered_where_rows_wait_on_the_chip() -> None:

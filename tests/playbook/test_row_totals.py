@@ -82,3 +82,31 @@ def test_values_a_row_that_somebody_else_needs_are_written(call: Call) -> None:
     draft = generate(problem, (LAST,))
     assert "row_totals" not in dict(draft.vector)
     check(call, draft.kernel.source, tensors)
+
+
+def test_four_rows_a_warp_are_added_up_in_the_same_launch() -> None:
+    """All lanes come to each shuffle, also those whose row is behind the last."""
+    tensors = {word: _tensors(35, 60)[word] for word in "xy"}
+    vector = (
+        ("threads_per_row", "eight"),
+        ("vector_width", "4"),
+        ("block_size", "64"),
+        ("single_pass", "on"),
+    )
+    source = generate(problem_of(_divergence, tensors), (*vector, LAST)).kernel.source
+    assert "threadIdx.x % 8" in source
+    assert facts(plan_of(source, tensors), "loss").launches == 1
+    check(_divergence, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("team", ["warp", "block"])
+def test_what_a_row_needs_beside_its_sums_is_asked_for_before_they_are_joined(team: str) -> None:
+    tensors = {word: _tensors(9, 264)[word] for word in ("x", "labels")}
+    vector = (("threads_per_row", team), ("vector_width", "4"), ("single_pass", "on"), LAST)
+    source = generate(problem_of(_cross_entropy, tensors), vector).kernel.source
+    source = source[source.index("__global__") :]
+    label, walk, element, join = map(
+        source.index, ("= labels[row]", "_pack", "= x_row[", f"{team}_reduce<OnlineSoftmax>")
+    )
+    assert label < walk < join and element < join
+    assert (element < walk) is (team == "warp"), "the warps of a block would wait for the label first"

@@ -168,8 +168,8 @@ def test_a_wrong_rewrite_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     for good, bad in (
         ("a.cross + other_down * a.sum", "a.cross"),
         ("a.own + down * a.sum", "a.own"),
-        ("return {top, sum, other_top", "return {top, a.sum, other_top"),
-        ("a.other_sum * expf(a.other_top - other_top)", "a.other_sum"),
+        ("return {to.top, sum, to.other_top", "return {to.top, a.sum, to.other_top"),
+        ("a.other_sum * exp_below(a.other_top - to.other_top)", "a.other_sum"),
     ):
         assert good in source
         with pytest.raises(AssertionError, match="times the allowed error"):

@@ -13,7 +13,7 @@ from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.fitting import MOST_KEPT, most_kept
-from workbench.playbook.in_flight import Bounds, Fetch, loaded_ahead, whole_row_ahead
+from workbench.playbook.in_flight import Ahead, Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import Frame, Limits, block, lookup_text
 from workbench.playbook.packs import allowed
@@ -158,6 +158,9 @@ class ColumnLoop:
         self._before: list[str] = []
         self._fetches: list[Fetch] = []
         self._after: list[str] = []
+        self._at_once: list[str] = []
+        self._all_taken: list[str] = []
+        self._names: Ahead | None = None
         self._ahead: list[str] = []
         self._turning: list[str] = []
         self._turned: list[str] = []
@@ -205,14 +208,15 @@ class ColumnLoop:
         if not self.vector or kind not in _BY_VECTOR or text.name.endswith("]"):
             self._scope.lines.append(text.enter(operands[0], column, *operands[1:]))
             return
-        arrays = []
-        for value, stem in zip(operands, ("values", "others"), strict=False):
-            arrays.append(self.names.new(stem))
-            self._before.append(f"float {arrays[-1]}[VEC];")
-            self._scope.lines += statement(f"{arrays[-1]}[k] = {value.code};")
-        function = "add_vector" if kind == "welford" else f"{text.op}::add"
-        self._after.append(f"{text.name} = {function}({text.name}, {', '.join(arrays)});")
-        self.frame.helpers.update(["welford_vector"] if kind == "welford" else [])
+        ahead = None if kind == "welford" else self._group
+        arrays = [self.names.new(stem) for stem in ("values", "others")[: len(operands)]]
+        many, each = (f"[{ahead.items}]", "[i]") if ahead else ("", "")
+        for value, array in zip(operands, arrays, strict=True):
+            self._scope.lines += statement(f"{array}{each}[k] = {value.code};")
+        helper, line = text.enter_vectors(arrays, (ahead.step, ahead.left) if ahead else None)
+        self.frame.helpers.add(helper)
+        (self._at_once if ahead else self._before).extend(f"float {array}{many}[VEC];" for array in arrays)
+        (self._all_taken if ahead else self._after).append(line)
 
     def _pass_shared(self) -> None:
         """The row in shared memory moves in vectors too: element by element a warp's threads would get in
@@ -246,10 +250,9 @@ class ColumnLoop:
                 *block("for (int k = 0; k < VEC; ++k)", self._index.named(body, "int")),
                 *self._after,
             ]
-        team = self.kernel.team
-        columns = self.frame.macros.text(self.kernel.space.columns)
         if self.edge:
             return self._one_step(body)
+        team, columns = self.kernel.team, self.frame.macros.text(self.kernel.space.columns)
         begin, end = ("first", "last") if self.kernel.peeling else (self.kernel.begin, self.kernel.end)
         if (self.kernel.waits.in_registers and not self.behind) or self._turned:
             return self._unrolled(body, begin, end or columns)
@@ -258,14 +261,14 @@ class ColumnLoop:
         step = " * ".join(
             part for part in (team.lanes, "VEC" if self.vector else "") if part not in ("", "1")
         )
+        if ahead := self._group:
+            self.frame.helpers.add("pack")
+            taken = Taken(self._fetches, self._at_once, body, self._all_taken)
+            bounds = Bounds(begin, end or columns, start)
+            return [*ahead.constants(step, columns, len(self._fetches)), *loaded_ahead(taken, bounds, ahead)]
         if begin:
             start = begin if start == "0" else f"{begin} + {start}"
         items = self.kernel.site.schedule.items
-        if self._ahead_of_use and self._fetches:
-            self.frame.helpers.add("pack")
-            bounds = Bounds(start, end or columns, step)
-            before, ahead = self._steps_ahead(columns, step)
-            return [*before, *loaded_ahead(self._fetches, body, bounds, ahead, self.names.new("from"))]
         advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
@@ -341,13 +344,12 @@ class ColumnLoop:
         items, kind = self.kernel.site.schedule.items, self.kernel.team.kind
         return in_turn and (kind == "warp" or (items > 1 and kind == "block"))
 
-    def _steps_ahead(self, columns: str, step: str) -> tuple[list[str], str]:
-        """How many steps' loads come first: as asked for, or a whole row of a warp, if it is short."""
-        items = self.kernel.site.schedule.items
-        if items > 1 or self.kernel.team.kind != "warp":
-            return [], str(items)
-        name = self.frame.names.new("AHEAD")
-        return [whole_row_ahead(name, columns, step, len(self._fetches))], name
+    @property
+    def _group(self) -> Ahead | None:
+        """Several vectors that are taken together: as many as asked for, or a warp's row if it is short."""
+        if self._names is None and self._ahead_of_use and self._fetches:
+            self._names = names_ahead(self.frame.names, self.kernel.site.schedule.items)
+        return self._names
 
     def _load_turned(self, roots: list[Expr]) -> None:
         """What lies along the rows of a team that reads across them comes through a tile."""

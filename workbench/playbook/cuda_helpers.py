@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from workbench.playbook.memory_helpers import MEMORY
 from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
+from workbench.playbook.softmax_helpers import SOFTMAX
 from workbench.playbook.split_helpers import SPLITS
 from workbench.playbook.weighted_helpers import WEIGHTED, WEIGHTED_EXCHANGES
 
@@ -178,66 +179,7 @@ struct All {
 };
 """,
     **PLACES,
-    "softmax": """
-// One pass instead of two: when the maximum grows, the sum so far is rescaled to it. Either the sum or the
-// value is scaled, by exp of minus their distance: one exponential a value, and no branch.
-struct OnlineSoftmax {
-    __device__ static Running add(Running a, float value) {
-        const float distance = value - a.top;
-        const float scale = expf(-fabsf(distance));
-        // value - value is 0, but NaN for infinity, as it would be in two passes.
-        const float rescaled = a.sum * scale + (1.0f + (value - value));
-        return distance > 0.0f ? Running{value, rescaled} : Running{a.top, a.sum + scale};
-    }
-    // A vector has one new maximum, and the sum so far one factor.
-    template <int VEC>
-    __device__ static Running add(Running a, const float (&values)[VEC]) {
-        float top = a.top;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            top = fmaxf(top, values[k]);
-        }
-        float sum = a.sum * expf(a.top - top);
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            sum += expf(values[k] - top);
-        }
-        return {top, sum};
-    }
-    __device__ static Running join(Running a, Running b) {
-        const float top = larger(a.top, b.top);
-        return {top, a.sum * expf(a.top - top) + b.sum * expf(b.top - top)};
-    }
-};
-""",
-    "logsum": """
-// The same where only the logarithm is wanted. The largest is never infinite: as in two passes, which take 0
-// in its place, an infinite value then leaves an infinite sum, and not NaN.
-struct OnlineLogSum {
-    __device__ static Running add(Running a, float value) {
-        const float capped = value > FLT_MAX ? FLT_MAX : value;
-        const float distance = capped - a.top;
-        const float scale = expf(-fabsf(distance));
-        const float rescaled = a.sum * scale + (1.0f + (value - capped));
-        return distance > 0.0f ? Running{capped, rescaled} : Running{a.top, a.sum + scale};
-    }
-    template <int VEC>
-    __device__ static Running add(Running a, const float (&values)[VEC]) {
-        float top = a.top;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            top = fmaxf(top, fminf(values[k], FLT_MAX));
-        }
-        float sum = a.sum * expf(a.top - top);
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            sum += expf(values[k] - top);  // of an infinite value: infinity, since the largest is finite
-        }
-        return {top, sum};
-    }
-    __device__ static Running join(Running a, Running b) { return OnlineSoftmax::join(a, b); }
-};
-""",
+    **SOFTMAX,
     "welford": """
 // One pass instead of two, without the cancellation of E[x^2] - E[x]^2. A count is no extreme number: a fast
 // division suffices, while a branch for extremes in each step would keep the next loads from being issued.
@@ -300,7 +242,7 @@ __device__ Running warp_reduce(Running value) {
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
         top = fmaxf(top, exchange(top, offset));
     }
-    float sum = value.sum * expf(value.top - top);
+    float sum = value.sum * exp_below(value.top - top);
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
         sum += exchange(sum, offset);
@@ -411,17 +353,18 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "min": ("smaller",),
     "argmax": ("best",),
     "argmin": ("best",),
-    "softmax": ("running", "larger"),
+    "softmax": ("running", "larger", "exp_below"),
     "logsum": ("softmax",),
     "welford": ("moments",),
     "welford_vector": ("welford",),
-    "weighted": ("weighted_struct",),
+    "weighted": ("weighted_struct", "exp_below"),
+    "divergence": ("exp_below",),
     "divergence_open": ("divergence",),
-    "exchange_weighted": ("exchange", "weighted_struct"),
+    "exchange_weighted": ("exchange", "weighted_struct", "exp_below"),
     "exchange_divergence": ("exchange", "divergence"),
     "exchange_best": ("exchange", "best"),
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
-    "exchange_running": ("exchange", "running"),
+    "exchange_running": ("exchange", "running", "exp_below"),
     "exchange_moments": ("exchange", "moments"),
     "warp_reduce": ("exchange",),
     "logsumexp": ("larger", "smaller"),

@@ -29,7 +29,7 @@ from workbench.playbook.fitting import (
     shares_warps,
 )
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
-from workbench.playbook.in_flight import UNROLLED, steps_ahead
+from workbench.playbook.in_flight import UNROLLED, steps_ahead, vectors_together
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.library_work import asked_of
 from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work
@@ -366,7 +366,8 @@ class _Model(Asked):
         cost = instructions_of(step.roots, schedule.fast_math, row.known)
         cost += (1 + reach.A_REQUEST * requests) / width
         entered = 0 if self.as_asked else 1 if schedule.chains else width
-        costs = [accumulated(one.kind, entered) for one in step.accumulators]
+        together = vectors_together(schedule, width, len(news)) if entered > 1 else 1
+        costs = [accumulated(one.kind, entered * together) for one in step.accumulators]
         cost += sum(issued for issued, _ in costs)
         mine = columns / lanes
         chain = mine * max((cycles for _, cycles in costs), default=0.0)

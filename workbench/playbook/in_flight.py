@@ -7,10 +7,12 @@ two inputs was seen to have two loads in flight, not eight.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from workbench.playbook.arithmetic import is_long
 from workbench.playbook.kernel_text import block
+from workbench.playbook.names import Names
 from workbench.playbook.row_passes import Pass
 from workbench.playbook.schedule import Schedule
 
@@ -42,39 +44,131 @@ class Fetch:
         """It alone, where it is used."""
         return f"const auto {self.pack} = {self.call};"
 
+    def at(self, column: str) -> str:
+        """The call at a column: a constant that is added to a pointer last is part of the instruction."""
+        return re.sub(r" \+ col\)$", f" + {column})", self.call)
+
 
 @dataclass(frozen=True)
 class Bounds:
-    """Text of a loop's first column, of what lies behind its last, and of the columns of a step."""
+    """Text of a team's first column and of what lies behind its last; and where a thread begins."""
 
-    start: str
+    begin: str
+    """Empty for 0."""
     end: str
+    offset: str
+    """Columns from the team's first to the thread's first; empty for none."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Names in a loop that has several vectors of a thread on their way."""
+
+    items: str
+    """How many vectors: a number or a constant."""
     step: str
+    """Columns from one to the next, a constant."""
+    take: str
+    """The function that loads some vectors and takes them in."""
+    first: str
+    """Column at which the first of them begins."""
+    left: str
+    """Columns from there to the end of the row."""
+    whole: str
+    """Where the columns end of which all of them are there."""
+    is_short: bool = False
+    """As many vectors as a short row has."""
+
+    def constants(self, step: str, columns: str, fetches: int) -> list[str]:
+        """What the numbers stand for; all vectors of a row come together, if it is short."""
+        lines = [f"constexpr int {self.step} = {step};"]
+        if not self.is_short:
+            return lines
+        most = max(1, MOST_AHEAD // fetches)
+        whole = f"({columns} + {self.step} - 1) / {self.step}"
+        return [*lines, f"constexpr int {self.items} = {columns} < {most} * {self.step} ? {whole} : {most};"]
+
+    @property
+    def each(self) -> str:
+        """The loop over them."""
+        return f"for (int i = 0; i < {self.items}; ++i)"
+
+    @property
+    def is_there(self) -> str:
+        """Condition that the vector at hand begins in the row; a constant where all do."""
+        return f"if (i * {self.step} < {self.left})"
+
+    @property
+    def column(self) -> str:
+        """Where it begins."""
+        return f"{self.first} + i * {self.step}"
 
 
-def loaded_ahead(fetches: list[Fetch], body: list[str], bounds: Bounds, items: str, first: str) -> list[str]:
-    """A loop over ``items`` steps at a time, whose loads come first; ``first`` is a free name."""
-    column = f"const int col = {first} + i * ({bounds.step});"
-    each = f"for (int i = 0; i < {items}; ++i)"
-    loads = [f"{fetch.pack}[i] = {fetch.call};" for fetch in fetches]
+@dataclass(frozen=True)
+class Taken:
+    """Statements for vectors that are taken together."""
+
+    fetches: list[Fetch]
+    before: list[str]
+    each: list[str]
+    """For one of them."""
+    after: list[str]
+    """For all of them."""
+
+
+def names_ahead(names: Names, items: int) -> Ahead:
+    """Free names; one item stands for as many as a short row has."""
+    count = names.new("AHEAD") if items == 1 else str(items)
+    step, take, first, left, whole = map(names.new, ("STEP", "take", "from", "left", "whole"))
+    return Ahead(count, step, take, first, left, whole, is_short=items == 1)
+
+
+def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead) -> list[str]:
+    """A loop over several vectors at a time, whose loads come first.
+
+    It is a function, called with a constant where all vectors are there, so that no condition is left, and
+    once more for the rest of the row.
+    """
+    loads = [f"{fetch.pack}[i] = {fetch.at(ahead.column)};" for fetch in taken.fetches]
     inner = [
-        f"// {items} vectors of a thread are on their way before the first is used.",
-        *(f"Pack<{fetch.ctype}, VEC> {fetch.pack}[{items}];" for fetch in fetches),
+        *(f"Pack<{fetch.ctype}, VEC> {fetch.pack}[{ahead.items}];" for fetch in taken.fetches),
+        *taken.before,
         "#pragma unroll",
-        *block(each, [column, *block(f"if (col < {bounds.end})", loads)]),
+        *block(ahead.each, block(ahead.is_there, _with_column(loads, ahead))),
         "#pragma unroll",
-        *block(each, [column, *block(f"if (col < {bounds.end})", body)]),
+        *block(ahead.each, block(ahead.is_there, _with_column(taken.each, ahead))),
+        *taken.after,
     ]
-    advance = f"{first} += {items} * ({bounds.step})"
-    return block(f"for (int {first} = {bounds.start}; {first} < {bounds.end}; {advance})", inner)
+    first, group = ahead.first, f"{ahead.items} * {ahead.step}"
+    function = block(f"const auto {ahead.take} = [&](int {first}, int {ahead.left})", inner)
+    length = f"({bounds.end} - {bounds.begin})" if bounds.begin else bounds.end
+    begin = [bounds.begin] if bounds.begin else []
+    offset = [bounds.offset] if bounds.offset else []
+    start, rest = (" + ".join([*at, *offset]) or "0" for at in (begin, [ahead.whole]))
+    loop = f"for (int {first} = {start}; {first} < {ahead.whole}; {first} += {group})"
+    return [
+        f"// {ahead.items} vectors of a thread are on their way before the first is used.",
+        *function[:-1],
+        f"{function[-1]};",
+        f"const int {ahead.whole} = {' + '.join([*begin, f'{length} / ({group}) * ({group})'])};",
+        *block(loop, [f"{ahead.take}({first}, {group});"]),
+        *block(f"if ({rest} < {bounds.end})", [f"{ahead.take}({rest}, {bounds.end} - ({rest}));"]),
+    ]
 
 
-def whole_row_ahead(name: str, columns: str, step: str, fetches: int) -> str:
-    """How many steps of a warp's row come first: all of them, if the row is short."""
-    most = max(1, MOST_AHEAD // fetches)
-    return (
-        f"constexpr int {name} = {columns} < {most} * {step} ? ({columns} + {step} - 1) / ({step}) : {most};"
-    )
+def _with_column(lines: list[str], ahead: Ahead) -> list[str]:
+    """The lines, behind the number of the column where they ask for it."""
+    asked = any(re.search(r"\bcol\b", line) for line in lines)
+    return [f"const int col = {ahead.column};", *lines] if asked else lines
+
+
+def vectors_together(schedule: Schedule, width: int, fetches: int) -> int:
+    """Vectors whose maxima are known before their sums change scale, where a loop loads several at a time."""
+    if width == 1 or schedule.cache != "reread" or schedule.team not in ("warp", "block"):
+        return 1
+    if schedule.team == "warp" and schedule.items == 1:
+        return max(1, MOST_AHEAD // max(1, fetches))
+    return schedule.items
 
 
 def steps_ahead(schedule: Schedule, step: Pass, width: int, entered: int, in_turn: bool) -> int:

@@ -170,7 +170,7 @@ def _structures(problem: Problem) -> list[Vector]:
         found[whole] = None
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
-        if once and split == "on" and threads == "256":
+        if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
     apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
     return [*apart, *_sharing_launches(problem, apart)]

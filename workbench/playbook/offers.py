@@ -247,11 +247,7 @@ def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
     alone = all(settings.get(name, value) == value for name, value in plain)
-    return (
-        ("launch", "last")
-        if alone and settings.get("threads_per_row") not in ("bundle", "eight")
-        else ("launch",)
-    )
+    return ("launch", "last") if alone and settings.get("threads_per_row") != "bundle" else ("launch",)
 
 
 def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:

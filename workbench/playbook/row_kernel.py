@@ -84,7 +84,7 @@ class RowKernel:
 
     def text(self) -> KernelText:
         """Write it."""
-        body: list[str] = []
+        body = self._asked(before=True)
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
         body += self._row_stores()
@@ -108,6 +108,27 @@ class RowKernel:
         fit = fit_text(length, rows) if self.site.schedule.fit else ""
         text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
         return replace(text, resident=self._resident()) if self.next_row else text
+
+    def _asked(self, before: bool) -> list[str]:
+        """What a row's result needs beside its reductions, asked for before the walk, not behind the joins.
+
+        Where an index is looked up first, the warps of a block would wait for it with their walk: they ask
+        when they have walked, and join meanwhile. A warp whose row is short has all loads on their way.
+        """
+        if self.team.kind not in ("warp", "block") or self.begin:
+            return []
+        found = {e.serial: e for root in self._row_roots() for e in unguarded(root) if isinstance(e, Load)}
+        for serial in sorted(found.keys() - self.rows.bound.keys()):
+            load = found[serial]
+            now = not load.lookups or self.team.kind == "warp" or not before
+            if now and not any(isinstance(part, Reduction) for part in walk(load)):
+                self.rows.prepare(load.operands)
+                self.rows.name(load)
+        return self._flush()
+
+    def _row_roots(self) -> list[Expr]:
+        """What is stored a row."""
+        return [store.value for store in self.kernel.stores if store.level == "row"]
 
     def _early(self, waiting: list[Waiting]) -> list[tuple[Load, str]]:
         """What later passes read of every row, where its loads begin before the row's own; with names."""
@@ -226,11 +247,13 @@ class RowKernel:
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()
         lines += after
+        begun = self._flush()
+        lines += self._asked(before=False) if step is self.passes[-1] else []
         joined = []
         for text in texts:
             joined += self._join(text)
         gap = [""] if number else []
-        return [*self._flush(), *gap, *lines, *joined]
+        return [*begun, *gap, *lines, *joined]
 
     def _beside(self, texts: list[AccumulatorText]) -> dict[str, AccumulatorText]:
         """Places that a lane's column beside the vectors is taken into by itself: it is out of order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.expr import Expr
 from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import RowKernel
@@ -74,10 +75,14 @@ class TotalsKernel(RowKernel):
         )
         return replace(text, code=f"{counter}\n{text.code}", a_block=self.partials.all)
 
+    def _row_roots(self) -> list[Expr]:
+        """What a row adds to the sums over all of them."""
+        pool = self.site.program.pool
+        return [entering(pool, self.kernel, one.operand) for one in self.tail.accumulators]
+
     def _row_stores(self) -> list[str]:
         """In place of the values a row: each enters what this thread carries along."""
-        kernel, pool = self.kernel, self.site.program.pool
-        operands = [entering(pool, kernel, one.operand) for one in self.tail.accumulators]
+        operands = self._row_roots()
         for operand in operands:
             self._mean_of_moments(operand)
         self.rows.prepare(operands)

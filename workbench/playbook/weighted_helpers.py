@@ -17,33 +17,26 @@ struct Weighted {
 };
 """,
     "weighted": """
-// One pass instead of two: when the maximum grows, all weights so far shrink by the same factor. A vector has
-// one new maximum and one factor. fmaxf passes NaN by, the sums do not.
+// One pass instead of two: when the maximum grows, all weights so far shrink by the same factor. fmaxf passes
+// NaN by, the sums do not.
 struct OnlineWeighted {
-    template <int VEC>
-    __device__ static Weighted add(Weighted a, const float (&values)[VEC], const float (&others)[VEC]) {
-        float top = a.top;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            top = fmaxf(top, values[k]);
-        }
-        const float scale = expf(a.top - top);
-        a = {top, a.sum * scale, a.along * scale};
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            const float weight = expf(values[k] - top);
-            a.sum += weight;
-            a.along += weight * others[k];
-        }
-        return a;
+    __device__ static Weighted raised(Weighted a, float value, float other) {
+        return {fmaxf(a.top, value), a.sum, a.along};
+    }
+    __device__ static Weighted moved(Weighted a, Weighted to) {
+        const float scale = exp_below(a.top - to.top);
+        return {to.top, a.sum * scale, a.along * scale};
+    }
+    __device__ static Weighted taken(Weighted a, float value, float other) {
+        const float weight = exp_below(value - a.top);
+        return {a.top, a.sum + weight, a.along + weight * other};
     }
     __device__ static Weighted add(Weighted a, float value, float other) {
-        const float values[1] = {value}, others[1] = {other};
-        return add(a, values, others);
+        return taken(moved(a, raised(a, value, other)), value, other);
     }
     __device__ static Weighted join(Weighted a, Weighted b) {
         const float top = fmaxf(a.top, b.top);
-        const float by = expf(a.top - top), other_by = expf(b.top - top);
+        const float by = exp_below(a.top - top), other_by = exp_below(b.top - top);
         return {top, a.sum * by + b.sum * other_by, a.along * by + b.along * other_by};
     }
 };
@@ -61,50 +54,44 @@ struct Divergence {
 };
 
 // One pass instead of three: when a maximum grows, the distances so far grow by as much, each times its
-// weight, and the weights shrink by one factor; a vector has one new maximum. With ZERO, what weighs nothing
-// counts as nothing, were it infinitely far. fmaxf passes NaN by, the sums do not.
+// weight, and the weights shrink by one factor. With ZERO, what weighs nothing
+// counts as nothing, were it infinitely far: 0 times the lowest float. fmaxf passes NaN by, the sums do not.
 template <bool ZERO>
 struct OnlineDivergence {
-    template <int VEC>
-    __device__ static Divergence add(Divergence a, const float (&values)[VEC], const float (&others)[VEC]) {
-        float top = a.top, other_top = a.other_top;
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            top = fmaxf(top, values[k]);
-            other_top = fmaxf(other_top, others[k]);
-        }
-        a = moved(a, top, other_top);
-#pragma unroll
-        for (int k = 0; k < VEC; ++k) {
-            const float distance = values[k] - top;
-            const float other = others[k] - other_top;
-            const float weight = expf(distance);
-            a.sum += weight;
-            a.other_sum += expf(other);
-            a.cross += weight * other;
-            a.own += ZERO && weight == 0.0f ? 0.0f : weight * distance;
-        }
+    __device__ static Divergence raised(Divergence a, float value, float other) {
+        a.top = fmaxf(a.top, value);
+        a.other_top = fmaxf(a.other_top, other);
+        return a;
+    }
+    __device__ static Divergence taken(Divergence a, float value, float other) {
+        const float distance = value - a.top;
+        const float other_distance = other - a.other_top;
+        const float weight = exp_below(distance);
+        a.sum += weight;
+        a.other_sum += exp_below(other_distance);
+        a.cross += weight * other_distance;
+        a.own += weight * (ZERO ? fmaxf(distance, -FLT_MAX) : distance);
         return a;
     }
     __device__ static Divergence add(Divergence a, float value, float other) {
-        const float values[1] = {value}, others[1] = {other};
-        return add(a, values, others);
+        return taken(moved(a, raised(a, value, other)), value, other);
     }
     // The same sums relative to larger maxima; where all weights vanish, or none was seen yet, how far these
     // were below does not matter.
-    __device__ static Divergence moved(Divergence a, float top, float other_top) {
-        const float down = fmaxf(a.top - top, -1000.0f);
-        const float scale = expf(down);
+    __device__ static Divergence moved(Divergence a, Divergence to) {
+        const float down = fmaxf(a.top - to.top, -1000.0f);
+        const float scale = exp_below(down);
         const float sum = a.sum * scale;
-        const float other_down = sum == 0.0f ? 0.0f : a.other_top - other_top;
-        return {top, sum, other_top, a.other_sum * expf(a.other_top - other_top),
+        const float other_down = sum == 0.0f ? 0.0f : a.other_top - to.other_top;
+        return {to.top, sum, to.other_top, a.other_sum * exp_below(a.other_top - to.other_top),
                 (a.cross + other_down * a.sum) * scale, (a.own + down * a.sum) * scale};
     }
     __device__ static Divergence join(Divergence a, Divergence b) {
-        const float top = fmaxf(a.top, b.top), other_top = fmaxf(a.other_top, b.other_top);
-        a = moved(a, top, other_top);
-        b = moved(b, top, other_top);
-        return {top, a.sum + b.sum, other_top, a.other_sum + b.other_sum, a.cross + b.cross, a.own + b.own};
+        const Divergence to = raised(a, b.top, b.other_top);
+        a = moved(a, to);
+        b = moved(b, to);
+        return {to.top, a.sum + b.sum, to.other_top, a.other_sum + b.other_sum,
+                a.cross + b.cross, a.own + b.own};
     }
 };
 """,
@@ -121,7 +108,7 @@ __device__ Weighted warp_reduce(Weighted w) {
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
         top = fmaxf(top, exchange(top, offset));
     }
-    const float scale = expf(w.top - top);
+    const float scale = exp_below(w.top - top);
     w = {top, w.sum * scale, w.along * scale};
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
@@ -135,13 +122,12 @@ __device__ Weighted warp_reduce(Weighted w) {
 // The lanes of a warp learn the two maxima first: what goes with them is then moved once, not at every step.
 template <typename Op, int LANES = 32>
 __device__ Divergence warp_reduce(Divergence d) {
-    float top = d.top, other_top = d.other_top;
+    Divergence to = d;
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
-        top = fmaxf(top, exchange(top, offset));
-        other_top = fmaxf(other_top, exchange(other_top, offset));
+        to = Op::raised(to, exchange(to.top, offset), exchange(to.other_top, offset));
     }
-    d = Op::moved(d, top, other_top);
+    d = Op::moved(d, to);
 #pragma unroll
     for (int offset = LANES / 2; offset > 0; offset /= 2) {
         d.sum += exchange(d.sum, offset);

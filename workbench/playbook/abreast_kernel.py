@@ -12,11 +12,10 @@ from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.cuda_text import CTYPES
 from workbench.playbook.expr import Load
 from workbench.playbook.indexing import index_text, is_unit
-from workbench.playbook.kernel_text import KernelText, Site, block
+from workbench.playbook.kernel_text import Site, block
 from workbench.playbook.program import Kernel, Store
-from workbench.playbook.row_kernel import RowKernel, Turned, row_kernel
+from workbench.playbook.row_kernel import RowKernel, Turned
 from workbench.playbook.team import TeamText
-from workbench.playbook.totals_kernel import totals_kernel
 from workbench.playbook.views import View
 
 _AT_ONCE = 4
@@ -139,14 +138,3 @@ class AbreastKernel(RowKernel):
     def _in_range(self) -> str:
         rows, columns = (self.frame.macros.text(size) for size in (self.space.rows, self.space.columns))
         return f"if (const int at = i * GROUPS + across; there < {rows} && at < {columns})"
-
-
-def any_row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
-    """Write the kernel of a schedule, whoever computes a row."""
-    if kernel.tail is not None:
-        return totals_kernel(site, kernel, name)
-    if site.schedule.team != "bundle":
-        return row_kernel(site, kernel, name)
-    site.macros.name(kernel.stores[0].columns, "COLS")
-    site.macros.name(kernel.stores[0].rows, "ROWS")
-    return AbreastKernel(site, kernel, name).text()

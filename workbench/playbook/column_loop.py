@@ -43,7 +43,8 @@ class Waits:
     begin: str = ""
     """First column of the team's piece, where it has not the whole row."""
     width: int = 1
-    """Columns that move together."""
+    """Columns that move together; with ``rows_each``, rows of a lane."""
+    rows_each: bool = False
     edges: dict[str, str] = field(default_factory=dict)
     """Where a lane keeps its one column beside the vectors, by the name of the load; of peeled rows."""
 
@@ -73,9 +74,10 @@ class Waits:
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
-        bound = "" if self.vector else f" < {MOST_KEPT} ? {kept} : {MOST_KEPT}"
+        most = f"{MOST_KEPT} / VEC" if self.rows_each else MOST_KEPT
+        bound = "" if self.vector else f" < {most} ? {kept} : {most}"
         count = f"constexpr int KEPT = {kept}{bound};"
-        width = "[VEC]" if self.vector else ""
+        width = "[VEC]" if self.vector or self.rows_each else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]
         lines += [f"{CTYPES[wait.load.dtype]} {name}[KEPT]{width};" for wait, name in self.entries]
         return [*lines, *own]
@@ -115,7 +117,7 @@ class Waits:
         if self.cache == "registers":
             threads = MOST_FITTED if fit else team.threads
             lanes = {"thread": 1, "warp": team.lanes_of_warp, "block": threads}.get(team.kind, threads // 32)
-            most = lanes * most_kept(threads) // count
+            most = lanes * most_kept(threads) // count // (self.width if self.rows_each else 1)
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
 
@@ -128,7 +130,7 @@ class Waits:
         if self.cache == "shared":
             at = f"col - {self.begin}" if self.begin else "col"
             return f"{name}_here.at[k]" if self.vector else f"{name}[{at}]"
-        return f"{name}[i][k]" if self.vector else f"{name}[i]"
+        return f"{name}[i][k]" if self.vector or self.rows_each else f"{name}[i]"
 
 
 class ColumnLoop:
@@ -448,7 +450,7 @@ class ColumnLoop:
             return self.frame.value(expr, self._packs[expr.serial])
         row_part, column_part = self.kernel.split(expr.view)
         if isinstance(expr, Index):
-            row = index_text(row_part, "row", self.frame.macros)
+            row = index_text(row_part, self.kernel.row_at, self.frame.macros)
             column = self._column(column_part)
             terms = [part.code for part in (row, column) if part.code != "0"]
             return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else column.strength)

@@ -280,7 +280,7 @@ class _Model(Asked):
         lanes = lanes_of(schedule)
         together = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
         if schedule.team == "bundle":
-            together = _LANES
+            together = reach.rows_abreast(schedule, scheduled_shape(space, kernel, self.schedule), rows)
         if shares_warps(schedule):
             together = _LANES // lanes
         if together > 1:
@@ -340,8 +340,8 @@ class _Model(Asked):
         if schedule.team == "warp":
             columns, lanes = in_whole_warps(columns, width, lanes, row.together), _LANES
         elif row.together > 1:
-            lanes, width = schedule.threads, 1 if schedule.team == "bundle" else self._width(space.rows)
-            joined = lanes
+            lanes = joined = schedule.threads
+            width = row.together // _LANES if schedule.team == "bundle" else self._width(space.rows)
         fresh = again = behind = 0.0
         requests = float(len(step.stores))
         news = []

@@ -15,7 +15,8 @@ from workbench.playbook.traits import Traits
 
 
 def _chains(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("one", "many") if traits.rows and settings.get("vector_width", "1") != "1" else ()
+    vectors = settings.get("vector_width", "1") != "1"
+    return ("one", "many") if vectors and any(r.shape.neighbours or r.bundles for r in traits.rows) else ()
 
 
 def _reciprocals(traits: Traits, settings: Settings) -> tuple[str, ...]:

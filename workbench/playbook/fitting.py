@@ -46,6 +46,8 @@ class RowShape:
     """Rows do instead, in the one pass over them."""
     across: bool = False
     """Rows of the result lie side by side, although columns of what is read do."""
+    beside: bool = False
+    """Rows do, in all that is read and written: a lane may have a vector of them."""
 
 
 def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:
@@ -81,6 +83,8 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     if whole.fit:
         rows = max((shape.rows.at(case) for case in cases), default=0)
         whole = replace(whole, threads=fit_threads(longest, rows, target))
+    while rows_of_lane(whole, shape) > 1 and longest > most_columns(whole, shape):
+        whole = replace(whole, width=whole.width // 2)
     crowded = cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads)
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
@@ -99,7 +103,7 @@ def most_columns(schedule: Schedule, shape: RowShape) -> int:
     if schedule.cache == "registers":
         threads = MOST_FITTED if schedule.fit else schedule.threads
         lanes = threads if schedule.team == "block" else lanes_of(schedule)
-        return lanes * most_kept(threads) // shape.kept
+        return lanes * most_kept(threads) // shape.kept // rows_of_lane(schedule, shape)
     rows = schedule.threads // 32 if schedule.team == "warp" else 1
     return (
         0
@@ -171,6 +175,11 @@ def lanes_of(schedule: Schedule) -> int:
     """Threads of a team."""
     lanes = {"thread": 1, "warp": schedule.lanes, "block": schedule.threads, "bundle": schedule.threads // 32}
     return lanes[schedule.team]
+
+
+def rows_of_lane(schedule: Schedule, shape: RowShape) -> int:
+    """Neighbouring rows that a thread has: a vector of them, where they lie so."""
+    return schedule.width if schedule.team == "bundle" and shape.beside else 1
 
 
 def prefetch_from(shape: RowShape) -> int:

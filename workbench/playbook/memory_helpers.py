@@ -80,6 +80,14 @@ __device__ void store(T* to, Pack<T, VEC> pack) {
     *reinterpret_cast<Pack<T, VEC>*>(to) = pack;
 }
 """,
+    "store_at": """
+// The pack at an element of a row whose packs lie at multiples of VEC. Places counted in packs: the compiler
+// takes stores apart, and with places counted in elements it does not always find their parts again.
+template <int VEC, typename T>
+__device__ void store_at(T* row, size_t at, Pack<T, VEC> pack) {
+    reinterpret_cast<Pack<T, VEC>*>(row)[at / VEC] = pack;
+}
+""",
     "load_within": """
 // VEC neighbours from i on, of a line of SIZE elements; for those beyond its end, the first of them again.
 template <int VEC, long long SIZE, typename T, typename Index>

@@ -23,7 +23,7 @@ _CPP = frozenset(
     block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit
     block_scan_parts told forget arrives_last across_groups group first last edge has_edge own load_where
     idle there across at join_groups tell heard heard_before blocks pieces part add_vector quotient over
-    load_within store_within BLOCKS WHOLE item first_row
+    store_at join_groups_each load_within store_within BLOCKS WHOLE item first_row
     has_row base_row load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC""".split()  # noqa: SIM905
 )
 

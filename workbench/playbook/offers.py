@@ -47,7 +47,9 @@ def _lines(traits: Traits, settings: Settings) -> int:
 
 def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
-    if not (_lines(traits, settings) or along or any(row.bundles for row in traits.rows)):
+    abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
+    beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
+    if not (_lines(traits, settings) or along or beside):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 

@@ -5,11 +5,12 @@ Owns the factors on the bytes of an access; estimate.py makes times of them. Gue
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from workbench.model import Target
 from workbench.playbook.expr import Load
-from workbench.playbook.fitting import RowShape, lanes_of
+from workbench.playbook.fitting import RowShape, lanes_of, rows_of_lane
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import Schedule, Team
@@ -30,6 +31,11 @@ _STRAYED, _IN_STEP, _FAR_DOWN = 0.22, 256, 4096
 many. Warps lose step, and what is asked for at one time lies all over memory. The sum over the middle axis
 of 128x4096x4095 takes 3686 us on an H100 with a thread a column, 16 loads of each in flight; in eager's
 blocks, 32 columns wide, whose 16 warps take turns at the rows, it takes 3027. What is between is a guess."""
+_LANES = 32
+_NARROW, _ALL_ABREAST = 0.08, 1024
+"""Time that is lost beyond that where a block reads 32 neighbours at a time, and from how many on none is:
+what is between is a guess. Rows of 64 channels, 112x64x512x512, take 3930 us on an H200 with 32 rows a block,
+3914 with 256, 3820 with 512; the bytes alone 3600."""
 
 
 def sectors_over_least(view: View) -> float:
@@ -88,12 +94,20 @@ def written_apart(space: RowSpace, store: Store, team: Team) -> float:
     return 1.0 if turned or not along.axes or _is_near(along) else _WRITTEN_APART
 
 
+def rows_abreast(schedule: Schedule, shape: RowShape, rows: int) -> int:
+    """Rows that lie side by side in a block that bundles them: of the widest vectors that divide them."""
+    width = rows_of_lane(schedule, shape)
+    return _LANES * next((one for one in (width, width // 2) if one and rows % one == 0), 1)
+
+
 def strayed(shape: RowShape, schedule: Schedule, columns: int, read: float, target: Target) -> float:
     """Factor on the time of threads that walk down columns, beyond what L2 holds."""
     if schedule.team not in ("thread", "bundle") or shape.neighbours or read <= target.l2_bytes:
         return 1.0
     steps = min(columns / lanes_of(schedule), _FAR_DOWN)
-    return 1.0 + _STRAYED * max(0.0, steps - _IN_STEP) / (_FAR_DOWN - _IN_STEP)
+    abreast = schedule.threads if schedule.team == "thread" else _LANES * rows_of_lane(schedule, shape)
+    narrow = max(0.0, math.log2(_ALL_ABREAST / abreast) / math.log2(_ALL_ABREAST / _LANES))
+    return 1.0 + _STRAYED * max(0.0, steps - _IN_STEP) / (_FAR_DOWN - _IN_STEP) + _NARROW * narrow
 
 
 def _along(team: Team, row: View, column: View) -> View:

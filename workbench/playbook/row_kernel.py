@@ -55,6 +55,8 @@ class RowKernel:
     begin = ""
     """First column of the team's piece; empty when a team has the whole row."""
     end = ""
+    row_at = "row"
+    """The row at hand, as part of an index."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
         kernel = with_reciprocals(site.program.pool, kernel)
@@ -345,7 +347,7 @@ class RowKernel:
         if isinstance(expr, Reduction):
             return self.result(expr)
         assert isinstance(expr, (Load, Index))
-        base = index_text(expr.view, "row", self.frame.macros)
+        base = index_text(expr.view, self.row_at, self.frame.macros)
         if isinstance(expr, Index):
             return base
         if expr.lookups:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.playbook.abreast_kernel import any_row_kernel
+from workbench.playbook.abreast_kernel import AbreastKernel
+from workbench.playbook.abreast_vectors import abreast_vectors
 from workbench.playbook.cluster_kernel import cluster_kernel
 from workbench.playbook.fitting import (
     RowShape,
@@ -22,9 +23,11 @@ from workbench.playbook.fitting import (
 from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitText
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
+from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import SHORT_ROW, Schedule, split_from
 from workbench.playbook.split_kernel import split_kernel
+from workbench.playbook.totals_kernel import totals_kernel
 from workbench.playbook.traits import scheduled_shape
 
 
@@ -108,3 +111,16 @@ class _Layers:
         name = self.names.new(f"{self.name}_ahead")
         ahead = any_row_kernel(replace(self.site, schedule=kept), self.kernel, name)
         return ShapedText(self.shape.columns, enough, shorter, ahead)
+
+
+def any_row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
+    """Write the kernel of a schedule, whoever computes a row."""
+    if kernel.tail is not None:
+        return totals_kernel(site, kernel, name)
+    if site.schedule.team != "bundle":
+        return row_kernel(site, kernel, name)
+    site.macros.name(kernel.stores[0].columns, "COLS")
+    site.macros.name(kernel.stores[0].rows, "ROWS")
+    shape = scheduled_shape(RowSpace(site.program.pool, kernel), kernel, site.schedule)
+    vectors = abreast_vectors(site, kernel, name) if shape.beside else None
+    return vectors or AbreastKernel(site, kernel, name).text()

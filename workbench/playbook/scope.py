@@ -56,9 +56,13 @@ class Scope:
         """Write a statement that gives ``expr`` a name."""
         text = self.text(expr)
         name = self._names.new(stem or stem_of(expr))
-        self.lines += statement(f"const {CTYPES[expr.dtype]} {name} = {text.code};")
-        self.bound[expr.serial] = Text(name)
+        self.bound[expr.serial] = self.declare(expr, name, text.code)
         return self.bound[expr.serial]
+
+    def declare(self, expr: Expr, name: str, code: str) -> Text:
+        """Write the statement that gives a value its name; how it is called from then on."""
+        self.lines += statement(f"const {CTYPES[expr.dtype]} {name} = {code};")
+        return Text(name)
 
     def text(self, expr: Expr) -> Text:
         """The expression inline; long ones write statements for their longest parts first."""
@@ -82,8 +86,7 @@ class Scope:
             if longest.serial in self.bound or not isinstance(longest, Apply):
                 break
             name = self._names.new(stem_of(longest))
-            self.lines += statement(f"const {CTYPES[longest.dtype]} {name} = {done[longest.serial].code};")
-            self.bound[longest.serial] = Text(name)
+            self.bound[longest.serial] = self.declare(longest, name, done[longest.serial].code)
             text = self._combined(part, done)
         return text
 

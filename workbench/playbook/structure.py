@@ -44,23 +44,6 @@ STRUCTURE = (
         ),
     ),
     Technique(
-        name="vector_width",
-        title="vector loads and stores",
-        values=("1", "2", "4", "8"),
-        offers=offers.widths,
-        structural=False,
-        bottleneck="memory",
-        look_for="bytes a request moves: 4 for scalar float32, 16 for four of them",
-        teaches=(
-            "A warp that loads one float a thread asks for 128 bytes with one instruction; with float4 it "
-            "asks for 512. The bytes are the same, but a quarter of the instructions and address "
-            "calculations is left, and more bytes are in flight for the same number of warps. A vector must "
-            "lie at a multiple of its 16 bytes, and rows of 50257 begin anywhere between two of those: there "
-            "each row is peeled, single columns up to the first border, vectors, single columns behind the "
-            "last. A pointer that lies between borders gets narrower vectors or none: the plan checks it."
-        ),
-    ),
-    Technique(
         name="threads_per_row",
         title="who computes a row",
         values=("block", "warp", "thread", "fit", "bundle", "eight"),
@@ -80,6 +63,23 @@ STRUCTURE = (
             "Rows that lie side by side, as in a softmax over channels, may share a block: 32 of them, a "
             "lane each, so that a warp reads what is next to each other, and so many warps that a row fits"
             " in the registers of its threads."
+        ),
+    ),
+    Technique(
+        name="vector_width",
+        title="vector loads and stores",
+        values=("1", "2", "4", "8"),
+        offers=offers.widths,
+        structural=False,
+        bottleneck="memory",
+        look_for="bytes a request moves: 4 for scalar float32, 16 for four of them",
+        teaches=(
+            "A warp that loads one float a thread asks for 128 bytes with one instruction; with float4 it "
+            "asks for 512. The bytes are the same, but a quarter of the instructions and address "
+            "calculations is left, and more bytes are in flight for the same number of warps. A vector must "
+            "lie at a multiple of its 16 bytes, and rows of 50257 begin anywhere between two of those: there "
+            "each row is peeled, single columns up to the first border, vectors, single columns behind the "
+            "last. A pointer that lies between borders gets narrower vectors or none: the plan checks it."
         ),
     ),
     Technique(

@@ -177,7 +177,8 @@ def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     bundles = _bundles(space, passes)
     neighbours = _neighbours(space, passes)
     across = neighbours and any(_lies_across(space, store) for step in passes for store in step.stores)
-    return RowShape(space.rows, space.columns, kept, neighbours, bundles, across)
+    beside = not (space.rows.is_one or neighbours) and _beside(space, passes)
+    return RowShape(space.rows, space.columns, kept, neighbours, bundles, across, beside)
 
 
 def _lies_across(space: RowSpace, store: Store) -> bool:
@@ -223,6 +224,23 @@ def _bundles(space: RowSpace, passes: list[Pass]) -> bool:
                 return False
             varied = True
     return varied
+
+
+def _beside(space: RowSpace, passes: list[Pass]) -> bool:
+    """True where all that differs from row to row, column by column, lies beside its neighbours'."""
+    parts = [split(store.view, space.rows, space.columns)[0] for step in passes for store in step.stores]
+    for root in (root for step in passes for root in step.roots):
+        plain = {expr.serial for expr in unguarded(root)}
+        for leaf in (leaf for leaf in leaves(root) if isinstance(leaf, Load)):
+            row, _ = split(leaf.view, space.rows, space.columns)
+            guarded = leaf.serial not in plain
+            a_row = not guarded and space.row_form(leaf) is not None
+            if a_row or (row.is_constant and not leaf.lookups):
+                continue
+            if guarded or leaf.lookups:
+                return False
+            parts.append(row)
+    return bool(parts) and all(is_unit(part) for part in parts)
 
 
 def _near(row: View, column: View) -> bool:

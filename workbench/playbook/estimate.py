@@ -297,11 +297,11 @@ class _Model(Asked):
             one = self._walk(space, step, schedule, row)
             again = max(again, one.again_bytes)
             walks.append(one)
-        if more := spilled(self.target, schedule, held * len(waits) * columns / pieces / lanes_of(schedule)):
+        kept = held * len(waits) * columns / pieces * (together if schedule.team in ("bundle", "warp") else 1)
+        if more := spilled(self.target, schedule, kept / lanes):
             walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + more * max(lanes, _LANES))
         rest = stored - sum(self._stored(step.stores) for step in passes)
         walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / units)
-        kept = held * len(waits) * columns / pieces * (together if schedule.team in ("bundle", "warp") else 1)
         mine = kept / lanes if schedule.cache == "registers" else 0.0
         shared = 4 * kept if schedule.cache == "shared" else 0.0
         shared_by_block = shared * schedule.threads / max(lanes, _LANES)

@@ -32,7 +32,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("grid_split", "on"): (("split_join", "last"), ("columns_by", "bundle")),
     ("columns_by", "bundle"): (("vector_width", "4"),),
     ("prefetch", "on"): (("vector_width", "4"),),
-    ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers")),
+    ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers"), ("vector_width", "4")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "eight"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
@@ -64,6 +64,8 @@ TEACHING_ONLY = frozenset(
     ]
 )
 """Values that are there to be compared with; never proposed as an improvement."""
+_FULL_OF_VECTORS = 2**16
+"""Rows that fill the card where a block has 128 of them: 512 blocks."""
 
 
 def naive_vector(problem: Problem) -> Vector:
@@ -197,12 +199,18 @@ def _sharing_launches(problem: Problem, structures: list[Vector]) -> list[Vector
 
 
 def _abreast(problem: Problem) -> list[Vector]:
-    """Rows side by side: as many warps as their registers can hold a row of, or fewer that overlap."""
+    """Rows side by side: as many warps as their registers can hold rows of, or fewer that overlap.
+
+    A lane has four of them, and one where rows are too few to fill the card so.
+    """
     if dict(settled(problem, (("threads_per_row", "bundle"),))).get("threads_per_row") != "bundle":
         return []
+    traits = traits_of(problem)
+    rows = [r.shape.rows.at(case) for r in traits.rows if r.shape.beside for case in traits.declared_cases]
+    widths = ("4", "1") if min(rows, default=0) < _FULL_OF_VECTORS else ("4",)
     found: dict[Vector, None] = {}
-    for threads, cache, split in itertools.product(
-        ("512", "256", "1024"), ("registers", "reread"), ("off", "on")
+    for threads, cache, split, width in itertools.product(
+        ("512", "256", "1024"), ("registers", "reread"), ("off", "on"), widths
     ):
         vector = (
             ("block_size", threads),
@@ -210,7 +218,7 @@ def _abreast(problem: Problem) -> list[Vector]:
             ("row_cache", cache),
             ("single_pass", "on" if cache == "reread" else "off"),
             ("threads_per_row", "bundle"),
-            ("vector_width", "4"),
+            ("vector_width", width),
         )
         found[settled(problem, vector)] = None
     return list(found)

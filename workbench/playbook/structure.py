@@ -62,7 +62,8 @@ STRUCTURE = (
             "Where both are declared, the plan can choose between two kernels by the length of the row. "
             "Rows that lie side by side, as in a softmax over channels, may share a block: 32 of them, a "
             "lane each, so that a warp reads what is next to each other, and so many warps that a row fits"
-            " in the registers of its threads."
+            " in the registers of its threads. In vectors, a lane has two or four neighbouring rows: what a "
+            "warp reads of a column is then 256 or 512 bytes in one place instead of 128."
         ),
     ),
     Technique(

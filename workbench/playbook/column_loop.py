@@ -42,8 +42,7 @@ class Waits:
     entries: list[tuple[Waiting, str]] = field(default_factory=list)
     begin: str = ""
     """First column of the team's piece, where it has not the whole row."""
-    width: int = 1
-    """Columns that move together; with ``rows_each``, rows of a lane."""
+    width: int = 1  # columns that move together; with ``rows_each``, rows of a lane
     rows_each: bool = False
     edges: dict[str, str] = field(default_factory=dict)
     """Where a lane keeps its one column beside the vectors, by the name of the load; of peeled rows."""
@@ -74,8 +73,7 @@ class Waits:
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
-        most = f"{MOST_KEPT} / VEC" if self.rows_each else MOST_KEPT
-        bound = "" if self.vector else f" < {most} ? {kept} : {most}"
+        bound = "" if self.vector or self.rows_each else f" < {MOST_KEPT} ? {kept} : {MOST_KEPT}"
         count = f"constexpr int KEPT = {kept}{bound};"
         width = "[VEC]" if self.vector or self.rows_each else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]

@@ -259,7 +259,7 @@ class _Model(Asked):
         found = self._row_as(kernel, stored, fit, pieces)
         us = asked_early_us(found.us, rows, self.target) if fit.early else found.us
         if pieces == 1:
-            us *= reach.strayed(shape, fit, columns, found.dram_bytes, self.target)
+            us *= reach.strayed(shape, fit, self.sizes, found.dram_bytes, self.target)
         return replace(found, us=us * _AHEAD if fit.prefetch else us)
 
     def _clustered(self, space: RowSpace, kernel: Kernel, stored: float) -> Estimate:
@@ -280,7 +280,7 @@ class _Model(Asked):
         lanes = lanes_of(schedule)
         together = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
         if schedule.team == "bundle":
-            together = reach.rows_abreast(schedule, scheduled_shape(space, kernel, self.schedule), rows)
+            together = reach.rows_abreast(schedule, scheduled_shape(space, kernel, self.schedule), self.sizes)
         if shares_warps(schedule):
             together = _LANES // lanes
         if together > 1:

@@ -46,8 +46,8 @@ class RowShape:
     """Rows do instead, in the one pass over them."""
     across: bool = False
     """Rows of the result lie side by side, although columns of what is read do."""
-    beside: bool = False
-    """Rows do, in all that is read and written: a lane may have a vector of them."""
+    beside: tuple[Size, ...] = ()
+    """Where rows do in all that is read and written: sizes that the width of a vector of them must divide."""
 
 
 def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule | None, Schedule | None]:

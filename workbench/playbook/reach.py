@@ -6,7 +6,7 @@ Owns the factors on the bytes of an access; estimate.py makes times of them. Gue
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from workbench.model import Target
 from workbench.playbook.expr import Load
@@ -94,19 +94,24 @@ def written_apart(space: RowSpace, store: Store, team: Team) -> float:
     return 1.0 if turned or not along.axes or _is_near(along) else _WRITTEN_APART
 
 
-def rows_abreast(schedule: Schedule, shape: RowShape, rows: int) -> int:
-    """Rows that lie side by side in a block that bundles them: of the widest vectors that divide them."""
-    width = rows_of_lane(schedule, shape)
-    return _LANES * next((one for one in (width, width // 2) if one and rows % one == 0), 1)
+def rows_abreast(schedule: Schedule, shape: RowShape, sizes: Mapping[str, int]) -> int:
+    """Rows that lie side by side in a block: one a thread, or as many vectors of them as a warp has lanes."""
+    if schedule.team == "thread":
+        return schedule.threads
+    most = rows_of_lane(schedule, shape)
+    runs = [size.at(sizes) for size in shape.beside]
+    return _LANES * next((one for one in (most, most // 2) if one and not any(r % one for r in runs)), 1)
 
 
-def strayed(shape: RowShape, schedule: Schedule, columns: int, read: float, target: Target) -> float:
+def strayed(
+    shape: RowShape, schedule: Schedule, sizes: Mapping[str, int], read: float, target: Target
+) -> float:
     """Factor on the time of threads that walk down columns, beyond what L2 holds."""
     if schedule.team not in ("thread", "bundle") or shape.neighbours or read <= target.l2_bytes:
         return 1.0
-    steps = min(columns / lanes_of(schedule), _FAR_DOWN)
-    abreast = schedule.threads if schedule.team == "thread" else _LANES * rows_of_lane(schedule, shape)
-    narrow = max(0.0, math.log2(_ALL_ABREAST / abreast) / math.log2(_ALL_ABREAST / _LANES))
+    steps = min(shape.columns.at(sizes) / lanes_of(schedule), _FAR_DOWN)
+    missing = math.log2(_ALL_ABREAST / rows_abreast(schedule, shape, sizes))
+    narrow = max(0.0, missing / math.log2(_ALL_ABREAST / _LANES))
     return 1.0 + _STRAYED * max(0.0, steps - _IN_STEP) / (_FAR_DOWN - _IN_STEP) + _NARROW * narrow
 
 

@@ -13,7 +13,7 @@ from workbench.playbook.divisions import divides
 from workbench.playbook.early_loads import early_loads
 from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
 from workbench.playbook.fitting import RowShape
-from workbench.playbook.indexing import is_unit
+from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT, applying, rewrite
@@ -177,7 +177,7 @@ def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     bundles = _bundles(space, passes)
     neighbours = _neighbours(space, passes)
     across = neighbours and any(_lies_across(space, store) for step in passes for store in step.stores)
-    beside = not (space.rows.is_one or neighbours) and _beside(space, passes)
+    beside = () if space.rows.is_one or neighbours else _beside(space, passes)
     return RowShape(space.rows, space.columns, kept, neighbours, bundles, across, beside)
 
 
@@ -226,8 +226,8 @@ def _bundles(space: RowSpace, passes: list[Pass]) -> bool:
     return varied
 
 
-def _beside(space: RowSpace, passes: list[Pass]) -> bool:
-    """True where all that differs from row to row, column by column, lies beside its neighbours'."""
+def _beside(space: RowSpace, passes: list[Pass]) -> tuple[Size, ...]:
+    """What a width must divide, where all that differs from row to row lies beside its neighbours'."""
     parts = [split(store.view, space.rows, space.columns)[0] for step in passes for store in step.stores]
     for root in (root for step in passes for root in step.roots):
         plain = {expr.serial for expr in unguarded(root)}
@@ -238,9 +238,11 @@ def _beside(space: RowSpace, passes: list[Pass]) -> bool:
             if a_row or (row.is_constant and not leaf.lookups):
                 continue
             if guarded or leaf.lookups:
-                return False
+                return ()
             parts.append(row)
-    return bool(parts) and all(is_unit(part) for part in parts)
+    if not all(is_unit(part) for part in parts):
+        return ()
+    return tuple(dict.fromkeys(size for part in parts for size in divisors_of(part)))
 
 
 def _near(row: View, column: View) -> bool:

@@ -8,6 +8,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SPLITS: Mapping[str, str] = {
+    "join_groups": """
+// Every warp has a value for each of 32 rows; every thread gets what all warps together have for its lane's.
+template <typename Op, typename T>
+__device__ T join_groups(T value) {
+    __shared__ T partial[THREADS / 32][32];
+    partial[threadIdx.x / 32][threadIdx.x % 32] = value;
+    __syncthreads();
+    value = partial[0][threadIdx.x % 32];
+    for (int group = 1; group < THREADS / 32; ++group) {
+        value = Op::join(value, partial[group][threadIdx.x % 32]);
+    }
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
+    "join_groups_each": """
+// Every warp has values for VEC rows of each of 32 lanes; every thread gets what all warps together have for
+// its lane's rows. A thread a row joins them: if all did it for themselves, each warp would read everything.
+template <typename Op, int VEC, typename T>
+__device__ void join_groups_each(T (&values)[VEC]) {
+    constexpr int GROUPS = THREADS / 32, BUNDLE = 32 * VEC;
+    __shared__ T partial[GROUPS][BUNDLE];
+    const int group = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        partial[group][k * 32 + lane] = values[k];
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int row = threadIdx.x; row < BUNDLE; row += THREADS) {
+        T value = partial[0][row];
+        for (int other = 1; other < GROUPS; ++other) {
+            value = Op::join(value, partial[other][row]);
+        }
+        partial[0][row] = value;  // which nobody else reads before the barrier
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < VEC; ++k) {
+        values[k] = partial[0][k * 32 + lane];
+    }
+    __syncthreads();  // partial may be written again only when everybody has read it
+}
+""",
     "across_groups": """
 // Groups of LANES threads hold values of the same results, PER_THREAD neighbours a thread. Thread i of the
 // block gets what all groups together have for result i.

@@ -41,7 +41,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("rows_a_warp", "2"): "A warp has two rows, one in each half",
     ("threads_per_row", "eight"): "Four short rows a warp, eight lanes each",
     ("threads_per_row", "thread"): "One thread a row",
-    ("threads_per_row", "bundle"): "32 rows side by side a block",
+    ("threads_per_row", "bundle"): "A bundle of rows side by side a block",
     ("threads_per_row", "fit"): "A warp for short rows, a block for long ones",
     ("block_size", "64"): "Blocks of 64 threads",
     ("block_size", "128"): "Blocks of 128 threads",

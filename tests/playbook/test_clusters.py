@@ -4,14 +4,19 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check, plan_of
+from tests.playbook.running import check, metas_of, plan_of, reference
 from workbench.compile import compile_kernel
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
-from workbench.model import CompileReport, Problem, Vector
+from workbench.model import H100, CompileReport, Problem, Vector
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
 from workbench.playbook.techniques import settled
+from workbench.referee.librarymeta import library_meta
 
 TOGETHER: Vector = (("block_size", "64"), ("row_cache", "registers"), ("vector_width", "4"))
 """64 threads keep 4096 columns; small blocks are quick on the emulator."""
@@ -108,3 +113,62 @@ def test_loads_of_a_piece_do_not_wait_for_welfords_steps() -> None:
     kernel = kernel[: kernel.index("\n}")]
     loads, steps = kernel.index("load<VEC>(x_row + col)"), kernel.index("add_vector(moments, values)")
     assert kernel.count("load<VEC>(x_row + col)") == 1 and loads < kernel.index("Moments moments =") < steps
+
+
+CARD = H100.model_copy(update={"sm_count": 1})
+"""Room for four clusters of four small blocks, or for one of 16: each has several rows."""
+
+
+@pytest.mark.parametrize(
+    ("call", "shape", "dtype", "vector"),
+    [
+        (softmax, (11, 12004), torch.float32, (("cluster", "4"),)),
+        (
+            softmax,
+            (3, 6149),
+            torch.float32,
+            (("cluster", "16"), ("single_pass", "on"), ("vector_width", "1")),
+        ),
+        (norm_and_mean, (9, 5008), torch.float16, (("cluster", "4"), ("single_pass", "on"))),
+    ],
+)
+def test_the_next_rows_piece_is_copied_ahead(
+    call: Call, shape: tuple[int, int], dtype: torch.dtype, vector: Vector
+) -> None:
+    wanted = {**dict(TOGETHER), "prefetch": "on", **dict(vector)}
+    source = generate(opened(call, dtype), tuple(wanted.items())).kernel.source
+    given = {"x": torch.randn(shape).to(dtype)}
+    plan = interpret(parse(source), metas_of(given), CARD, library_meta)
+    (launch,) = plan.launches
+    blocks = int(wanted["cluster"])
+    assert launch.cluster == (blocks, 1, 1) and blocks <= launch.grid[0] < blocks * shape[0]
+    assert launch.shared_bytes == (-(-shape[1] // blocks) + 8) * dtype.itemsize
+    expected = reference(call, given)
+    for turn in (Options(case="races", races=True), Options(case="reverse", reverse=True)):
+        done = execute(plan, build(source, plan.instances, "checked"), given, turn)
+        assert not done.report.hazards, done.report.hazards[0].message
+        for got, want in zip(done.outputs, expected, strict=True):
+            torch.testing.assert_close(
+                got.double(), want.double(), rtol=2e-3, atol=2e-3 if dtype.itemsize == 2 else 1e-6
+            )
+
+
+def test_rows_of_a_megabyte_and_a_half_one_after_the_other() -> None:
+    """4096x393216: 96 values a thread where eight blocks share a row, 48 where 16 do; no spills."""
+    problem = problem_of(softmax, {"x": torch.randn(3, 5)}, "softmax", cases=({"s0": 4096, "s1": 393216},))
+    problem = problem.model_copy(update={"cases": problem.cases[1:], "proofs": problem.cases[:1]})
+    seeds = [dict(card.vector or ()) for card in seed_vectors(problem, H100, count=5)]
+    ahead = {(s["cluster"], s["block_size"]) for s in seeds if s.get("prefetch") == "on"}
+    assert ahead == {("8", "512"), ("16", "512")}
+    for seed in (one for one in seeds if one.get("prefetch") == "on"):
+        source = generate(problem, tuple(seed.items())).kernel.source
+        plan = plan_of(source, {"x": torch.empty(4096, 393216, device="meta")})
+        (launch,) = plan.launches
+        assert launch.kernel == "softmax_cluster<4>" and launch.shared_bytes <= 200_000
+        report = compile_kernel(source, plan.instances)
+        assert isinstance(report, CompileReport) and not report.kernels[0].spill_store_bytes
+    times = [
+        estimate(problem, card.vector or (), H100, problem.cases[0].size_map).us
+        for card in seed_vectors(problem, H100, count=5)
+    ]
+    assert min(times) < 0.8 * times[1], "against a row that is read again"

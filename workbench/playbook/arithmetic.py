@@ -6,9 +6,11 @@ reduction and one of the special function unit; an accurate division is a recipr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from workbench.playbook.expr import Apply, Expr, walk
+from workbench.playbook.lifetime import CLOCK_GHZ
 
 _CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
 _INSTRUCTIONS = {
@@ -97,3 +99,18 @@ def accumulated(kind: str, width: int = 0) -> tuple[float, float]:
 def join_cycles(kind: str) -> float:
     """Cycles of one step of a butterfly."""
     return _JOINED_CYCLES.get(kind, _SIMPLE_JOIN)
+
+
+_A_BARRIER_NS, _WARP = 40.0, 32
+
+
+def join_ns(kind: str, lanes: int, tree: bool) -> float:
+    """Until every thread of a team knows the result; ``tree`` for a block's tree in shared memory."""
+    if lanes == 1:
+        return 0.0
+    cycles = join_cycles(kind) / CLOCK_GHZ
+    if lanes <= _WARP:
+        return math.log2(lanes) * cycles
+    if tree:
+        return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
+    return (5 + math.log2(lanes / _WARP)) * cycles + 2 * _A_BARRIER_NS

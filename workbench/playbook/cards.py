@@ -144,7 +144,8 @@ RISKS: Mapping[str, str] = {
     "stores": "A result that is read at once is gone from the cache.",
     "by_shape": "Between the declared shapes the boundary is a guess; a longer file takes longer to compile.",
     "cluster": "A cluster starts only where all its blocks find room; they wait for the slowest.",
-    "prefetch": "Shared memory for a row more; too few rows leave nothing to overlap.",
+    "prefetch": "Shared memory for a row more; too few rows leave nothing to overlap. "
+    "Clusters draw rows from a counter that serves one launch at a time.",
     "fast_math": "The error grows with the argument; the referee's bound may not allow it.",
 }
 

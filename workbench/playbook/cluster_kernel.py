@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from workbench.playbook.fetching import FetchingKernel
-from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.fitting import kept_of_piece
+from workbench.playbook.kernel_text import KernelText, Limits, Site
 from workbench.playbook.program import Kernel
-from workbench.playbook.schedule import fit_text
+from workbench.playbook.schedule import MOST_FITTED, fit_text
 from workbench.playbook.team import TeamText
 
-_ROUNDED = 8
+ROUNDED = 8
 """Columns that rounding a piece up to whole vectors may add."""
 
 
@@ -52,32 +53,52 @@ class ClusterKernel(FetchingKernel):
 
     begin = "begin"
     end = "end"
+    joined_by = "cluster_reduce"
+    """Helper function that ``join`` calls."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
         super().__init__(site, kernel, name, vector)
-        self.team = ClusterTeam("block", site.schedule.threads, site.schedule.cluster)
+        self.blocks = site.schedule.cluster
+        self.team = ClusterTeam("block", site.schedule.threads, self.blocks)
         self.waits.begin = self.begin
-        self.frame.helpers.add("cluster_reduce")
+        self.waits.most = kept_of_piece(MOST_FITTED if site.schedule.fit else site.schedule.threads)
+        self.frame.helpers.add(self.joined_by)
 
     def text(self) -> KernelText:
         """Write it."""
-        ahead = self.waits.in_registers and self.site.schedule.single_pass
-        body = self._fetched() if ahead else list[str]()
+        code = self._function()
+        rows = self.site.factor(self.space.rows)
+        fit = fit_text(self._columns, f"{self.blocks} * {rows}") if self.site.schedule.fit else ""
+        text = self.frame.finish(self.name, code, self._grid(), self._limits(), fit)
+        return replace(text, cluster=self.blocks)
+
+    def _function(self) -> list[str]:
+        """What a block does."""
+        loads_first = self.waits.in_registers and self.site.schedule.single_pass
+        body = self._fetched() if loads_first else list[str]()
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
         body += self._row_stores()
         kept = self.waits.declarations(self.team, "PIECE")
-        lines = [*self._piece(), *self._pointer_lines, *kept, *body]
-        blocks = self.team.blocks if isinstance(self.team, ClusterTeam) else 1
-        rows, columns = self.site.factor(self.space.rows), self.site.size(self.space.columns)
-        piece = f"cdiv({columns}, {blocks})"
-        limits = self.waits.limits(self.team, f"({piece} + {_ROUNDED})", self.site.schedule.fit)
+        return self._rows([*self._piece(), *self._pointer_lines, *kept, *body])
+
+    def _grid(self) -> str:
+        """A cluster for every row."""
+        rows = self.site.factor(self.space.rows)
+        return str(self.blocks) if rows == "1" else f"{self.blocks} * {rows}"
+
+    @property
+    def _columns(self) -> str:
+        """Columns of a piece, in the plan language, but for those that round it up."""
+        return f"cdiv({self.site.size(self.space.columns)}, {self.blocks})"
+
+    def _limits(self) -> Limits:
+        """What a piece needs on the chip."""
+        rounded = f"({self._columns} + {ROUNDED})"
+        limits = self.waits.limits(self.team, rounded, self.site.schedule.fit)
         if self.waits.in_registers:
-            limits = replace(limits, fits=limits.fits.replace(f"({piece} + {_ROUNDED})", piece))
-        fit = fit_text(piece, f"{blocks} * {rows}") if self.site.schedule.fit else ""
-        grid = str(blocks) if rows == "1" else f"{blocks} * {rows}"
-        text = self.frame.finish(self.name, self._rows(lines), grid, limits, fit)
-        return replace(text, cluster=blocks)
+            limits = replace(limits, fits=limits.fits.replace(rounded, self._columns))
+        return limits
 
     def _piece(self) -> list[str]:
         columns = self.frame.macros.text(self.space.columns)
@@ -88,10 +109,3 @@ class ClusterKernel(FetchingKernel):
             "const int begin = blockIdx.x % BLOCKS * PIECE;",
             f"const int end = begin + PIECE < {columns} ? begin + PIECE : {columns};",
         ]
-
-
-def cluster_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
-    """Write it, with vectors where sizes allow them."""
-    text = ClusterKernel(site, kernel, name, site.schedule.width > 1).text()
-    possible = text.width is None or text.width.is_possible
-    return text if possible else ClusterKernel(site, kernel, name, vector=False).text()

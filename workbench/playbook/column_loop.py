@@ -25,9 +25,7 @@ from workbench.playbook.team import TeamText
 from workbench.playbook.views import View
 
 _BY_VECTOR = frozenset(["softmax", "logsum", "welford", "weighted", "divergence", "divergence_open"])
-"""Accumulators that take a vector in at once."""
-MOST_BESIDE = 14
-"""Columns beside the vectors of a row, at both ends, where eight move together."""
+MOST_BESIDE = 14  # columns beside a row's vectors; accumulators _BY_VECTOR take a vector in at once
 
 if TYPE_CHECKING:
     from workbench.playbook.row_kernel import RowKernel
@@ -40,12 +38,11 @@ class Waits:
     cache: Cache
     vector: bool
     entries: list[tuple[Waiting, str]] = field(default_factory=list)
-    begin: str = ""
-    """First column of the team's piece, where it has not the whole row."""
+    begin: str = ""  # first column of the team's piece, where it has not the whole row
     width: int = 1  # columns that move together; with ``rows_each``, rows of a lane
     rows_each: bool = False
-    edges: dict[str, str] = field(default_factory=dict)
-    """Where a lane keeps its one column beside the vectors, by the name of the load; of peeled rows."""
+    most: int = 0  # values that a thread keeps, where that is not ``most_kept``
+    edges: dict[str, str] = field(default_factory=dict)  # of peeled rows: a lane's column beside the vectors
 
     @staticmethod
     def of(waiting: list[Waiting], cache: Cache, frame: Frame, peeled: bool) -> Waits:
@@ -73,7 +70,8 @@ class Waits:
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
-        bound = "" if self.vector or self.rows_each else f" < {MOST_KEPT} ? {kept} : {MOST_KEPT}"
+        bound = f" < {self.most or MOST_KEPT} ? {kept} : {self.most or MOST_KEPT}"
+        bound = "" if self.vector or self.rows_each else bound
         count = f"constexpr int KEPT = {kept}{bound};"
         width = "[VEC]" if self.vector or self.rows_each else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]
@@ -115,7 +113,7 @@ class Waits:
         if self.cache == "registers":
             threads = MOST_FITTED if fit else team.threads
             lanes = {"thread": 1, "warp": team.lanes_of_warp, "block": threads}.get(team.kind, threads // 32)
-            most = lanes * most_kept(threads) // count // (self.width if self.rows_each else 1)
+            most = lanes * (self.most or most_kept(threads)) // count // (self.width if self.rows_each else 1)
             return Limits("", f"{columns} <= {most}", "a row must fit in the registers of its threads")
         return Limits()
 
@@ -289,7 +287,8 @@ class ColumnLoop:
         inner = body if team.kind == "thread" else block(f"if (col < {end})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
-        inner = [*self._turning, *inner, *self._turned]
+        before, behind = self.kernel.next_row.around_step(self.number)
+        inner = [*before, *self._turning, *inner, *self._turned, *behind]
         if not self.kernel.waits.in_registers:
             columns = self.frame.macros.text(self.kernel.space.columns)
             return block(f"for (int i = 0; i * {team.lanes} < {columns}; ++i)", inner)
@@ -328,7 +327,7 @@ class ColumnLoop:
             if self.kernel.early and self.number == 0:
                 function = "load_now"
             if arrived := self.kernel.next_row.pointer(load.serial):
-                function, address = "load", f"{arrived} + col"
+                function, address = "load", f"{arrived} + {self.kernel.next_row.place('col')}"
             else:
                 address = self._address(load.buffer, row_part, column_part, load)
             self.frame.helpers.add(function)
@@ -453,7 +452,8 @@ class ColumnLoop:
             terms = [part.code for part in (row, column) if part.code != "0"]
             return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else column.strength)
         if arrived := self.kernel.next_row.pointer(expr.serial):
-            return self.frame.value(expr, f"{arrived}[{'col + k' if self.vector else 'col'}]")
+            at = self.kernel.next_row.place("col + k" if self.vector else "col")
+            return self.frame.value(expr, f"{arrived}[{at}]")
         pointer = self.kernel.row_pointer(expr.buffer, row_part)
         index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
         element = f"{pointer}[{index.code}]"

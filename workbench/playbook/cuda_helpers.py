@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from workbench.playbook.cluster_helpers import CLUSTERS
 from workbench.playbook.memory_helpers import MEMORY
 from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
@@ -305,25 +306,6 @@ __device__ T block_reduce(T value) {
     **SPLITS,
 }
 
-_CLUSTER = """
-// The blocks of a cluster leave a value each in shared memory. Every warp reads all of them at once, a lane
-// each: a way to another multiprocessor takes long, and a loop would go it once a block.
-template <typename Op, int BLOCKS, typename T>
-__device__ T cluster_reduce(T value) {
-    const auto cluster = cooperative_groups::this_cluster();
-    __shared__ T mine;
-    value = block_reduce<Op>(value);
-    if (threadIdx.x == 0) {
-        mine = value;
-    }
-    cluster.sync();
-    value = *cluster.map_shared_rank(&mine, threadIdx.x % BLOCKS);
-    value = warp_reduce<Op, BLOCKS>(value);
-    cluster.sync();  // mine may be written again, and its block may end, only when everybody has read it
-    return value;
-}
-"""
-
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "load_where": ("load",),
@@ -361,7 +343,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
-    "cluster_reduce": ("warp_reduce",),
+    "cluster_reduce": ("warp_reduce", "cluster_meet"),
+    "cluster_in_turn": ("warp_reduce", "cluster_meet"),
 }
 
 OPS: Mapping[str, str] = {
@@ -399,5 +382,5 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         texts["block_scan"] = _TEXTS["block_scan"].replace(
             "__shfl_up_sync(0xffffffff, value,", "shift_up(value,"
         )
-    texts["cluster_reduce"] = _CLUSTER
+    texts.update(CLUSTERS)
     return [text.strip("\n") for name, text in texts.items() if name in needed]

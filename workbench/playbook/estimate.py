@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook import lifetime, reach
-from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles
+from workbench.playbook.arithmetic import accumulated, instructions_of, join_cycles, join_ns
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.early_loads import asked_early_us
@@ -23,20 +23,22 @@ from workbench.playbook.expr import Load, loads_below, unguarded, walk
 from workbench.playbook.fitting import (
     by_length,
     for_declared,
+    goes_ahead,
     in_whole_warps,
     lanes_of,
     most_columns,
+    most_of_piece,
     shares_warps,
 )
 from workbench.playbook.following import NOTHING, Estimate, in_order, one_then
 from workbench.playbook.in_flight import UNROLLED, steps_ahead, vectors_together
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.library_work import asked_of
-from workbench.playbook.lifetime import CLOCK_GHZ, FLAT_NS, START_US, Walk, Work
+from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.odd_rows import is_peeled
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
-from workbench.playbook.residency import resident, spilled
+from workbench.playbook.residency import in_clusters, resident, spilled
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_kernel import in_rows
@@ -52,17 +54,16 @@ from workbench.playbook.schedule import (
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.techniques import settled
 from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_held, together
+from workbench.playbook.together_rows import ahead_of, blocks_of, in_turns, taken_in_turns
 from workbench.playbook.traits import program_of, scheduled_shape
 from workbench.playbook.turning import tiled_loads, turn_of
 
 _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
-_IN_GPC = 16
-"""Multiprocessors that have room for clusters, of each group; an H100's groups have 16 or 18."""
 _CLUSTER_NS = 600.0
 """Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
-_A_BARRIER_NS, _PARTIALS_NS, _GATHERED = 40.0, 400.0, 4
-"""Of a block; and what reads the partial results of a split waits for so many of them at a time."""
+_PARTIALS_NS, _GATHERED = 400.0, 4
+"""What reads the partial results of a split waits for so many of them at a time."""
 _ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
 _TOTALS_US = 2.0  # to arrive, and to join what all blocks of a launch have left (a guess)
 _JOINED_NS = 2200.0
@@ -151,7 +152,7 @@ class _Model(Asked):
         lanes = self.schedule.threads if in_rows(scan) else 1
         width = self._width(scan.columns)
         tiles = columns / lanes / width
-        joined = tiles * self._join_ns("sum", lanes) if lanes > 1 else 0.0
+        joined = tiles * join_ns("sum", lanes, self.schedule.tree) if lanes > 1 else 0.0
         deep = 1 if lanes > 1 else UNROLLED
         cost = instructions_of(scan.values, self.schedule.fast_math) + 2 + reach.A_REQUEST * 2 / width
         units = rows if lanes > 1 else math.ceil(rows / _LANES)
@@ -161,7 +162,7 @@ class _Model(Asked):
         if share > 1:
             parts = self.schedule.parts
             units, tiles, deep = rows * share, parts, parts
-            joined = 2 * self._join_ns("sum", lanes) + LOOK_BACK_NS
+            joined = 2 * join_ns("sum", lanes, self.schedule.tree) + LOOK_BACK_NS
         walk = Walk(
             fresh_bytes=fresh / units,
             stored_bytes=stored / units,
@@ -240,14 +241,18 @@ class _Model(Asked):
         space = RowSpace(self.program.pool, kernel)
         rows, columns = self.at(space.rows), self.at(space.columns)
         shape = scheduled_shape(space, kernel, self.schedule)
-        piece = most_columns(replace(self.schedule, team="block", team_fit=False), shape)
-        if self.schedule.cluster > 1 and piece < columns <= piece * self.schedule.cluster:
+        alone = most_columns(replace(self.schedule, team="block", team_fit=False), shape)
+        most = most_of_piece(self.schedule, shape) * self.schedule.cluster if self.schedule.cluster > 1 else 0
+        if alone < columns <= most:
             return self._clustered(space, kernel, stored)
         short, long = by_length(for_declared(self.schedule, shape, [self.sizes]), shape, [self.sizes])
         fit = short or long
         assert fit is not None
         if self.as_asked:
             fit = replace(fit, single_pass=self.schedule.single_pass)
+        kept = taken_in_turns(space, kernel)
+        if turns := in_turns(self.schedule, self.target, rows, columns, kept):
+            return self._row_as(kernel, stored, ahead_of(self.schedule), turns[1])
         pieces = pieces_of(fit, self.target, rows, columns)
         if pieces > 1:
             fit = replace(fit, threads=split_threads(fit), fit=False)
@@ -267,6 +272,7 @@ class _Model(Asked):
         blocks, rows = self.schedule.cluster, self.at(space.rows)
         piece = math.ceil(self.at(space.columns) / blocks)
         own = replace(self.schedule, team="block", team_fit=False, join_grid=False)
+        own = replace(own, prefetch=goes_ahead(own, scheduled_shape(space, kernel, own)))
         if own.fit:
             own = replace(own, threads=fit_threads(piece, rows * blocks, self.target))
         return self._row_as(kernel, stored, own, blocks)
@@ -288,7 +294,8 @@ class _Model(Asked):
             rows = math.ceil(rows / together)
         units = rows * pieces if lanes > 1 else math.ceil(rows * pieces / _LANES)
         meets = keeps and pieces > 1 and schedule.join_grid  # a cluster's blocks keep all of their pieces
-        held = share_held(schedule.threads, len(waits), columns / pieces) if meets else 1.0
+        in_part = meets and not schedule.prefetch
+        held = share_held(schedule.threads, len(waits), columns / pieces) if in_part else 1.0
         walks, again = [], 0.0
         seen: set[int] = set()
         known: set[int] = set()
@@ -314,9 +321,17 @@ class _Model(Asked):
             gathered = _PARTIALS_NS * math.ceil(pieces / own / _GATHERED)
             work = Work(units, max(lanes, _LANES), teams, tuple(walks), 0.0, 0.0)
             met = sum(bool(step.accumulators) for step in passes)
-            if keeps and not schedule.join_grid:
-                walks = [replace(one, join_ns=one.join_ns + _CLUSTER_NS * bool(one.join_ns)) for one in walks]
-                return self._launched(replace(work, walks=tuple(walks)), self._in_clusters())
+            met_ns = _CLUSTER_NS
+            if schedule.join_grid and schedule.prefetch:
+                arriving = self.target.sm_count * blocks_of(schedule.threads)
+                met_ns = 1e3 * self.target.meeting_of(arriving) + gathered
+            if keeps and (schedule.prefetch or not schedule.join_grid):
+                walks = [replace(one, join_ns=one.join_ns + met_ns * bool(one.join_ns)) for one in walks]
+                work = replace(work, walks=tuple(walks))
+                if schedule.prefetch:  # the next row on its way is like a block beside; nobody comes and goes
+                    work = replace(work, resident=2 * work.resident, place_ns=0.0)
+                room = 0 if schedule.join_grid else in_clusters(self.target, self.schedule.cluster)
+                return self._launched(work, room, stays=schedule.prefetch)
             if keeps:
                 found = self._launched(work)
                 return replace(found, us=found.us + met * self._meeting_us(work, pieces, gathered))
@@ -326,10 +341,6 @@ class _Model(Asked):
             return self._launched(work)
         found = self._launched(replace(work, place_ns=FLAT_NS))
         return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
-
-    def _in_clusters(self) -> int:
-        """Multiprocessors that clusters find room on: those of 16 blocks leave many groups unused."""
-        return self.target.sm_count // _IN_GPC * (_IN_GPC if self.schedule.cluster < 16 else 10)
 
     def _walk(self, space: RowSpace, step: Pass, schedule: Schedule, row: _Row) -> Walk:
         """One pass of one team."""
@@ -390,7 +401,7 @@ class _Model(Asked):
             instructions=cost * (columns + _LANES * peeled) * (_LANES if lanes == 1 else 1),
             chain_cycles=chain,
             trips=max(mine / width / deep, 1.0) if reads else 0.0,
-            join_ns=max((self._join_ns(one.kind, joined) for one in step.accumulators), default=0.0),
+            join_ns=max((join_ns(one.kind, joined, schedule.tree) for one in step.accumulators), default=0.0),
         )
 
     def _split(self, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:
@@ -426,26 +437,14 @@ class _Model(Asked):
         """True where the blocks of a row keep their pieces and wait for one another."""
         return keeps_pieces(space, kernel, schedule, piece_of(self.at(space.columns), pieces))
 
-    def _launched(self, work: Work, multiprocessors: int = 0) -> Estimate:
+    def _launched(self, work: Work, multiprocessors: int = 0, stays: bool = False) -> Estimate:
         target = (
             self.target.model_copy(update={"sm_count": multiprocessors}) if multiprocessors else self.target
         )
         blocks = work.teams * work.threads / max(self.schedule.threads, work.threads)
-        time = lifetime.launch_time(
-            target, work if self.schedule.persistent else replace(work, blocks=blocks)
-        )
+        stays = stays or self.schedule.persistent
+        time = lifetime.launch_time(target, work if stays else replace(work, blocks=blocks))
         us = time.us * (0.995 if self.schedule.stream else 1.0)
         if self.schedule.persistent:
             us *= 1.002
         return Estimate(us + self.target.launch_us, time.dram_bytes, 1, 0.0, time.flight_share)
-
-    def _join_ns(self, kind: str, lanes: int) -> float:
-        """Until every thread of a team knows the result."""
-        if lanes == 1:
-            return 0.0
-        cycles = join_cycles(kind) / CLOCK_GHZ
-        if lanes <= _LANES:
-            return math.log2(lanes) * cycles
-        if self.schedule.tree:
-            return (math.log2(lanes) + 2) * (_A_BARRIER_NS + 20.0)
-        return (5 + math.log2(lanes / _LANES)) * cycles + 2 * _A_BARRIER_NS

@@ -13,7 +13,7 @@ from workbench.playbook.expr import Expr, Load
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
 
-_BEFORE = -1
+BEFORE = -1
 """Number of the pass that only loads."""
 
 
@@ -37,9 +37,14 @@ class FetchingKernel(RowKernel):
         entries = self.waits.entries
         step = _Fetch(loads=[wait.load for wait, _ in entries if wait.first == 0])
         self.waits.entries = [
-            (replace(wait, first=_BEFORE if wait.first == 0 else wait.first), name) for wait, name in entries
+            (replace(wait, first=BEFORE if wait.first == 0 else wait.first), name) for wait, name in entries
         ]
         values = self._row_values(step.roots)
-        lines = self._edges(_BEFORE, step, values, [])
-        lines += ColumnLoop(self, _BEFORE, values).text(step, [])
-        return [*self._flush(), "// All loads are on their way before the first value is used.", *lines]
+        lines = self._edges(BEFORE, step, values, [])
+        lines += ColumnLoop(self, BEFORE, values).text(step, [])
+        comment = "// All loads are on their way before the first value is used."
+        if self.next_row:
+            comment = (
+                "// What has arrived goes to registers; in its place comes the next row's, asked for at once."
+            )
+        return [*self._flush(), comment, *lines]

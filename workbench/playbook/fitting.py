@@ -24,6 +24,7 @@ from workbench.playbook.schedule import (
 from workbench.playbook.sizes import Size
 
 MOST_KEPT = 64
+MOST_OF_PIECE, MOST_THREADS_OF_PIECE = 96, 512
 _REGISTERS = 65536
 _SHARED_BYTES = 220 * 1024
 _ENDLESS = 2**62
@@ -171,6 +172,14 @@ def most_kept(threads: int) -> int:
     return min(MOST_KEPT, _REGISTERS // threads // 2)
 
 
+def kept_of_piece(threads: int) -> int:
+    """The same where a cluster shares the row: three quarters, as a multiprocessor has room for few blocks.
+
+    A row of 1.5 MB that eight blocks share has 96 values for each of 512 threads, of 128 registers.
+    """
+    return MOST_OF_PIECE if threads <= MOST_THREADS_OF_PIECE else most_kept(threads)
+
+
 def lanes_of(schedule: Schedule) -> int:
     """Threads of a team."""
     lanes = {"thread": 1, "warp": schedule.lanes, "block": schedule.threads, "bundle": schedule.threads // 32}
@@ -191,15 +200,49 @@ def prefetch_from(shape: RowShape) -> int:
     return _REGISTERS // 4 // max(shape.kept, 1)
 
 
-def clustered_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
-    """A schedule for the pieces of rows that a cluster shares, and the most columns of a piece."""
+@dataclass(frozen=True)
+class Clustered:
+    """How the blocks of a cluster share rows that are too long for one of them."""
+
+    alone: Schedule
+    """Of rows that one block can keep."""
+    most_alone: int
+    """Columns of the longest of them."""
+    most: int
+    """Columns of a piece."""
+    shared: Schedule
+    """Of a piece."""
+
+
+def clustered_part(schedule: Schedule, shape: RowShape, cases: Cases) -> Clustered | None:
+    """Schedules for rows that a cluster shares, and for those that need none; None where none is shared."""
     if schedule.cluster == 1 or schedule.cache == "reread" or not shape.neighbours:
         return None
     found = kept_part(replace(schedule, split=False), shape, cases)
     if found is None or found[0].team != "block":
         return None
+    alone, most_alone = found
+    most = most_of_piece(schedule, shape)
     lengths = [shape.columns.at(case) for case in cases]
-    return found if any(found[1] < one <= found[1] * schedule.cluster for one in lengths) else None
+    if not any(most_alone < one <= most * schedule.cluster for one in lengths):
+        return None
+    ahead = goes_ahead(schedule, shape)
+    return Clustered(alone, most_alone, most, replace(alone, prefetch=ahead, persistent=False))
+
+
+def goes_ahead(schedule: Schedule, shape: RowShape) -> bool:
+    """True where the blocks of a cluster copy the next row's piece ahead: from registers there is room."""
+    return schedule.prefetch and schedule.cache == "registers" and not shape.rows.is_one
+
+
+def most_of_piece(schedule: Schedule, shape: RowShape) -> int:
+    """Columns of a row that a block of a cluster keeps."""
+    alone = most_columns(replace(schedule, team="block", team_fit=False), shape)
+    if schedule.cache != "registers":
+        return alone
+    threads = MOST_FITTED if schedule.fit else schedule.threads
+    most = threads * kept_of_piece(threads) // max(shape.kept, 1)
+    return min(most, _SHARED_BYTES // (4 * max(shape.kept, 1))) if goes_ahead(schedule, shape) else most
 
 
 def always_split(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:

@@ -133,7 +133,7 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_bf16.h>")
     if any("fetch" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
-    if any("cluster_reduce" in kernel.helpers or kernel.cooperative for kernel in kernels):
+    if any(kernel.cluster > 1 or kernel.cooperative for kernel in kernels):
         lines += [
             "// Barriers and clusters, without the C++ library: that would be most of what is compiled.",
             "#define _CG_LIMIT_INCLUDED_DEPENDENCIES",

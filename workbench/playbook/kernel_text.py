@@ -103,6 +103,11 @@ class SplitText:
     most_of_a_piece: int = 0
     met: tuple[tuple[str, str], ...] = ()
     """Buffers of partial results of that kernel."""
+    ahead: KernelText | None = None
+    """The kernel of blocks that take the rows in turns, with pieces of at most ``most_ahead``."""
+    most_ahead: int = 0
+    met_ahead: tuple[tuple[str, str], ...] = ()
+    """Buffers of partial results of that kernel."""
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
     few_waves: bool = False
@@ -184,8 +189,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
     match step:
         case KernelText():
             return (step,)
-        case SplitText(kernels=kernels, plain=plain, together=together):
-            shared = kernels if together is None else (together, *kernels)
+        case SplitText(kernels=kernels, plain=plain, together=together, ahead=ahead):
+            shared = (*(one for one in (ahead, together) if one is not None), *kernels)
             return shared if plain is None else (*kernels_of(plain), *shared)
         case ShapedText(short=short, long=long):
             return (*kernels_of(short), *kernels_of(long))

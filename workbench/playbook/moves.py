@@ -14,11 +14,11 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
-from workbench.playbook.fitting import clustered_part
 from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
+from workbench.playbook.shared_seeds import shared_by_clusters, taking_turns
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
@@ -81,7 +81,7 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     naive, plain = naive_vector(problem), settled(problem, ())
     structures = _structures(problem)
     structures += _without_what_costs(problem, structures)
-    best = unlike(problem, [*structures, *_shared_by_clusters(problem, structures, target)], target, count)
+    best = unlike(problem, [*structures, *shared_by_clusters(problem, structures, target)], target, count)
     fastest = times_of(problem, best[0], target) if best else {}
     first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
     order = dict.fromkeys([*first, *best] or [plain])
@@ -102,36 +102,6 @@ def _without_what_costs(problem: Problem, structures: list[Vector]) -> list[Vect
     """
     costs = [(name, "off") for name in sorted(MAY_COST & traits_of(problem).rewrites)]
     return [settled(problem, _with(vector, *cost)) for vector in structures for cost in costs]
-
-
-def _shared_by_clusters(problem: Problem, structures: list[Vector], target: Target) -> list[Vector]:
-    """The best few structures with clusters for rows that are too long for one block.
-
-    Beyond the largest block pieces in registers are among them: an instance norm with rows of 65536 takes
-    188 us so on an H100, 194 in two passes, 199 in shared memory, and 263 where it reads each row twice.
-    """
-    ranked = unlike(problem, structures, target, 3)
-    largest = (("block_size", "fit"), ("row_cache", "registers"), ("cluster", "4"))
-    if dict(settled(problem, largest)).get("cluster") == "4":
-        kept = {("block_size", "256"), ("row_cache", "registers"), ("threads_per_row", "fit")}
-        pieces = [one for one in structures if kept <= set(one)]
-        ranked += [_with(one, "stores", "plain") for one in pieces]
-    ranked += [_with(vector, "row_cache", "shared") for vector in ranked[:1]]  # eight hold 1.5 MB of a row
-    wanted = [(_with(vector, "cluster", blocks), blocks) for vector in ranked for blocks in ("4", "8")]
-    shared = [(settled(problem, vector), blocks) for vector, blocks in wanted]
-    found = [vector for vector, blocks in shared if dict(vector).get("cluster") == blocks]
-    return [v for v in dict.fromkeys(found) if dict(v)["cluster"] == "4" or _wants_eight(problem, v, target)]
-
-
-def _wants_eight(problem: Problem, vector: Vector, target: Target) -> bool:
-    """True where eight blocks hold rows that four do not, and rows enough to fill the card."""
-    traits, schedule = traits_of(problem), schedule_of(vector)
-    for shape in (row.shape for row in traits.rows):
-        part = clustered_part(schedule, shape, traits.all_cases)
-        many = [case for case in traits.declared_cases if 8 * shape.rows.at(case) >= target.sm_count]
-        if part is not None and any(4 < shape.columns.at(case) / part[1] <= 8 for case in many):
-            return True
-    return False
 
 
 def _structures(problem: Problem) -> list[Vector]:
@@ -174,7 +144,7 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
-    apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem)]
+    apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 
 
@@ -226,8 +196,8 @@ def _abreast(problem: Problem) -> list[Vector]:
 
 def _joins(problem: Problem) -> tuple[str, ...]:
     """How pieces of a row may come together: by waiting for one another where that is possible, or not."""
-    waiting = settled(problem, (("grid_split", "on"), ("split_join", "grid")))
-    return ("words", "grid") if dict(waiting).get("split_join") == "grid" else ("last",)
+    waiting = settled(problem, (("grid_split", "on"), ("split_join", "words")))
+    return ("words", "grid") if dict(waiting).get("split_join") == "words" else ("last",)
 
 
 def _read_once(problem: Problem) -> bool:

@@ -60,36 +60,52 @@ class NextRow:
         """Where a load finds the row that has arrived; empty when it is not copied ahead."""
         return next((entry.name for entry in self.entries if entry.serial == serial), "")
 
-    def before_rows(self) -> list[str]:
+    def place(self, column: str) -> str:
+        """Where a column of the row lies, from there."""
+        return column
+
+    def before_rows(self, first_row: str = "blockIdx.x") -> list[str]:
         """Storage, the copy as a function of the row, and the first row's copy."""
         frame, macros = self._frame, self._frame.macros
         columns, rows = macros.text(self._space.columns), macros.text(self._space.rows)
-        frame.helpers.add("fetch")
         following = frame.names.new("following")
-        lines = [
-            "// The next row is copied to shared memory while this one is computed from registers.",
-            f"extern __shared__ __align__({16 if frame.site.schedule.width < 8 else 32}) char shared[];",
-        ]
-        at, copies = 0, []
-        for entry in self.entries:
-            ctype = CTYPES[frame.site.buffer(entry.buffer).dtype]
-            offset = f" + {at} * {columns}" if at else ""
-            lines.append(f"{ctype}* {entry.name} = reinterpret_cast<{ctype}*>(shared{offset});")
-            at += self._bytes(entry.buffer)
-            parts = [
-                index_text(entry.row_part, following, macros),
-                index_text(entry.column_part, "col", macros),
-            ]
-            source = " + ".join(
-                [frame.pointer(entry.buffer), *(p.within(13) for p in parts if p.code != "0")]
-            )
-            copies.append(f"fetch<{'VEC' if frame.vector else '1'}>({entry.name} + col, {source});")
+        lines = self._storage("The next row is", columns)
         scale = " * VEC" if frame.vector else ""
-        loop = block(f"for (int col = threadIdx.x{scale}; col < {columns}; col += THREADS{scale})", copies)
+        head = f"for (int col = threadIdx.x{scale}; col < {columns}; col += THREADS{scale})"
+        loop = block(head, self._copies(following))
         body = [*block(f"if ({following} < {rows})", loop), "__pipeline_commit();"]
         fetch = block(f"const auto fetch_row = [&](int {following})", body)
         fetch[-1] += ";"
-        return [*lines, *fetch, "fetch_row(blockIdx.x);"]
+        return [*lines, *fetch, f"fetch_row({first_row});"]
+
+    def _storage(self, what: str, columns: str) -> list[str]:
+        """Shared memory for so many columns of every load."""
+        alignment = 16 if self._frame.site.schedule.width < 8 else 32
+        lines = [
+            f"// {what} copied to shared memory while this one is computed from registers.",
+            f"extern __shared__ __align__({alignment}) char shared[];",
+        ]
+        at = 0
+        for entry in self.entries:
+            ctype = CTYPES[self._frame.site.buffer(entry.buffer).dtype]
+            offset = f" + {at} * {columns}" if at else ""
+            lines.append(f"{ctype}* {entry.name} = reinterpret_cast<{ctype}*>(shared{offset});")
+            at += self._bytes(entry.buffer)
+        return lines
+
+    def _copies(self, row: str) -> list[str]:
+        """The copy of one step: of the columns at ``col`` of a row."""
+        frame, macros = self._frame, self._frame.macros
+        frame.helpers.add("fetch")
+        copies = []
+        for entry in self.entries:
+            parts = [index_text(entry.row_part, row, macros), index_text(entry.column_part, "col", macros)]
+            source = " + ".join(
+                [frame.pointer(entry.buffer), *(p.within(13) for p in parts if p.code != "0")]
+            )
+            width, place = "VEC" if frame.vector else "1", self.place("col")
+            copies.append(f"fetch<{width}>({entry.name} + {place}, {source});")
+        return copies
 
     def at_row_start(self) -> list[str]:
         """The wait; a thread reads what it copied itself, so that no barrier is needed."""
@@ -98,3 +114,7 @@ class NextRow:
     def after_first_pass(self) -> list[str]:
         """The row is in registers: its place is free for the next."""
         return ["fetch_row(row + gridDim.x);"]
+
+    def around_step(self, number: int) -> tuple[list[str], list[str]]:
+        """What stands before and behind each step of the loop of a pass; here a row arrives as a whole."""
+        return [], []

@@ -33,6 +33,7 @@ from workbench.playbook.schedule import (
 )
 from workbench.playbook.technique import Settings
 from workbench.playbook.together_kernel import always_together, fits_together
+from workbench.playbook.together_rows import any_in_turns
 from workbench.playbook.traits import RowTraits, Traits
 
 
@@ -144,7 +145,16 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
         not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
     ):
         values += ["grid", "words"]
+    elif _take_turns(traits, schedule):
+        values.append("grid")
     return tuple(values) if len(values) > 1 else ()
+
+
+def _take_turns(traits: Traits, schedule: Schedule) -> bool:
+    """True where blocks that meet can take rows in turns, which is for prefetch to choose."""
+    ahead = replace(schedule, prefetch=True)
+    rows = [row.joint for row in traits.rows if not row.ends_joining]
+    return any(any_in_turns(ahead, H100, row, traits.declared_cases) for row in rows)
 
 
 def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -220,8 +230,13 @@ def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    if _take_turns(traits, schedule):
+        return ("off", "on")
     if schedule.cache != "registers":
         return ()
+    parts = [clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows]
+    if any(part is not None and part.shared.prefetch for part in parts):
+        return ("off", "on")
     fits = [
         fit
         for row in traits.rows

@@ -24,11 +24,12 @@ from workbench.playbook.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.names import Names, axis_names
+from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
+from workbench.playbook.together_rows import GROUPS, blocks_of
 
-_LONGEST = 104
 _WORDS = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
     "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool",
@@ -52,7 +53,7 @@ class PlanText:
         self._blocks: dict[str, str] = {}
         self._shapes: list[str] = []
         self.locals: dict[str, str] = {}
-        self.canonical = _plainest(self.sizes.shape(d for spec in problem.tensors for d in spec.dims))
+        self.canonical = plainest(self.sizes.shape(d for spec in problem.tensors for d in spec.dims))
         """Sizes of the arguments, and products of two, by value: how a size is best spelt."""
         self._read_shapes()
 
@@ -69,7 +70,7 @@ class PlanText:
             words = f"{'contiguous ' if layout else ''}{_WORDS[spec.dtype]}"
             if direct or any(set(self.sizes.read(dim).symbols) - set(self.locals) for dim in new):
                 checks = [f"{spec.name}.ndim == {len(shape)}", kind, layout]
-                self._require(checks, f"{spec.name} must be {words} with {_axes(len(shape))}")
+                self._require(checks, f"{spec.name} must be {words} with {axes(len(shape))}")
                 self._bind(spec.name, shape, len(set(direct)) == len(shape))
                 if len(set(direct)) < len(shape):
                     text = self.shape(shape)
@@ -103,7 +104,7 @@ class PlanText:
 
     def _require(self, checks: Sequence[str], words: str) -> None:
         condition = " and ".join(check for check in checks if check)
-        self._shapes += _call("require", [condition, f'"{words}"'])
+        self._shapes += called("require", [condition, f'"{words}"'])
 
     def size(self, size: Size) -> str:
         """A size over the plan's local names."""
@@ -154,7 +155,7 @@ class PlanText:
         condition = f"{self.size(shaped.columns)} <= {shaped.most}"
         return [
             *prepared,
-            *_branch(condition, self._step(program, shaped.short), self._step(program, shaped.long)),
+            *branch(condition, self._step(program, shaped.short), self._step(program, shaped.long)),
         ]
 
     def _tiled(self, program: Program, scan: TiledText) -> list[str]:
@@ -163,8 +164,8 @@ class PlanText:
         width = "" if scan.tiled.width is None else f" * {self._widths[self._width_text(scan.tiled.width)]}"
         rows = self.size(scan.rows)
         lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
-        count = "tiles" if scan.rows.is_one else f"{_atom(rows)} * tiles"
-        few = f"{_atom(rows)} < gpu.sm_count * (gpu.threads_per_sm // {scan.tiled.threads})"
+        count = "tiles" if scan.rows.is_one else f"{atom(rows)} * tiles"
+        few = f"{atom(rows)} < gpu.sm_count * (gpu.threads_per_sm // {scan.tiled.threads})"
         if scan.most:
             few += f" and {count} <= {scan.most}"
             body = self._launch(scan.tiled)
@@ -176,7 +177,7 @@ class PlanText:
                 f"{sums} = empty((2, {count}), {scan.dtype})",
             ]
             body = [*scratch, *self._launch(scan.tiled)]
-        return [*lines, *_branch(f"tiles > 1 and {few}", body, self._launch(scan.plain))]
+        return [*lines, *branch(f"tiles > 1 and {few}", body, self._launch(scan.plain))]
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """The macros: one value for all launches, unless each has its own number of threads."""
@@ -185,11 +186,11 @@ class PlanText:
         self._fits = any(kernel.fit for step in steps for kernel in kernels_of(step))
         launches = sum(len(kernels_of(step)) for step in steps)
         text = f"{{{', '.join(self._macros)}}}"
-        if self._fits or not self._macros or (launches < 2 and len(text) < _LONGEST - 20):
+        if self._fits or not self._macros or (launches < 2 and len(text) < LONGEST - 20):
             return []
         self._consts = self._names.new("sizes")
         line = f"{self._consts} = {text}"
-        if len(line) <= _LONGEST:
+        if len(line) <= LONGEST:
             return [line]
         return [f"{self._consts} = {{", *(f"    {macro}," for macro in self._macros), "}"]
 
@@ -238,7 +239,7 @@ class PlanText:
             parts.append("cooperative=True")
         if kernel.limits.shared:
             parts.append(f"smem={kernel.limits.shared}")
-        return lines + _call("launch", parts)
+        return lines + called("launch", parts)
 
     def _scratch(self, kernel: KernelText, grid: str, lines: list[str]) -> str:
         """One element a block; how many blocks there are gets a name."""
@@ -252,10 +253,36 @@ class PlanText:
     def _split(self, program: Program, split: SplitText) -> list[str]:
         """Few rows: as many pieces as fill the GPU; many rows: the plain kernel."""
         lines = [line for kernel in kernels_of(split) for line in self._prepared(program, kernel)]
-        columns = self.size(split.columns)
         if split.bundle:
             split = self._bundled(split, lines)
-        lines.append(f"pieces = {self._count_of_pieces(split)}")
+        if split.ahead is not None:
+            return [*lines, *self._in_turns(program, split)]
+        return [*lines, *self._at_once(program, split)]
+
+    def _in_turns(self, program: Program, split: SplitText) -> list[str]:
+        """More rows than the card holds at a time: as many as it holds, and then the next."""
+        assert split.ahead is not None
+        rows, columns = self.size(split.rows), self.size(split.columns)
+        at_once, groups = self._names.new("at_once"), self._names.new("groups")
+        blocks = f"gpu.sm_count * {blocks_of(split.threads)}"
+        launch = replace(split.ahead, grid=split.ahead.grid.replace(GROUPS, groups))
+        body = [
+            f"{groups} = cdiv({rows}, cdiv({rows}, {at_once}))",
+            f"pieces = {blocks} // {groups}",
+            f"chunk = cdiv({columns}, 8 * pieces) * 8",
+            *self._partials(split, split.met_ahead),
+            *self._launch(launch),
+        ]
+        long = f"{columns} > {split.longest_whole} and " if split.columns.number is None else ""
+        return [
+            f"{at_once} = {blocks} // cdiv({columns}, {split.most_ahead})",
+            *branch(f"{long}0 < {at_once} < {rows}", body, self._at_once(program, split)),
+        ]
+
+    def _at_once(self, program: Program, split: SplitText) -> list[str]:
+        """All rows at the same time."""
+        columns = self.size(split.columns)
+        lines = [f"pieces = {self._count_of_pieces(split)}"]
         body = [f"chunk = cdiv({columns}, 8 * pieces) * 8"] if split.in_stretches else []
         body += self._pieces(split)
         if split.plain is None:
@@ -263,21 +290,21 @@ class PlanText:
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
         conditions.append("pieces > 1")
         if split.most_teams and not split.teams.isdecimal():
-            conditions.append(f"{_atom(split.teams)} <= {split.most_teams}")
-        return [*lines, *_branch(" and ".join(conditions), body, self._step(program, split.plain))]
+            conditions.append(f"{atom(split.teams)} <= {split.most_teams}")
+        return [*lines, *branch(" and ".join(conditions), body, self._step(program, split.plain))]
 
     def _count_of_pieces(self, split: SplitText) -> str:
         """As many as fill the GPU, once it is known how many rows a block bundles."""
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
         if split.together and split.teams != "1":  # one block too many would not be there with the others
-            share = f"{fill} // {_atom(split.teams)}"
+            share = f"{fill} // {atom(split.teams)}"
         if split.bundle:  # one block too many would keep a multiprocessor busy when all others are done
-            share = f"{fill} // {_atom(split.teams)}"
+            share = f"{fill} // {atom(split.teams)}"
         columns = self.size(split.columns)
         if split.few_waves:  # the last long rows would leave most of the card idle
             most = f"{FEW_WAVES} * {fill}" if split.teams == "1" else str(MOST_LONG)
-            share = f"max({share}, min({most}, {_atom(columns)} // {LONG_PIECE}))"
+            share = f"max({share}, min({most}, {atom(columns)} // {LONG_PIECE}))"
         return f"max(1, min({share}, cdiv({columns}, {split.least})))"
 
     def _joint(self, program: Program, joint: JointText) -> list[str]:
@@ -299,7 +326,7 @@ class PlanText:
             grid = f"min({grid}, gpu.sm_count * max(1, {RESIDENT} // {kernel.threads}))"
         name = f'f"{kernel.name}<{", ".join(widths)}>"' if widths else f'"{kernel.name}"'
         arguments = [*(self._buffers[buffer] for buffer in kernel.buffers), *numbers]
-        rows = filled(arguments, _LONGEST - 20)
+        rows = filled(arguments, LONGEST - 20)
         given = (
             f"[{rows[0]}]" if len(rows) == 1 else "\n".join(["[", *(f"        {r}" for r in rows), "    ]"])
         )
@@ -308,7 +335,7 @@ class PlanText:
             parts.append(f"const={consts}")
         if kernel.cooperative:
             parts.append("cooperative=True")
-        return [*lines, *"\n".join(_call("launch", parts)).split("\n")]
+        return [*lines, *"\n".join(called("launch", parts)).split("\n")]
 
     def _jobs(self, part: JointPart, lines: list[str]) -> list[str]:
         """What would be the grid of a kernel of its own: jobs, pieces of a row, columns of a piece."""
@@ -343,7 +370,7 @@ class PlanText:
         meet = [*self._partials(split, split.met), *self._launch(split.together)]
         fits = f"chunk <= {split.most_of_a_piece}"
         if split.kernels:
-            return _branch(fits, meet, apart)
+            return branch(fits, meet, apart)
         return [f'require({fits}, "all pieces must fit in registers at the same time")', *meet]
 
     def _partials(
@@ -381,7 +408,7 @@ class PlanText:
         if text not in self._widths:
             name = self._widths[text] = self._names.new("vec")
             line = f"{name} = {text}"
-            if len(line) > _LONGEST:
+            if len(line) > LONGEST:
                 first, *rest = text.split(" else ")
                 lines += [f"{name} = (", f"    {first}", *(f"    else {part}" for part in rest), ")"]
             else:
@@ -402,7 +429,7 @@ class PlanText:
 
     def _width_condition(self, rule: WidthRule, width: int) -> str:
         sizes = [size for size in rule.divisors if size.number is None]
-        checks = [f"{_atom(self.size(size))} % {width} == 0" for size in sizes]
+        checks = [f"{atom(self.size(size))} % {width} == 0" for size in sizes]
         for count in sorted({count for _, count in rule.buffers}):
             facts = [f"{name}.alignment" for name, aligned in rule.buffers if aligned == count]
             least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
@@ -417,7 +444,7 @@ class PlanText:
             names.append(self._names.new(result))
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
-        lines = _call("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
+        lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
             for name in names:
                 lines.append(f'require({name}.is_contiguous, "{op} must return a contiguous tensor")')
@@ -453,32 +480,3 @@ class PlanText:
     def _output(self, output: Output) -> str:
         name = self._buffers[output.buffer]
         return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
-
-
-def _branch(condition: str, yes: list[str], no: list[str]) -> list[str]:
-    return [f"if {condition}:", *(f"    {line}" for line in yes), "else:", *(f"    {line}" for line in no)]
-
-
-def _plainest(dims: Sequence[Size]) -> dict[Size, Size]:
-    known = {size: size for size in reversed(dims)}
-    known.update({size: size for size in dims if not known[size].factors or len(size.factors) == 1})
-    for first in dims:
-        for second in dims:
-            known.setdefault(first * second, first * second)
-    return known
-
-
-def _axes(count: int) -> str:
-    return "1 axis" if count == 1 else f"{count} axes"
-
-
-def _atom(text: str) -> str:
-    return f"({text})" if " " in text else text
-
-
-def _call(name: str, parts: Sequence[str], prefix: str = "") -> list[str]:
-    """One line where it fits, else one argument a line."""
-    line = f"{prefix}{name}({', '.join(parts)})"
-    if len(line) <= _LONGEST - 4:
-        return [line]
-    return [f"{prefix}{name}(", *(f"    {part}," for part in parts), ")"]

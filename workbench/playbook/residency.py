@@ -16,6 +16,8 @@ REGISTERS = 19
 SPILLED = 6.0
 """Instructions for each value that a promise of more blocks pushes out of the registers, there and back."""
 _LANES = 32
+_IN_GPC = 16
+"""Multiprocessors that have room for clusters, of each group; an H100's groups have 16 or 18."""
 
 
 def resident(target: Target, schedule: Schedule, threads: int, kept: float = 0.0, shared: float = 0.0) -> int:
@@ -40,3 +42,9 @@ def spilled(target: Target, schedule: Schedule, kept: float) -> float:
         return 0.0
     share = target.registers_per_sm / max(schedule.promised, schedule.threads)
     return SPILLED * max(0.0, REGISTERS + kept - share)
+
+
+def in_clusters(target: Target, blocks: int) -> int:
+    """Multiprocessors that clusters find room on: those of 16 blocks leave a group or two unused."""
+    groups = target.sm_count // _IN_GPC
+    return _IN_GPC * max(1, groups if blocks < _IN_GPC else groups - 1)

@@ -52,6 +52,8 @@ class RowKernel:
 
     in_order = True
     """Each thread takes its columns in from the first to the last, but for one beside the vectors."""
+    arriving: type[NextRow] = NextRow
+    """How the next row is copied ahead, where it is."""
     begin = ""
     """First column of the team's piece; empty when a team has the whole row."""
     end = ""
@@ -80,7 +82,7 @@ class RowKernel:
         self.peeling = self._peeling()
         self.waits = Waits.of(waiting, cache, self.frame, self.peeling is not None)
         self.early = self._early(waiting)
-        self.next_row = NextRow(self.frame, self.space, waiting if site.schedule.prefetch else [])
+        self.next_row = self.arriving(self.frame, self.space, waiting if site.schedule.prefetch else [])
 
     # -------------------------------------------------------------------------------- the function
 

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from workbench.playbook.abreast_kernel import AbreastKernel
 from workbench.playbook.abreast_vectors import abreast_vectors
-from workbench.playbook.cluster_kernel import cluster_kernel
+from workbench.playbook.cluster_rows import cluster_kernel
 from workbench.playbook.fitting import (
+    MOST_THREADS_OF_PIECE,
+    Clustered,
     RowShape,
     always_split,
     by_length,
@@ -60,20 +62,23 @@ class _Layers:
     def step(self, long: Schedule) -> KernelText | SplitText | ShapedText:
         """One team a row, or several where rows are few."""
         if long.cluster > 1 and (found := clustered_part(self.site.schedule, self.shape, self.site.cases)):
-            return self._clustered(long, *found)
+            return self._clustered(long, found)
         return self._alone(long)
 
-    def _clustered(self, long: Schedule, kept: Schedule, most: int) -> ShapedText:
+    def _clustered(self, long: Schedule, found: Clustered) -> ShapedText:
         """A block, a cluster, and whatever there is for rows too long even for that."""
-        fits = self._kept(kept)
+        fits = self._kept(found.alone)
         # What is joined across multiprocessors costs microseconds: dependent reductions go there together.
-        joint = self.site.schedule.single_pass
-        together = replace(kept, prefetch=False, persistent=False, single_pass=joint)
+        together = replace(found.shared, single_pass=self.site.schedule.single_pass)
+        if not together.promised and 2 * together.threads <= MOST_THREADS_OF_PIECE:
+            together = replace(
+                together, promised=MOST_THREADS_OF_PIECE
+            )  # two blocks fill each other's pauses
         name = self.names.new(f"{self.name}_cluster")
         shared = cluster_kernel(replace(self.site, schedule=together), self.kernel, name)
         rest = self._alone(replace(long, cache="reread"), self.names.new(f"{self.name}_reread"))
-        far = ShapedText(self.shape.columns, most * kept.cluster, shared, rest)
-        return ShapedText(self.shape.columns, most, fits, far)
+        far = ShapedText(self.shape.columns, found.most * together.cluster, shared, rest)
+        return ShapedText(self.shape.columns, found.most_alone, fits, far)
 
     def _alone(self, long: Schedule, name: str = "") -> KernelText | SplitText | ShapedText:
         columns = self.shape.columns.number
@@ -81,7 +86,8 @@ class _Layers:
         if never or not (long.split and long.fuse):
             return self.whole(long, name)
         plain = None if always_split(long, self.shape, self.site.cases) else self.whole(long, name)
-        joint = replace(long, single_pass=self.site.schedule.single_pass)
+        asked = self.site.schedule
+        joint = replace(long, single_pass=asked.single_pass, prefetch=asked.prefetch)
         return split_kernel(replace(self.site, schedule=joint), self.kernel, self.name, self.names, plain)
 
     def whole(self, long: Schedule, name: str = "") -> KernelText | ShapedText:

@@ -25,6 +25,7 @@ from workbench.playbook.schedule import (
 from workbench.playbook.sizes import Size
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
 from workbench.playbook.together_kernel import Together, TogetherKernel, fits_together, together_kernel
+from workbench.playbook.together_rows import any_in_turns, rows_kernel
 from workbench.playbook.traits import row_shape
 from workbench.playbook.words_kernel import WordsKernel
 
@@ -44,6 +45,7 @@ def split_kernel(
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = Partials(shared)
     joint = _together(shared, kernel, names, name)
+    ahead = _ahead(replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch)), kernel, names, name)
     constant = rows.number is not None and columns.number is not None
     alone = joint is not None and constant and plain is None
     texts = () if alone else _launches(shared, kernel, name, names, partials)
@@ -52,7 +54,7 @@ def split_kernel(
     bundle = ""
     if schedule.bundle:
         teams, bundle = f"cdiv({site.size(rows)}, {{bundle}})", bundle_text(site.size(rows))
-    return SplitText(
+    found = SplitText(
         texts,
         partials.all if texts else (),
         plain,
@@ -63,12 +65,14 @@ def split_kernel(
         split_from(schedule),
         threads,
         counted,
-        None if joint is None else joint.text,
-        0 if joint is None else joint.most,
-        () if joint is None else joint.partials,
-        bundle,
-        _few_waves(shared, rows, columns),
+        bundle=bundle,
+        few_waves=_few_waves(shared, rows, columns),
     )
+    if joint is not None:
+        found = replace(found, together=joint.text, most_of_a_piece=joint.most, met=joint.partials)
+    if ahead is not None:
+        found = replace(found, ahead=ahead.text, most_ahead=ahead.most, met_ahead=ahead.partials)
+    return found
 
 
 def _few_waves(site: Site, rows: Size, columns: Size) -> bool:
@@ -89,6 +93,15 @@ def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together |
         return None
     kind = WordsKernel if site.schedule.join_words else TogetherKernel
     return together_kernel(site, kernel, names.new(f"{name}_together"), kind)
+
+
+def _ahead(site: Site, kernel: Kernel, names: Names, name: str) -> Together | None:
+    """The one launch of blocks that take the rows in turns, where some declared rows do."""
+    space = RowSpace(site.program.pool, kernel)
+    shape = row_shape(space, passes_of(space, kernel, single_pass=True))
+    if not any_in_turns(site.schedule, H100, shape, site.cases[: site.declared]):
+        return None
+    return rows_kernel(site, kernel, names.new(f"{name}_in_turns"))
 
 
 def _launches(

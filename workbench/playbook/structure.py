@@ -351,7 +351,11 @@ STRUCTURE = (
             "computes, nobody on that multiprocessor asks memory for anything. Here a block stays for many "
             "rows and starts the copy of its next row into shared memory (cp.async) before it computes the "
             "present one, so that loads, arithmetic and stores of neighbouring rows overlap. Every thread "
-            "reads back only what it copied itself and needs no barrier for it."
+            "reads back only what it copied itself and needs no barrier for it. Blocks that share a row do "
+            "the same with their pieces, and have more to gain: while they wait for one another, the next "
+            "row is on its way. A cluster draws its rows from a counter, so that nobody needs to know how "
+            "many clusters found room. Where the whole card shares a row of up to 26 MB (split_join=grid), "
+            "a meeting of all blocks a row costs nothing as long as the copies behind it are under way."
         ),
     ),
     Technique(

@@ -16,7 +16,7 @@ from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.fetching import FetchingKernel
 from workbench.playbook.fitting import Cases, RowShape, most_kept
-from workbench.playbook.kernel_text import KernelText, Site
+from workbench.playbook.kernel_text import KernelText, Limits, Site
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Accumulator, Pass, RowSpace, passes_of, waiting_loads
@@ -133,17 +133,25 @@ class TogetherKernel(FetchingKernel, SplitKernel):
 
     def text(self) -> KernelText:
         """Write it."""
+        body = self._function()
+        text = self.frame.finish(self.name, body, f"({self._grid()}, pieces)", self._limits())
+        head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
+        code = text.code.removeprefix("template <int VEC>\n")
+        return replace(text, code=f"{head}\n{code}", template="{chunk}", cooperative=True)
+
+    def _function(self) -> list[str]:
+        """What a block does."""
         body = self._fetched()
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
             if step.accumulators:
                 body += self._shared_by_all(step.accumulators)
         body += [*self._row_stores(), *self._left_behind()]
-        lines = [*self._piece(), *self._pointer_lines, *self._kept(), *body]
-        text = self.frame.finish(self.name, self._rows(lines), f"({self._grid()}, pieces)")
-        head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
-        code = text.code.removeprefix("template <int VEC>\n")
-        return replace(text, code=f"{head}\n{code}", template="{chunk}", cooperative=True)
+        return self._rows([*self._piece(), *self._pointer_lines, *self._kept(), *body])
+
+    def _limits(self) -> Limits:
+        """What a launch needs: nothing beyond its registers."""
+        return Limits()
 
     def _behind(
         self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]

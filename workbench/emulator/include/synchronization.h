@@ -11,6 +11,14 @@ EMU_INLINE void __syncthreads() { emu_fenced_barrier(0); }
 EMU_INLINE int __syncthreads_count(int predicate) { return emu_fenced_barrier(predicate != 0); }
 EMU_INLINE int __syncthreads_or(int predicate) { return emu_fenced_barrier(predicate != 0) > 0; }
 EMU_INLINE int __syncthreads_and(int predicate) { return emu_fenced_barrier(predicate == 0) == 0; }
+// A cluster's barrier in its two halves: here nobody has arrived before it waits, as may be on a card too.
+EMU_INLINE void __cluster_barrier_arrive() {}
+EMU_INLINE void __cluster_barrier_arrive_relaxed() {}
+EMU_INLINE void __cluster_barrier_wait() {
+  EMU_FENCE;
+  emu_cluster_barrier();
+  EMU_FENCE;
+}
 EMU_INLINE void __threadfence() {
   EMU_FENCE;
   emu_device_fence();

@@ -155,18 +155,17 @@ class AccumulatorText:
                 second = "" if other is None else f", {other.code}"
                 return f"{name} = {self.op}::add({name}, {value.code}{second});"
 
-    def enter_vectors(self, arrays: Sequence[str], among: tuple[str, str] | None) -> tuple[str, str]:
+    def enter_vectors(self, arrays: Sequence[str], there: str = "") -> tuple[str, str]:
         """A helper function and the statement by which it takes a vector of each operand in.
 
-        With ``among`` it takes several that are so many columns apart, of so many columns that are left.
+        With ``there`` it takes several, as many as that says are in the row.
         """
         if self.accumulator.kind == "welford":
             return "welford_vector", f"{self.name} = add_vector({self.name}, {', '.join(arrays)});"
-        if among is None:
+        if not there:
             return "take_vector", f"{self.name} = take_vector<{self.op}>({', '.join([self.name, *arrays])});"
-        step, left = among
-        given = ", ".join([self.name, left, *arrays])
-        return "take_vectors", f"{self.name} = take_vectors<{self.op}, {step}>({given});"
+        given = ", ".join([self.name, there, *arrays])
+        return "take_vectors", f"{self.name} = take_vectors<{self.op}>({given});"
 
     def enter_next(self, value: Text, column: str) -> str:
         """The same for a column behind all that were taken in before: of equal values the first is kept."""

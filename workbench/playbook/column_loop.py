@@ -211,7 +211,7 @@ class ColumnLoop:
         many, each = (f"[{ahead.items}]", "[i]") if ahead else ("", "")
         for value, array in zip(operands, arrays, strict=True):
             self._scope.lines += statement(f"{array}{each}[k] = {value.code};")
-        helper, line = text.enter_vectors(arrays, (ahead.step, ahead.left) if ahead else None)
+        helper, line = text.enter_vectors(arrays, ahead.there if ahead else "")
         self.frame.helpers.add(helper)
         (self._at_once if ahead else self._before).extend(f"float {array}{many}[VEC];" for array in arrays)
         (self._all_taken if ahead else self._after).append(line)

@@ -67,13 +67,13 @@ class Ahead:
     items: str
     """How many vectors: a number or a constant."""
     step: str
-    """Columns from one to the next, a constant."""
+    """Columns from one to the next: a constant, but for blocks that walk a row side by side."""
     take: str
     """The function that loads some vectors and takes them in."""
     first: str
     """Column at which the first of them begins."""
-    left: str
-    """Columns from there to the end of the row."""
+    there: str
+    """How many of them begin within the row."""
     whole: str
     """Where the columns end of which all of them are there."""
     is_short: bool = False
@@ -81,7 +81,8 @@ class Ahead:
 
     def constants(self, step: str, columns: str, fetches: int) -> list[str]:
         """What the numbers stand for; all vectors of a row come together, if it is short."""
-        lines = [f"constexpr int {self.step} = {step};"]
+        known = "const" if "pieces" in step else "constexpr"
+        lines = [f"{known} int {self.step} = {step};"]
         if not self.is_short:
             return lines
         most = max(1, MOST_AHEAD // fetches)
@@ -96,7 +97,7 @@ class Ahead:
     @property
     def is_there(self) -> str:
         """Condition that the vector at hand begins in the row; a constant where all do."""
-        return f"if (i * {self.step} < {self.left})"
+        return f"if (i < {self.there})"
 
     @property
     def column(self) -> str:
@@ -119,8 +120,8 @@ class Taken:
 def names_ahead(names: Names, items: int) -> Ahead:
     """Free names; one item stands for as many as a short row has."""
     count = names.new("AHEAD") if items == 1 else str(items)
-    step, take, first, left, whole = map(names.new, ("STEP", "take", "from", "left", "whole"))
-    return Ahead(count, step, take, first, left, whole, is_short=items == 1)
+    step, take, first, there, whole = map(names.new, ("STEP", "take", "from", "there", "whole"))
+    return Ahead(count, step, take, first, there, whole, is_short=items == 1)
 
 
 def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead) -> list[str]:
@@ -140,19 +141,20 @@ def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead) -> list[str]:
         *taken.after,
     ]
     first, group = ahead.first, f"{ahead.items} * {ahead.step}"
-    function = block(f"const auto {ahead.take} = [&](int {first}, int {ahead.left})", inner)
+    function = block(f"const auto {ahead.take} = [&](int {first}, int {ahead.there})", inner)
     length = f"({bounds.end} - {bounds.begin})" if bounds.begin else bounds.end
     begin = [bounds.begin] if bounds.begin else []
     offset = [bounds.offset] if bounds.offset else []
     start, rest = (" + ".join([*at, *offset]) or "0" for at in (begin, [ahead.whole]))
+    last = f"({bounds.end} - ({rest}) + {ahead.step} - 1) / {ahead.step}"
     loop = f"for (int {first} = {start}; {first} < {ahead.whole}; {first} += {group})"
     return [
         f"// {ahead.items} vectors of a thread are on their way before the first is used.",
         *function[:-1],
         f"{function[-1]};",
         f"const int {ahead.whole} = {' + '.join([*begin, f'{length} / ({group}) * ({group})'])};",
-        *block(loop, [f"{ahead.take}({first}, {group});"]),
-        *block(f"if ({rest} < {bounds.end})", [f"{ahead.take}({rest}, {bounds.end} - ({rest}));"]),
+        *block(loop, [f"{ahead.take}({first}, {ahead.items});"]),
+        *block(f"if ({rest} < {bounds.end})", [f"{ahead.take}({rest}, {last});"]),
     ]
 
 

@@ -38,8 +38,8 @@ makes room. GELU of one element a thread takes 153 us on an H100 where four a th
 _LAST_WARP, _USUAL = 0.005, 256
 """Of the time, for each doubling of the threads of a block whose warps have rows of their own: its place
 is free when the last warp has ended. An H200 gains 0 to 1.8% from 256 to 128, up to 1.1% from 128 to 64."""
-_STARTED_NS, _FIRST_NS, _BESIDE = 0.6, 1800.0, 8
-"""Between the starts of two blocks, of the whole card, and what comes on top: l2_norm of 524,288 blocks of 64
+_STARTED_NS, _BESIDE = 0.6, 8
+"""Between the starts of two blocks, of the whole card: l2_norm of 524,288 blocks of 64
 threads takes 318.2 us on an H200 (253 with half as many), log_softmax of 32,768 blocks 21.6 (18.2). The power
 says how little is left of that where blocks are few: 262,144 starts beside 253 us are not to be seen."""
 START_US = 0.6
@@ -128,7 +128,7 @@ def launch_time(target: Target, work: Work) -> LaunchTime:
     each = 1 / _throughput(busiest, max(life - busiest, 0.0), beside)
     ns = max(turns * each, life)
     if work.blocks:
-        ns *= (1 + ((_FIRST_NS + _STARTED_NS * work.blocks) / ns) ** _BESIDE) ** (1 / _BESIDE)
+        ns *= (1 + (_STARTED_NS * work.blocks / ns) ** _BESIDE) ** (1 / _BESIDE)
     return LaunchTime(ns * 1e-3, dram, min(1.0, memory * turns / ns))
 
 

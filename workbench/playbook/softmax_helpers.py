@@ -37,14 +37,14 @@ __device__ A take_vector(A a, const float (&values)[VEC], const Others&... other
 }
 """,
     "take_vectors": """
-// Takes several vectors in at once, STEP columns apart, of those that are left: all maxima first, so that the
-// sums so far change scale once.
-template <typename Op, int STEP, typename A, int MANY, int VEC, typename... Others>
-__device__ A take_vectors(A a, int left, const float (&values)[MANY][VEC], const Others&... others) {
+// Takes several vectors in at once, as many as are there: all maxima first, so that the sums so far change
+// scale once.
+template <typename Op, typename A, int MANY, int VEC, typename... Others>
+__device__ A take_vectors(A a, int there, const float (&values)[MANY][VEC], const Others&... others) {
     A to = a;
 #pragma unroll
     for (int i = 0; i < MANY; ++i) {
-        if (i * STEP < left) {
+        if (i < there) {
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {
                 to = Op::raised(to, values[i][k], others[i][k]...);
@@ -54,7 +54,7 @@ __device__ A take_vectors(A a, int left, const float (&values)[MANY][VEC], const
     a = Op::moved(a, to);
 #pragma unroll
     for (int i = 0; i < MANY; ++i) {
-        if (i * STEP < left) {
+        if (i < there) {
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {
                 a = Op::taken(a, values[i][k], others[i][k]...);

@@ -10,9 +10,13 @@ from collections.abc import Iterable, Mapping
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook import reach
 from workbench.playbook.expr import Load
-from workbench.playbook.program import Program, Store
+from workbench.playbook.program import Kernel, Program, Store
+from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
+from workbench.playbook.views import split
+
+_L2_USABLE = 0.8
 
 
 class Asked:
@@ -54,6 +58,19 @@ class Asked:
     def _width(self, columns: Size) -> int:
         width, count = self.schedule.width, self.at(columns)
         return next((one for one in (width, width // 2) if one and count % one == 0), 1)
+
+    def _swept_away(self, space: RowSpace, kernel: Kernel, stored: float, rounds: int) -> float:
+        """Bytes that all rows share and that come from memory again each round, where a round sweeps L2.
+
+        A layer norm of 16 rows of 16.8 MB, with weights of 33.6 MB, takes 330 us on an H200 with its rows one
+        after the other, and 224 in two launches that have all rows go along the weights.
+        """
+        loads = space.column_loads([store.value for store in kernel.stores])
+        same = [load for load in loads if split(load.view, space.rows, space.columns)[0].is_constant]
+        shared = self._read_once(same)
+        moved = self._read_once(load for load in loads if load not in same) + stored
+        fits = shared + moved / rounds <= _L2_USABLE * self.target.l2_bytes
+        return 0.0 if fits else shared * (rounds - 1)
 
     def _read(self, load: Load) -> float:
         touched = 1

@@ -252,7 +252,10 @@ class _Model(Asked):
             fit = replace(fit, single_pass=self.schedule.single_pass)
         kept = taken_in_turns(space, kernel)
         if turns := in_turns(self.schedule, self.target, rows, columns, kept):
-            return self._row_as(kernel, stored, ahead_of(self.schedule), turns[1])
+            found = self._row_as(kernel, stored, ahead_of(self.schedule), turns[1])
+            lost = self._swept_away(space, kernel, stored, math.ceil(rows / turns[0]))
+            us = found.us + 1e6 * lost / self.target.dram_bytes_per_s
+            return replace(found, us=us, dram_bytes=found.dram_bytes + lost)
         pieces = pieces_of(fit, self.target, rows, columns)
         if pieces > 1:
             fit = replace(fit, threads=split_threads(fit), fit=False)

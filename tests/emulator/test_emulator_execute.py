@@ -9,7 +9,7 @@ from launching import Out, Shape, meta_of, plan_of, run
 from workbench.emulator import buffers
 from workbench.emulator.build import build
 from workbench.emulator.counts import merge_sites
-from workbench.emulator.execute import Execution, execute
+from workbench.emulator.execute import Execution, _operation, execute
 from workbench.emulator.findings import array_name, element
 from workbench.emulator.hosts import IN_PROCESS
 from workbench.emulator.module import encode_scalar
@@ -279,3 +279,15 @@ def test_sites_of_one_line_are_added_up() -> None:
         )  # fmt: skip
 
     assert merge_sites([site(3, 1), site(2, 5), site(3, 2)]) == (site(2, 5), site(3, 3))
+
+
+def test_a_bias_is_added_to_a_finished_product() -> None:
+    """As a GPU's library does; products of 1e-9 added to 1e-3 one by one round each time."""
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(*shape, generator=generator) for shape in ((129, 128), (128, 6)))
+    left, right, bias = left * 1e-3, right * 1e-6, torch.randn(6, generator=generator) * 1e-3
+    found = _operation("aten.addmm.default")(bias, left, right)
+    assert isinstance(found, torch.Tensor)
+    wanted = left.double() @ right.double() + bias.double()
+    assert bool(((found - wanted).abs() <= 2**-23 * wanted.abs()).all())
+    assert torch.equal(_operation("aten.addmm")(bias, left, right, beta=0, alpha=2), 2 * (left @ right))

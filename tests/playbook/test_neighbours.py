@@ -35,5 +35,5 @@ def test_all_loads_of_a_short_row_come_first() -> None:
     vector = (("threads_per_row", "warp"), ("vector_width", "4"))
     source = generate(problem_of(places, x, varying=False), vector).kernel.source
     assert "AHEAD vectors of a thread are on their way before the first is used." in source
-    assert "(COLS + 32 * VEC - 1) / (32 * VEC)" in source
+    assert "STEP = 32 * VEC;" in source and "(COLS + STEP - 1) / STEP" in source
     check(places, source, x, "checked")

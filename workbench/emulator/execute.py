@@ -296,7 +296,22 @@ def _private(values: torch.Tensor) -> torch.Tensor:
     return copied.copy_(values)
 
 
+def _product_first(
+    base: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """``beta * base + alpha * left @ right``, added at the end, as a GPU's library does.
+
+    Some processors' libraries add the products to ``base`` one by one: 18 roundings instead of one.
+    """
+    return torch.add(base if beta == 1 else beta * base, left @ right, alpha=alpha)
+
+
+_AS_ON_A_GPU = {f"aten.{op}{end}": _product_first for op in ("addmm", "baddbmm") for end in ("", ".default")}
+
+
 def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]:
+    if op in _AS_ON_A_GPU:
+        return _AS_ON_A_GPU[op]
     found: object = torch.ops
     for part in op.split("."):
         found = getattr(found, part)

@@ -64,18 +64,22 @@ def started(work: Work, seeds: Sequence[int], folder: Path) -> Child:
 
 
 def side_by_side(
-    work: Work, batches: Iterable[Sequence[int]], processes: int, seconds: float
+    work: Work,
+    batches: Iterable[Sequence[int]],
+    processes: int,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Rows]:
-    """Rows of batches as they come, so many batches at a time; none is begun after so many seconds.
+    """Rows of batches as they come, so many batches at a time; none is begun after `seconds` of `clock`.
 
     A seed whose process crashed has the row ``{"seed": ..., "failure": ...}``.
     """
-    until = time.monotonic() + seconds
+    until = clock() + seconds
     waiting = deque(batches)
     running: dict[int, Child] = {}
     with tempfile.TemporaryDirectory(prefix="seed-batches-") as folder:
-        while running or (waiting and time.monotonic() < until):
-            while waiting and len(running) < processes and time.monotonic() < until:
+        while running or (waiting and clock() < until):
+            while waiting and len(running) < processes and clock() < until:
                 child = started(work, waiting.popleft(), Path(folder))
                 running[child.pid] = child
             if not running:

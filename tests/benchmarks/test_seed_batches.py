@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -22,10 +21,17 @@ def test_a_crash_costs_one_seed() -> None:
     assert [row["failure"] for row in rows if row["seed"] == 7] == ["crash: the process ended with status 3"]
 
 
-def test_no_batch_is_begun_too_late() -> None:
-    def slow(seeds: list[int]) -> Rows:
-        time.sleep(0.2)
-        return [{"seed": seed, "failure": ""} for seed in seeds]
+def single(seeds: list[int]) -> Rows:
+    return [{"seed": seed, "failure": ""} for seed in seeds]
 
-    assert len(list(side_by_side(slow, [[seed] for seed in range(9)], 2, 0.1))) == 2
-    assert list(side_by_side(slow, [[1]], 2, 0.0)) == []
+
+def test_no_batch_is_begun_after_the_last_second() -> None:
+    answers: Rows = []
+    found = side_by_side(single, [[seed] for seed in range(9)], 2, 60.0, lambda: 61.0 if answers else 0.0)
+    for rows in found:
+        answers += rows
+    assert sorted(row["seed"] for row in answers) == [0, 1]
+
+
+def test_no_batch_is_begun_in_no_time() -> None:
+    assert list(side_by_side(single, [[1]], 2, 0.0, lambda: 0.0)) == []

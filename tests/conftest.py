@@ -1,12 +1,17 @@
-"""A test means the same every time: one known seed, and no archive of the person who runs it.
+"""A test means the same every time: one known seed, no cache and no archive of the person who runs it.
 
 Judgements, torch's and Python's random numbers, and hypothesis all follow ``$WORKBENCH_SEED``, 0 unless it is
 set; another number asks whether a test's claim holds for other numbers too. The seeds of the suite of
 cheats, which is also run by a command, are fresh there. Tests of the archive name a folder.
+
+All processes of a run share one cache, empty at first: tests build what they test, and build once what every
+kernel of the emulator needs (ten seconds of a compiler).
 """
 
 import os
 import random
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -27,3 +32,24 @@ torch.manual_seed(SEED)  # for what a module draws while it is imported
 def _one_seed() -> None:
     random.seed(SEED)
     torch.manual_seed(SEED)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that all processes of this run build into."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture
+def own_cache(cache_of_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache where nothing is remembered, but for the kernels that the emulator has built."""
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    (cache_of_run / "emulator").mkdir(parents=True, exist_ok=True)
+    (folder / "emulator").symlink_to(cache_of_run / "emulator")
+    monkeypatch.setenv("WORKBENCH_CACHE", str(folder))
+    return folder

@@ -23,9 +23,8 @@ CASE = Case(label="8x64", sizes=(("s0", 8), ("s1", 64)))
 
 
 def test_the_journal_says_when_kernels_were_held_against_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(background, "QUIET_S", 0.01)
     monkeypatch.setattr(baselines_followed, "AFTER_S", 0.1)
     problem = PROBLEM.model_copy(update={"cases": (CASE,)})

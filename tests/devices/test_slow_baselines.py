@@ -23,9 +23,7 @@ CASE = Case(label="8x64", sizes=(("s0", 8), ("s1", 64)))
 SMALL = PROBLEM.model_copy(update={"cases": (CASE,)})
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

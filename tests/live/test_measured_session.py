@@ -45,9 +45,8 @@ def test_kernels_are_measured_and_leave_receipts(tmp_path: Path) -> None:
 
 
 def test_slow_baselines_come_into_the_cards_while_nobody_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("workbench.devices.background.QUIET_S", 0.0)
     folder = tmp_path / "session"
     device = CudaDevice(options=GpuOptions(hazards=False, slow_baselines=True), serve="pretended_gpu:serve")

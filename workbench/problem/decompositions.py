@@ -7,7 +7,8 @@ sorting and scans stay whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -40,7 +41,8 @@ _WHOLE = [
 ]  # fmt: skip
 
 
-def table() -> dict[Any, Callable[..., Any]]:
+@cache
+def table() -> Mapping[Any, Callable[..., Any]]:
     """Decompositions by operator overload; names this version of torch lacks are left out."""
     known = [getattr(aten, name) for name in _BROKEN_DOWN if hasattr(aten, name)]
     decompositions: dict[Any, Callable[..., Any]] = dict(default_decompositions())

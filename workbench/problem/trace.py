@@ -116,7 +116,7 @@ def _export(
     program = export(
         Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
     )
-    decomposed: ExportedProgram = program.run_decompositions(table())
+    decomposed: ExportedProgram = program.run_decompositions(dict(table()))
     return decomposed
 
 

@@ -40,7 +40,7 @@ def softmax(rows: int, columns: int) -> Problem:
 
 
 def us(problem: Problem, schedule: Schedule) -> float:
-    return estimate_schedule(problem, schedule, H100, problem.cases[0].size_map, as_asked=True).us
+    return estimate_schedule(problem, schedule, H100, problem.cases[0].size_map, as_written=True).us
 
 
 def test_welford_costs_more_than_a_second_walk_over_registers() -> None:

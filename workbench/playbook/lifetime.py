@@ -13,7 +13,7 @@ memory and arithmetic in turn, and many small ones only for the slower of the tw
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import Target
 
@@ -88,6 +88,10 @@ class Work:
     """Of a team's life, around what it does."""
     blocks: float = 0.0
     """That are started one after the other; 0 where they are so few that it takes no time."""
+
+    def in_blocks_of(self, threads: int) -> Work:
+        """The same with blocks of so many threads, each started when there is room for it."""
+        return replace(self, blocks=self.teams * self.threads / threads)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from workbench.model import DType
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.column_loop import ColumnLoop, Waits
+from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.divisions import with_quotients, with_reciprocals
 from workbench.playbook.early_loads import early_loads, short_enough
@@ -33,6 +33,7 @@ from workbench.playbook.schedule import fit_text
 from workbench.playbook.scope import Scope, stem_of
 from workbench.playbook.team import TeamText, team_of
 from workbench.playbook.views import View, split
+from workbench.playbook.waits import Waits
 
 
 @dataclass(frozen=True)

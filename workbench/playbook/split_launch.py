@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from workbench.model import H100
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.column_loop import Waits
 from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Kernel
@@ -18,6 +17,7 @@ from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
 from workbench.playbook.schedule import pieces_of
 from workbench.playbook.team import TeamText
+from workbench.playbook.waits import Waits
 
 
 class Partials:

@@ -59,9 +59,9 @@ _JOINED_CYCLES = {
 _SIMPLE_JOIN = 32.0
 
 
-def instructions_of(roots: Iterable[Expr], fast_math: bool, known: set[int] | None = None) -> float:
-    """Instructions a column, without memory; what ``known`` holds was computed before."""
-    seen = known if known is not None else set()
+def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int] = ()) -> float:
+    """Instructions a column, without memory; what ``known`` has the serials of was computed before."""
+    seen = set(known)
     total = 0.0
     for root in roots:
         for expr in walk(root):

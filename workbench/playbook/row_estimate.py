@@ -113,7 +113,7 @@ def _row_as(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Es
     work = _work(asked, crew, kernel.stores)
     if pieces > 1:
         return _in_pieces(asked, crew, work, [bool(step.accumulators) for step in crew.passes])
-    if crew.threads != LANES:
+    if crew.lanes != LANES:
         return launched(asked, work)
     found = launched(asked, replace(work, place_ns=FLAT_NS))
     return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))

@@ -90,8 +90,7 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
     entered = 0 if asked.as_written else 1 if schedule.chains else way.width
     at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
     costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
-    known = _known(space, crew.passes[: number + 1] if crew.keeps else [step])
-    cost = instructions_of(step.roots, schedule.fast_math, known)
+    cost = instructions_of(step.roots, schedule.fast_math, _known(crew, number))
     cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
     cost += sum(issued for issued, _ in costs)
     mine = way.columns / way.lanes
@@ -162,7 +161,9 @@ def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> in
     return min(deep, _ABREAST * schedule.items) if schedule.team == "bundle" else deep
 
 
-def _known(space: RowSpace, passes: Sequence[Pass]) -> set[int]:
-    """Serials of what a row has once, not each column: known by the end of these passes."""
-    roots = (root for step in passes for root in step.roots)
-    return {e.serial for root in roots for part in space.row_parts(root) for e in walk(part)}
+def _known(crew: Crew, number: int) -> set[int]:
+    """Serials of what a pass need not compute for each column: values of the row, and what a team kept."""
+    passes = crew.passes[: number + 1] if crew.keeps else crew.passes[number : number + 1]
+    roots = [root for step in passes for root in step.roots]
+    of_row = {e.serial for root in roots for part in crew.space.row_parts(root) for e in walk(part)}
+    return of_row | {e.serial for step in passes[:-1] for root in step.roots for e in walk(root)}

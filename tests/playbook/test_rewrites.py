@@ -30,6 +30,10 @@ from workbench.referee.options import JudgeOptions
 
 HEAD = "import torch\nfrom torch.nn import functional as F\n"
 CELLS = {
+    "attention": (
+        "def f(q, k, v):\n    return torch.softmax(q @ k.mT / 4, -1) @ v\n",
+        "inputs = [torch.randn(2, 3, 8, 16), torch.randn(2, 3, 12, 16), torch.randn(2, 3, 12, 16)]\n",
+    ),
     "diagonal_product": (
         "def f(a, b):\n    return torch.diag(a) @ b\n",
         "inputs = [torch.randn(6), torch.randn(6, 9)]\n",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from workbench.emulator import buffers, launching, lines
 from workbench.emulator.buffers import Buffer
@@ -306,7 +307,19 @@ def _product_first(
     return torch.add(base if beta == 1 else beta * base, left @ right, alpha=alpha)
 
 
-_AS_ON_A_GPU = {f"aten.{op}{end}": _product_first for op in ("addmm", "baddbmm") for end in ("", ".default")}
+def _attended(*args: object, **options: object) -> torch.Tensor:
+    """Attention as its formula says: the CPU's fused kernel gives zeros where scores are NaN, a GPU's NaN."""
+    with sdpa_kernel(SDPBackend.MATH):
+        found: torch.Tensor = torch.ops.aten.scaled_dot_product_attention.default(*args, **options)
+        return found
+
+
+_FUNCTIONS = {
+    "addmm": _product_first, "baddbmm": _product_first, "scaled_dot_product_attention": _attended
+}  # fmt: skip
+_AS_ON_A_GPU = {
+    f"aten.{op}{end}": function for op, function in _FUNCTIONS.items() for end in ("", ".default")
+}
 
 
 def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]:

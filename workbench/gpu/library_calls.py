@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from workbench.errors import GpuError
-from workbench.numerics.running import DTYPES, operator
+from workbench.numerics.running import DTYPES, library_operator
 from workbench.plan.steps import BufferArg, Library
 
 ALIGNMENT = 16
@@ -33,12 +33,18 @@ def aligned(tensor: torch.Tensor) -> torch.Tensor:
     return room.as_strided(tensor.shape, tensor.stride())
 
 
+def lies_like(tensor: torch.Tensor, strides: Sequence[int]) -> bool:
+    """True for these strides; those of an axis with one element say nothing."""
+    steps = zip(tensor.shape, tensor.stride(), strides, strict=True)
+    return all(size == 1 or mine == planned for size, mine, planned in steps)
+
+
 def library_call(step: Library, indices: dict[str, int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """What calls the step's operation on tensors of the plan, found by their ``indices`` in a sequence.
 
     Raises GpuError where the results are not laid out as the plan says.
     """
-    function = operator(step.op)
+    function = library_operator(step.op)
 
     def found(value: Any) -> Callable[[Sequence[Any]], Any]:
         if isinstance(value, BufferArg):
@@ -58,7 +64,7 @@ def library_call(step: Library, indices: dict[str, int]) -> Callable[[Sequence[A
         results = tuple(result) if isinstance(result, tuple | list) else (result,)
         for tensor, meta in zip(results, step.metas, strict=True):
             # Later steps were laid out for these strides: a kernel must not read past them.
-            if tensor.shape != meta.shape or tensor.stride() != meta.strides:
+            if tensor.shape != meta.shape or not lies_like(tensor, meta.strides):
                 raise GpuError(
                     f"{step.op} returned {tuple(tensor.shape)} with strides {tensor.stride()} where the plan "
                     f"expects {meta.shape} with {meta.strides}",

@@ -119,6 +119,18 @@ def operator(name: str) -> Callable[..., Any]:
     return found
 
 
+_LIE_DIFFERENTLY = frozenset(["scaled_dot_product_attention"])
+"""Kernels of one operation that leave its result a head after the other, or all heads of a place together."""
+
+
+def library_operator(name: str) -> Callable[..., Any]:
+    """The same as a step of a plan, whose results lie in one way wherever it runs: row by row."""
+    found = operator(name)
+    if name.split(".")[1] not in _LIE_DIFFERENTLY:
+        return found
+    return lambda *args, **options: found(*args, **options).contiguous()
+
+
 # ------------------------------------------------------------------------------------ rules by name
 
 Rule = Callable[[Running, Any, list[Any], dict[str, Any], DType], Result]

@@ -39,6 +39,20 @@ ALGEBRA = (
         "bound that any order would meet.",
     ),
     _rewrite(
+        "attention",
+        "attention in one call of the library",
+        "memory",
+        "launches, and the scores: they are nowhere in the list of buffers any more",
+        "softmax(q @ k.T * scale) @ v has a score for each pair of a query and a key: written out, that "
+        "matrix is written by one product, read and written by the softmax and read by the other product. "
+        "The library's attention goes through the keys a tile at a time and keeps, for each query, the "
+        "running maximum, the sum of exponentials and the weighted sum of values, which change scale when "
+        "the maximum grows: the online softmax that a kernel over long rows uses too. Only q, k, v and the "
+        "result move. It computes scores of 16-bit numbers in 32 bits and does not round them; the referee "
+        "decides. A causal mask is an argument of the call. Other masks are left where they are unless torch "
+        "itself wrote the attention: a row with everything hidden is NaN in a softmax, and 0 in the call.",
+    ),
+    _rewrite(
         "diagonal_product",
         "a diagonal matrix scales, it does not multiply",
         "compute",

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 
+_FILLED = ("aten.full.default", "aten.full_like.default")
+
 
 class GraphEdit:
     """One walk over a graph. ``stem`` begins the names of added nodes."""
@@ -37,7 +39,10 @@ class GraphEdit:
 
     def made(self, arg: Arg) -> OpNode | None:
         """The node behind an argument; None for inputs, numbers, and results beyond the first."""
-        return self._nodes.get(arg.ref) if isinstance(arg, Ref) and not arg.item else None
+        if not isinstance(arg, Ref) or arg.item:
+            return None
+        added = next((node for node in self._added if node.name == arg.ref), None)
+        return added or self._nodes.get(arg.ref)
 
     def users(self, node: OpNode) -> list[OpNode | None]:
         """Who reads a node's results; None stands for the problem's output."""
@@ -49,7 +54,23 @@ class GraphEdit:
             return self._specs[ref.ref]
         return self._nodes[ref.ref].outs[ref.item or 0]
 
-    def add(self, op: str, args: tuple[Arg, ...], out: OutputSpec, stem: str = "") -> Ref:
+    def constant(self, arg: Arg) -> float | None:
+        """The number that an argument is everywhere; None for what is no constant."""
+        made = self.made(arg)
+        if made is not None and made.op == "aten.scalar_tensor.default":
+            arg = made.args[0]
+        elif made is not None and made.op in _FILLED:
+            arg = made.args[1]
+        return float(arg) if isinstance(arg, (bool, int, float)) else None
+
+    def add(
+        self,
+        op: str,
+        args: tuple[Arg, ...],
+        out: OutputSpec,
+        stem: str = "",
+        kwargs: tuple[tuple[str, Arg], ...] = (),
+    ) -> Ref:
         """A node before the one at hand; ``stem`` is what it is called if the name is free."""
         name = stem = stem or self._stem
         count = 1
@@ -57,7 +78,7 @@ class GraphEdit:
             count += 1
             name = f"{stem}_{count}"
         self._specs[name] = out
-        self._added.append(OpNode(name=name, op=op, args=args, outs=(out,)))
+        self._added.append(OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=(out,)))
         return Ref(ref=name)
 
     def view(self, ref: Ref, dims: tuple[Dim, ...]) -> Ref:

@@ -28,6 +28,10 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         moved += _bytes_of(program, name, sizes)
     if call.op == "aten.convolution.default" and call.args[2] is not None:
         moved += 2 * _bytes_of(program, call.results[0], sizes)  # the bias is added in a pass of its own
+    if call.op == "aten.scaled_dot_product_attention.default":
+        query, key, value = shapes[:3]
+        pairs = math.prod(query[:-1]) * key[-2] / (2 if call.args[5] else 1)  # the causal half
+        return moved, 2.0 * pairs * (key[-1] + value[-1])
     if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
         return moved, 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
     return moved, 0.0

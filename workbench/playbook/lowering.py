@@ -352,7 +352,9 @@ class Lowering:
 
 _KINDS = (movement, reductions, windows, scans, products, pieces)
 """Modules that know operations; what none of them takes is a library call."""
-_TAKES_STRIDES = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution"])
+_TAKES_STRIDES = frozenset(
+    ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]
+)
 
 
 def _refs(arg: Arg) -> list[Ref]:

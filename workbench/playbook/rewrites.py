@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.playbook.attention_rewrite import attention
 from workbench.playbook.graph_edit import GraphEdit, reachable, refs_of, shape_of
 from workbench.playbook.tail_rewrites import bias_in_tail
 from workbench.playbook.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
@@ -15,6 +16,7 @@ from workbench.playbook.weight_rewrites import affine_in_weights, diagonal_produ
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
 
 RULES: Mapping[str, Rule] = {
+    "attention": attention,
     "diagonal_product": diagonal_product,
     "affine_in_weights": affine_in_weights,
     "scale_in_tail": scale_in_tail,
@@ -30,8 +32,8 @@ REWRITES = (*GRAPH_REWRITES, TAKEN_OUT)
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
-MAY_COST = frozenset(["affine_in_weights"])
-"""Those that save bytes and may cost a launch: small shapes may be better off without."""
+MAY_COST = frozenset(["affine_in_weights", "attention"])
+"""Those that save bytes and may cost time: a launch more, or a library's kernel for other shapes."""
 
 
 def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:

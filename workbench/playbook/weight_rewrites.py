@@ -69,19 +69,10 @@ def _diagonal(edit: GraphEdit, ref: Ref) -> Ref | None:
         case _:
             return None
     rows, columns = edit.spec(ref).dims if len(edit.spec(ref).dims) == 2 else (None, None)
-    if rows is None or rows != columns or not (_is_zero(edit, other) and _on_diagonal(edit, condition)):
+    if rows is None or rows != columns or not (edit.constant(other) == 0.0 and _on_diagonal(edit, condition)):
         return None
     line = edit.spec(value).dims in ((1, rows), (rows, 1), (rows,))
     return value if line and edit.spec(value).dtype == edit.spec(ref).dtype else None
-
-
-def _is_zero(edit: GraphEdit, arg: Arg) -> bool:
-    made = edit.made(arg)
-    if made is None:
-        return isinstance(arg, (int, float)) and arg == 0
-    value = made.args[0 if made.op == "aten.scalar_tensor.default" else -1] if made.args else None
-    constant = made.op in ("aten.scalar_tensor.default", "aten.full.default")
-    return constant and isinstance(value, (int, float)) and value == 0
 
 
 def _on_diagonal(edit: GraphEdit, condition: Arg) -> bool:

@@ -10,13 +10,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from workbench.errors import nearest
 from workbench.model import TensorMeta
 from workbench.numerics.dtypes import TORCH, name_of
-from workbench.numerics.running import DTYPES, operator
+from workbench.numerics.running import DTYPES, library_operator
 
 
 def library_meta(op: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[TensorMeta, ...]:
     """Metadata of the results of ``aten.op[.overload]``. Raises what torch raises for bad arguments."""
     try:
-        function = operator(op)
+        function = library_operator(op)
     except AttributeError:
         raise ValueError(f"torch has no operation {op}.{_nearest(op)}") from None
     with FakeTensorMode():

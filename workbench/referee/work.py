@@ -25,6 +25,7 @@ mm bmm addmm baddbmm matmul mv dot linear convolution conv2d conv1d conv3d sort 
 cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
+scaled_dot_product_attention
 """
 FREE = frozenset(_FREE.split())
 REDUCTIONS = frozenset(_REDUCTIONS.split())
@@ -51,6 +52,10 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             return 2.0 * results * inputs[1][-1]
         case "convolution":
             return 2.0 * convolution_of(inputs, output, args[3:7]).direct
+        case "scaled_dot_product_attention":
+            causal = len(args) > 5 and args[5] is True
+            pairs = math.prod(inputs[0][:-1]) * inputs[1][-2] / (2 if causal else 1)
+            return 2.0 * pairs * (inputs[1][-1] + inputs[2][-1])
         case "conv1d" | "conv2d" | "conv3d":
             return 2.0 * results * math.prod(inputs[1][1:])
         case _:

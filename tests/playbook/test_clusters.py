@@ -172,3 +172,13 @@ def test_rows_of_a_megabyte_and_a_half_one_after_the_other() -> None:
         for card in seed_vectors(problem, H100, count=5)
     ]
     assert min(times) < 0.8 * times[1], "against a row that is read again"
+
+
+def test_where_every_seed_has_clusters_one_meets_once() -> None:
+    """Rows of 0.5 MB beside rows of 1.5 MB: on a card they are faster without, whatever the model says."""
+    sizes = [{"s0": 64, "s1": 131072}, {"s0": 4096, "s1": 393216}]
+    problem = problem_of(softmax, {"x": torch.randn(3, 5)}, "softmax", cases=tuple(sizes))
+    problem = problem.model_copy(update={"cases": problem.cases[1:], "proofs": problem.cases[:1]})
+    seeds = [dict(card.vector or ()) for card in seed_vectors(problem, H100, count=5)]
+    shared = [one for one in seeds if one.get("grid_split") == "on"]
+    assert (shared[0]["cluster"], shared[1]["cluster"], shared[1]["split_join"]) == ("8", "1", "words")

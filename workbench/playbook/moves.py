@@ -18,7 +18,7 @@ from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
-from workbench.playbook.shared_seeds import shared_by_clusters, taking_turns
+from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
@@ -84,7 +84,9 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     best = unlike(problem, [*structures, *shared_by_clusters(problem, structures, target)], target, count)
     fastest = times_of(problem, best[0], target) if best else {}
     first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
-    order = dict.fromkeys([*first, *best] or [plain])
+    early = best[: max(1, count - len(first))]
+    order = dict.fromkeys([*first, *best[:1], *joined_at_once(problem, structures, early, target), *best[1:]])
+    order = order or {plain: None}
     cards = []
     for vector in list(order)[:count]:
         factor = predicted_factor(problem, naive, vector, target)

@@ -5,14 +5,18 @@ Owns which clusters are tried, and where rows take turns. seeds.py chooses among
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from workbench.model import H100, Problem, Target, Vector
 from workbench.playbook.fitting import clustered_part
 from workbench.playbook.schedule import schedule_of
-from workbench.playbook.seeds import unlike
+from workbench.playbook.seeds import times_of, unlike
 from workbench.playbook.techniques import settled
 from workbench.playbook.together_rows import any_in_turns
 from workbench.playbook.traits import traits_of
 
+_NEARLY = 1.4
+"""Times as long as the best seed's at some shape: the model may be as far off there."""
 _FULL_PIECE = 0.4
 """Of what a block can keep: from here on it is mostly alone on its multiprocessor."""
 
@@ -41,6 +45,34 @@ def shared_by_clusters(problem: Problem, structures: list[Vector], target: Targe
     found = [vector for vector, blocks in shared if dict(vector).get("cluster") == blocks]
     found = [v for v in found if dict(v)["cluster"] == "4" or _wants_eight(problem, v, target)]
     return list(dict.fromkeys([*found, *_one_row_ahead(problem, ranked, target)]))
+
+
+def joined_at_once(
+    problem: Problem, structures: Sequence[Vector], seeds: Sequence[Vector], target: Target
+) -> list[Vector]:
+    """The best structure whose blocks share a row and meet once, where all seeds have clusters or copy ahead.
+
+    How a launch of few large teams begins and ends, the model does not say: 64 rows of 0.5 MB take 22 us on
+    an H200 with words and 28 in clusters, which rows of 1.5 MB beside them want and the model likes for both.
+    """
+    if not any(_in_clusters(one) for one in seeds) or any(_meets_once(one) for one in seeds):
+        return []
+    reached = [times_of(problem, one, target) for one in seeds]
+    nearest: dict[Vector, float] = {}
+    for vector in filter(_meets_once, structures):
+        times = times_of(problem, vector, target)
+        nearest[vector] = min(us / min(one[case] for one in reached) for case, us in times.items())
+    best = min(nearest, key=nearest.__getitem__, default=None)
+    return [best] if best is not None and nearest[best] <= _NEARLY else []
+
+
+def _in_clusters(vector: Vector) -> bool:
+    return dict(vector).get("cluster", "1") != "1" or dict(vector).get("prefetch") == "on"
+
+
+def _meets_once(vector: Vector) -> bool:
+    joins = dict(vector).get("split_join") in ("words", "grid")
+    return joins and dict(vector).get("grid_split") == "on" and not _in_clusters(vector)
 
 
 def taking_turns(problem: Problem) -> list[Vector]:

@@ -175,7 +175,7 @@ def test_a_library_call_gets_operands_that_begin_at_16_bytes(
         seen.append(x)
         return torch.relu(x)
 
-    monkeypatch.setattr("workbench.gpu.library_calls.operator", lambda name: relu)
+    monkeypatch.setattr("workbench.gpu.library_calls.library_operator", lambda name: relu)
     x = torch.randn(13)[1:].view(3, 4)  # one element into its storage
     (out,) = runner_of(RELU, driver, x=f32(3, 4))({"x": x})
     assert torch.equal(out, 2 * torch.relu(x))

@@ -19,6 +19,8 @@ Bottleneck = Literal["memory", "latency", "compute", "launch", "library"]
 TITLES: Mapping[tuple[str, str], str] = {
     ("linear_rowsum", "on"): "Sum the weights instead of the product",
     ("linear_rowsum", "off"): "Multiply first, sum afterwards",
+    ("attention", "on"): "Attention in one call of the library",
+    ("attention", "off"): "Two products and a softmax between them",
     ("diagonal_product", "on"): "Scale by the diagonal instead of multiplying",
     ("diagonal_product", "off"): "Multiply with the diagonal matrix",
     ("affine_in_weights", "on"): "Fold scale and shift into the weights",
@@ -111,6 +113,7 @@ TITLES: Mapping[tuple[str, str], str] = {
 
 RISKS: Mapping[str, str] = {
     "linear_rowsum": "Another order of summation rounds differently.",
+    "attention": "The library's kernel may be slow at this shape, and rounds elsewhere than the parts do.",
     "diagonal_product": "A pass more, which looks for infinities: zero times infinity is NaN in the product.",
     "affine_in_weights": "Rounds the weights once more; another order of rounding.",
     "scale_in_tail": "Products of unscaled numbers may overflow where scaled ones do not.",

@@ -13,7 +13,7 @@ from workbench.workers.forkserver import ForkServer
 LIGHT_MODULES = ("workbench.compile.nvrtc:warm_up",)
 TORCH_MODULES = (
     "torch",
-    "workbench.problem.opening",
+    "workbench.problem.opening:warm_up",
     "workbench.referee.trial",
     "workbench.referee.gpu_trial",
 )

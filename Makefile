@@ -4,7 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(BIN)/pytest tests/browser -m browser -rs
+# nbval brings jsonschema, which takes four seconds of a processor to import, in each process of a run.
+PYTEST := $(BIN)/pytest -p no:nbval
+IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
 .PHONY: help demo lab test check sweep browser in-the-browser notebooks-and-sample assets format clean
 .DEFAULT_GOAL := help
@@ -48,20 +50,20 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest tests/test_layers.py
+	$(PYTEST) tests/test_layers.py
 
 # A test process that dies ends the run: pytest-xdist waits for ever when it replaces one. Three on two cores:
 # tests of processes mostly wait.
 test: check
-	$(BIN)/pytest tests -n 3 --dist loadfile --max-worker-restart 0
+	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
 	$(MAKE) -j 2 --output-sync=target notebooks-and-sample in-the-browser
 
 notebooks-and-sample: $(VENV)/installed-dev
-	$(BIN)/pytest tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
+	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
 	$(BIN)/pytest --nbval-lax notebooks
 
 sweep: $(VENV)/installed-dev
-	$(BIN)/pytest tests/playbook -m sweep
+	$(PYTEST) tests/playbook -m sweep
 
 # Notebook 7 and ipykernel 6 beside what is installed: a second environment that sees the first.
 $(VENV)/installed-older: $(VENV)/installed-dev

@@ -93,7 +93,7 @@ def found(call: Call, dtype: torch.dtype = torch.float32) -> OpNode | None:
     [
         (of_torch, 0.3, False), (of_torch_causal, 0.25, True), (by_hand, 0.25, False),
         (by_einsum, 0.25, False), (bare, 1.0, False), (under_tril, 0.25, True), (under_triu, 0.25, True),
-        (under_sum, 0.25, True), (under_where, 0.25, True), (between_heads, 1.0, False),
+        (under_where, 0.25, True), (between_heads, 1.0, False),
     ],
 )  # fmt: skip
 def test_it_is_found_in_many_forms(call: Call, scale: float, causal: bool) -> None:
@@ -141,9 +141,11 @@ def a_finite_mask(t: Tensors) -> Tensor:
     return torch.softmax(scores(t).masked_fill(torch.ones(8, 12).triu(1) > 0, -1e4), -1) @ t["v"]
 
 
-@pytest.mark.parametrize("call", [with_weights, any_mask, one_further, over_queries, a_finite_mask])
+@pytest.mark.parametrize(
+    "call", [with_weights, with_scores, any_mask, under_sum, one_further, over_queries, a_finite_mask]
+)
 def test_it_is_left_alone_where_the_call_would_say_something_else(call: Call) -> None:
-    """Or where the weights are wanted too: they would be made twice."""
+    """Or where weights or scores are wanted too: they would be made twice."""
     assert found(call) is None
 
 
@@ -157,6 +159,13 @@ def test_it_says_the_same_numbers(call: Call, dtype: torch.dtype) -> None:
     source = generate(problem, ()).kernel.source
     assert "aten.scaled_dot_product_attention" in source
     check(call, source, given)
+
+
+def test_what_is_hidden_may_be_no_number() -> None:
+    """Place 11 is seen by none of the eight queries."""
+    given = tensors()
+    given["k"][:, :, 11] = math.nan
+    check(under_triu, generate(problem_of(under_triu, given, varying=False), ()).kernel.source, given)
 
 
 def test_half_of_the_scores_are_not_counted_under_a_causal_mask() -> None:

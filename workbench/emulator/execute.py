@@ -307,14 +307,33 @@ def _product_first(
     return torch.add(base if beta == 1 else beta * base, left @ right, alpha=alpha)
 
 
-def _attended(*args: object, **options: object) -> torch.Tensor:
-    """Attention as its formula says: the CPU's fused kernel gives zeros where scores are NaN, a GPU's NaN."""
-    with sdpa_kernel(SDPBackend.MATH):
-        found: torch.Tensor = torch.ops.aten.scaled_dot_product_attention.default(*args, **options)
-        return found
+def _attended(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    scale: float | None = None,
+) -> torch.Tensor:
+    """Attention as its formula says: the CPU's fused kernel gives zeros where scores are NaN, a GPU's NaN.
+
+    What a causal call hides is not seen at all, as on a GPU: torch's formula adds -inf, which leaves NaN NaN.
+    """
+    if not causal:
+        with sdpa_kernel(SDPBackend.MATH):
+            attended: torch.Tensor = torch.ops.aten.scaled_dot_product_attention.default(
+                query, key, value, mask, dropout, scale=scale
+            )
+        return attended
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    hidden = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).triu(1)
+    scores = (query.float() @ key.float().mT * factor).masked_fill(hidden, -torch.inf)
+    return (scores.softmax(-1) @ value.float()).to(query.dtype)
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]] = {
     "addmm": _product_first, "baddbmm": _product_first, "scaled_dot_product_attention": _attended
 }  # fmt: skip
 _AS_ON_A_GPU = {

@@ -28,6 +28,8 @@ class _Scores:
     scale: float
     causal: bool = False
     mask: Ref | None = None
+    added: bool = False
+    """The causal mask is added: what it hides is NaN where the score is."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,9 @@ class _Softmax:
 def attention(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """``softmax(q @ k^T * scale) @ v`` as one call; with a causal mask too, and any mask that torch added.
 
-    A row whose mask leaves nothing is NaN where it is written out, and 0 in the library's attention: so other
-    masks stay where they are, unless the graph says that such rows are 0.
+    A row whose mask leaves nothing is NaN where it is written out, and 0 in the library's attention; and -inf
+    that is added to NaN leaves NaN, which the call does not see. So masks that are added stay where they are,
+    unless the graph has torch's own attention in parts, which says that such rows are 0.
     """
     product, out = _second_product(edit, node)
     if product is None:
@@ -54,7 +57,9 @@ def attention(edit: GraphEdit, node: OpNode) -> OpNode | None:
     assert isinstance(weights, Ref) and isinstance(value, Ref)
     softmax = _softmax(edit, _stripped(edit, weights, rounded=True))
     scores = None if softmax is None else _scores(edit, softmax)
-    if softmax is None or scores is None or (scores.mask is not None and not softmax.zeros):
+    if softmax is None or scores is None:
+        return None
+    if (scores.added or scores.mask is not None) and not softmax.zeros:
         return None
     return _called(edit, node, scores, value, out)
 
@@ -147,7 +152,7 @@ def _looks_for_empty_rows(edit: GraphEdit, condition: Arg) -> OpNode | None:
 
 def _scores(edit: GraphEdit, softmax: _Softmax) -> _Scores | None:
     """What the scores are made of, outermost first: a mask, a scale, the product."""
-    scale, causal = 1.0, False
+    scale, causal, added = 1.0, False, False
     mask: Ref | None = None
     last = edit.spec(softmax.scores).dims[-2:]
     way: list[OpNode] = []
@@ -156,7 +161,7 @@ def _scores(edit: GraphEdit, softmax: _Softmax) -> _Scores | None:
         way.append(made)
         if made.op == "aten.bmm.default":
             kept = made.outs[0].dims[-2:] == last and _read_only_here(edit, way, softmax.readers)
-            return _Scores(made, scale, causal, mask) if kept else None
+            return _Scores(made, scale, causal, mask, added) if kept else None
         if (factor := _factor(made)) is not None:
             scale *= factor
             at = made.args[0]
@@ -166,6 +171,7 @@ def _scores(edit: GraphEdit, softmax: _Softmax) -> _Scores | None:
             if (found := _masked(edit, made)) is None:
                 return None
             at, causal, mask = found
+            added = made.op == "aten.add.Tensor"
         else:
             return None
     return None

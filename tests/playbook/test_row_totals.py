@@ -11,7 +11,7 @@ from workbench.model import Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
 
-LAST = ("row_totals", "last")
+LAST, TOLD = ("row_totals", "last"), ("row_totals", "told")
 
 
 def _cross_entropy(t: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -49,11 +49,15 @@ _CALLS = {
         (7, 1300, (("row_cache", "registers"), ("block_size", "fit"), ("vector_width", "2"))),
     ],
 )
-def test_rows_and_their_sum_are_one_launch(name: str, rows: int, columns: int, vector: Vector) -> None:
+@pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
+def test_rows_and_their_sum_are_one_launch(
+    name: str, rows: int, columns: int, vector: Vector, join: tuple[str, str]
+) -> None:
     """With fewer rows than teams, and with many more; each result is as right as that of two launches."""
     call, words = _CALLS[name]
     tensors = {word: _tensors(rows, columns)[word] for word in words.split()}
-    source = generate(problem_of(call, tensors), (*vector, LAST)).kernel.source
+    source = generate(problem_of(call, tensors), (*vector, join)).kernel.source
+    assert ("hear(" in source) == (join == TOLD)
     assert facts(plan_of(source, tensors), "loss").launches == 1
     check(call, source, tensors)
 
@@ -65,6 +69,18 @@ def test_a_block_strides_over_many_rows() -> None:
     source = generate(problem_of(_farthest, tensors), vector).kernel.source
     known = facts(plan_of(source, tensors), "loss")
     assert (known.launches, known.workspace_bytes) == (1, 132 * 4 * 4)
+
+
+def test_blocks_that_tell_their_part_do_not_stay() -> None:
+    """A block for every eight rows, up to as many as have words; the plan needs no scratch."""
+    grids = []
+    for rows in (20000, 80000):
+        tensors = {"x": torch.randn(rows, 4), "y": torch.randn(rows, 4)}
+        source = generate(problem_of(_farthest, tensors), (TOLD, ("threads_per_row", "warp"))).kernel.source
+        plan = plan_of(source, tensors)
+        grids.append(plan.launches[0].grid[0])
+        assert facts(plan, "loss").workspace_bytes == 0
+    assert grids == [2500, 4096]
 
 
 @pytest.mark.parametrize(

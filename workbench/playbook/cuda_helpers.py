@@ -343,6 +343,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
+    "words": ("tell",),
+    "told": ("tell",),
     "cluster_reduce": ("warp_reduce", "cluster_meet"),
     "cluster_in_turn": ("warp_reduce", "cluster_meet"),
 }

@@ -28,7 +28,7 @@ from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident
-from workbench.playbook.row_estimate import row_time
+from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, schedule_of
@@ -94,7 +94,8 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     if kernel.stores[0].level == "flat":
         return _flat(asked, kernel)
     found = row_time(asked, kernel)
-    return found if kernel.tail is None else replace(found, us=found.us + _TOTALS_US)
+    totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
+    return found if kernel.tail is None else replace(found, us=found.us + totals_us)
 
 
 def _flat(asked: Asked, kernel: Kernel) -> Estimate:

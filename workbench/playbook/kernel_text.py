@@ -112,6 +112,8 @@ class SplitText:
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
     few_waves: bool = False
     """Long rows are shared although each could have a block."""
+    told: int = 0
+    """Columns of a piece where the last block of a row hears the others in words; 0 where it does not."""
 
     @property
     def in_stretches(self) -> bool:

@@ -127,11 +127,11 @@ def _structures(problem: Problem) -> list[Vector]:
             ("block_size", _OF_WARPS.get(threads, threads) if team in ("warp", "eight") else threads),
             ("grid_split", split),
             ("look_back", split),
-            ("split_join", join if split == "on" else "last"),
+            ("split_join", _join_of(team, join if split == "on" else joins[0])),
             ("columns_by", "bundle"),
             ("early_loads", "on"),  # never slower where a norm of an H100 was measured, and offered to few
             ("row_cache", cache),
-            ("row_totals", "last"),
+            ("row_totals", "told"),
             ("single_pass", single),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
             ("stream_hints", "on" if once and threads != "fit" else "off"),
@@ -198,8 +198,16 @@ def _abreast(problem: Problem) -> list[Vector]:
 
 def _joins(problem: Problem) -> tuple[str, ...]:
     """How pieces of a row may come together: by waiting for one another where that is possible, or not."""
-    waiting = settled(problem, (("grid_split", "on"), ("split_join", "words")))
-    return ("words", "grid") if dict(waiting).get("split_join") == "words" else ("last",)
+    for joins in (("words", "grid"), ("told",)):
+        found = settled(problem, (("grid_split", "on"), ("split_join", joins[0])))
+        if dict(found).get("split_join") == joins[0]:
+            return joins
+    return ("last",)
+
+
+def _join_of(team: str, join: str) -> str:
+    """Threads that have a column each leave too many parts for words."""
+    return "last" if join == "told" and team in ("thread", "bundle") else join
 
 
 def _read_once(problem: Problem) -> bool:

@@ -30,6 +30,7 @@ from workbench.playbook.schedule import (
     fit_threads,
     pieces_of,
     schedule_of,
+    split_team,
 )
 from workbench.playbook.technique import Settings
 from workbench.playbook.together_kernel import always_together, fits_together
@@ -138,8 +139,11 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings.get("grid_split") != "on":
         return ()
     values = ["launch"]
-    if any(row.ends_joining for row in traits.rows):
+    ending = [row for row in traits.rows if row.ends_joining]
+    if ending:
         values.append("last")
+    if ending and all(row.joint_passes == 1 for row in ending) and _shared_by_blocks(traits, settings):
+        values.append("told")
     schedule = replace(schedule_of(tuple(settings.items())), join_grid=True)
     if any(
         not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
@@ -148,6 +152,20 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     elif _take_turns(traits, schedule):
         values.append("grid")
     return tuple(values) if len(values) > 1 else ()
+
+
+def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
+    """True where some declared row is long and has few beside it: one block hears what the others tell."""
+    schedule = replace(schedule_of(tuple(settings.items())), join_last=True, join_told=True)
+    if split_team(schedule) != "block":
+        return False
+    sizes = [
+        (row.shape.rows.at(case), row.shape.columns.at(case))
+        for row in traits.rows
+        for case in traits.declared_cases
+        if row.ends_joining
+    ]
+    return any(pieces_of(schedule, H100, rows, columns) > 1 for rows, columns in sizes)
 
 
 def _take_turns(traits: Traits, schedule: Schedule) -> bool:
@@ -170,6 +188,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
+    bound = bound or schedule.join_told
     if alone or bound or schedule.team_fit or schedule.tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -264,7 +283,8 @@ def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
     alone = all(settings.get(name, value) == value for name, value in plain)
-    return ("launch", "last") if alone and settings.get("threads_per_row") != "bundle" else ("launch",)
+    one_a_row = settings.get("threads_per_row") != "bundle"
+    return ("launch", "last", "told") if alone and one_a_row else ("launch",)
 
 
 def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:

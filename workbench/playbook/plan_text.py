@@ -26,7 +26,7 @@ from workbench.playbook.kernel_text import (
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, RESIDENT
+from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT
 from workbench.playbook.sizes import Size, sizes_of
 from workbench.playbook.together_rows import GROUPS, blocks_of
 
@@ -289,12 +289,17 @@ class PlanText:
             return lines + body
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
         conditions.append("pieces > 1")
+        if split.told and not split.teams.isdecimal():
+            conditions.append(f"{atom(split.teams)} < gpu.sm_count")
         if split.most_teams and not split.teams.isdecimal():
             conditions.append(f"{atom(split.teams)} <= {split.most_teams}")
         return [*lines, *branch(" and ".join(conditions), body, self._step(program, split.plain))]
 
     def _count_of_pieces(self, split: SplitText) -> str:
         """As many as fill the GPU, once it is known how many rows a block bundles."""
+        if split.told:  # a block ends when it has told its part: one step of its walk is enough
+            most = MOST_TOLD if split.teams == "1" else f"{MOST_TOLD} // {atom(split.teams)}"
+            return f"max(1, min(cdiv({self.size(split.columns)}, {split.told}), {most}))"
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
         if split.together and split.teams != "1":  # one block too many would not be there with the others

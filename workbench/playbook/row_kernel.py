@@ -60,6 +60,8 @@ class RowKernel:
     end = ""
     row_at = "row"
     """The row at hand, as part of an index."""
+    striding = "// A grid that fits the GPU once: every team strides over the rows."
+    """Why a loop over rows stands around them."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
         kernel = with_reciprocals(site.program.pool, kernel)
@@ -160,9 +162,8 @@ class RowKernel:
             step = f"gridDim.x * {team.rows_per_block}" if team.rows_per_block > 1 else "gridDim.x"
             rows = self.frame.macros.text(self.space.rows)
             head = f"for (int row = {team.first_row}; row < {rows}; row += {step})"
-            comment = "// A grid that fits the GPU once: every team strides over the rows."
             ahead = self.next_row.before_rows() if self.next_row else []
-            return [*lines, *ahead, comment, *block(head, body)]
+            return [*lines, *ahead, self.striding, *block(head, body)]
         lines += [] if self.begin else [team.comment]
         if team.rows_per_block > 1 or any(re.search(r"\brow\b", line.split("//")[0]) for line in body):
             lines.append(f"const int row = {team.first_row};")
@@ -185,15 +186,18 @@ class RowKernel:
         return [team.comment, *block(head, [*own, *body])]
 
     def _grid(self) -> str:
-        rows = self.site.size(self.space.rows)
-        team = self.team
-        blocks = rows if team.rows_per_block == 1 else f"cdiv({rows}, {team.rows_per_block})"
+        blocks = self._blocks()
         if self.site.schedule.persistent:
-            threads = "{threads}" if self.site.schedule.fit else str(team.threads)
+            threads = "{threads}" if self.site.schedule.fit else str(self.team.threads)
             if self.next_row:
                 return f"min({blocks}, gpu.sm_count * max(1, {{resident}}))"
             return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {threads}))"
         return blocks
+
+    def _blocks(self) -> str:
+        """As many as have a row each, or as many rows as their teams."""
+        rows = self.site.size(self.space.rows)
+        return rows if self.team.rows_per_block == 1 else f"cdiv({rows}, {self.team.rows_per_block})"
 
     def _arriving_bytes(self) -> str:
         return f"{self.site.factor(self.space.columns)} * {self.next_row.bytes_a_column}"

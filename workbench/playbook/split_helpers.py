@@ -97,14 +97,38 @@ __device__ bool arrives_last(unsigned int* arrived, unsigned int blocks) {
     return last;
 }
 """,
-    "words": """
+    "tell": """
 // Blocks tell one another two numbers in one word, so that no fence need stand between a number and the news
 // that it is there. A word that is zero says nothing yet; two zeros are told as -0 and 0.
 __device__ inline void tell(volatile unsigned long long* word, float first, float second) {
     const unsigned int low = __float_as_uint(first), high = __float_as_uint(second);
     *word = (unsigned long long)high << 32 | (low == 0 && high == 0 ? 0x80000000 : low);
 }
+""",
+    "told": """
+// What a word says so far, perhaps nothing: several are asked for before one is waited for.
+__device__ inline unsigned long long ask(const volatile unsigned long long* word) {
+    return *word;
+}
 
+// Waits until the word says something, if nothing was read of it yet, and makes it zero again for the next
+// launch. Only one block of a row waits, and the plan has fewer rows than the card has multiprocessors:
+// wherever these blocks are, there is room left for those they wait for.
+__device__ inline float2 hear(volatile unsigned long long* word, unsigned long long both) {
+    while (both == 0) {
+        both = *word;
+    }
+    *word = 0;
+    return {__uint_as_float(unsigned(both)), __uint_as_float(unsigned(both >> 32))};
+}
+""",
+    "whole": """
+// A whole number of the two halves that two words carry.
+__device__ inline long long whole(float low, float high) {
+    return (long long)((unsigned long long)__float_as_uint(high) << 32 | __float_as_uint(low));
+}
+""",
+    "words": """
 // Waits until the block that the word belongs to has told them; it is on the card too.
 __device__ inline float2 heard(const volatile unsigned long long* word) {
     unsigned long long both;

@@ -21,6 +21,7 @@ from workbench.playbook.schedule import (
     split_from,
     split_team,
     split_threads,
+    told_piece,
 )
 from workbench.playbook.sizes import Size
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
@@ -67,6 +68,7 @@ def split_kernel(
         counted,
         bundle=bundle,
         few_waves=_few_waves(shared, rows, columns),
+        told=told_piece(pieces) if pieces.join_told and team == "block" and not schedule.bundle else 0,
     )
     if joint is not None:
         found = replace(found, together=joint.text, most_of_a_piece=joint.most, met=joint.partials)

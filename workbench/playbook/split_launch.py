@@ -17,6 +17,7 @@ from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
 from workbench.playbook.schedule import pieces_of
 from workbench.playbook.team import TeamText
+from workbench.playbook.told_parts import ToldParts, tellable
 from workbench.playbook.waits import Waits
 
 
@@ -99,6 +100,15 @@ class SplitKernel(RowKernel):
         if not self.step.roots:
             self.frame.vector = False
             self.frame.scalars = ("pieces",)
+        self.words: ToldParts | None = None
+
+    def _told(self) -> ToldParts | None:
+        """The words of the pieces; None where a counter tells who is last."""
+        blocks = self.team.kind == "block" and not self.site.schedule.bundle
+        if not (self.joins and self.site.schedule.join_told and blocks and tellable(self._made)):
+            return None
+        row = "" if self.space.rows.is_one else "blockIdx.x"
+        return ToldParts(self.frame, self.name, self._made, "pieces", row)
 
     @property
     def leads(self) -> str:
@@ -141,6 +151,8 @@ class SplitKernel(RowKernel):
         ]
 
     def _counters(self) -> str:
+        if self.words is not None:
+            return self.words.variable
         count = 1 if self.space.rows.is_one else MOST_TEAMS
         return (
             "// Pieces of a row that are done; zero between launches, of which one may run at a time.\n"
@@ -148,13 +160,25 @@ class SplitKernel(RowKernel):
         )
 
     def _joined_by_last(self) -> list[str]:
-        """What a further launch would do, done by the block that is done last."""
+        """What a further launch would do, done by the block that is done last, or by the row's last block."""
+        if self.words is not None:
+            return self._heard(self.words)
         self.frame.helpers.add("arrives_last")
         at = "" if self.space.rows.is_one else " + blockIdx.x"
         lines = ["", "// The last block of a row joins what all of them have left."]
         lines += block(f"if (!arrives_last({self.name}_arrived{at}, pieces))", ["return;"])
         lines += self._gathered([self._accumulator(one) for one in self.step.accumulators])
         return [*lines, *self._row_stores()]
+
+    def _heard(self, told: ToldParts) -> list[str]:
+        texts = [self._accumulator(one) for one in self.step.accumulators]
+        return [
+            "",
+            "// The last block of a row hears what all of them have told.",
+            *block("if (blockIdx.y != pieces - 1)", ["return;"]),
+            *self._around(texts, told.hear(texts)),
+            *self._row_stores(),
+        ]
 
     def _gathered(self, texts: list[AccumulatorText]) -> list[str]:
         """Join the partial results that the pieces of this row left: one wait for those of all kinds."""
@@ -194,6 +218,9 @@ class SplitKernel(RowKernel):
 
     def _left(self) -> list[str]:
         """Leave this piece's partial results."""
+        self.words = self._told()
+        if self.words is not None:
+            return self.words.tell("blockIdx.y", self.team.leads)
         lines = []
         for text in self._made:
             for name, (member, _) in zip(self.partials.of(text), text.members, strict=True):

@@ -135,7 +135,7 @@ STRUCTURE = (
     Technique(
         name="split_join",
         title="blocks wait for one another, or the last one joins",
-        values=("launch", "last", "grid", "words"),
+        values=("launch", "last", "told", "grid", "words"),
         offers=offers.split_join,
         structural=True,
         bottleneck="launch",
@@ -148,6 +148,10 @@ STRUCTURE = (
             "them; nobody has waited. The counter is a variable of the kernel's own that returns to zero by "
             "itself, so that nothing need be cleared before the launch; two launches of it at the same time "
             "would share it. A launch that is broken off takes its module with it, and the counter too. "
+            "Shorter still (told): a block writes its part as one word of 64 bits, which is zero until then, "
+            "and ends. The last block waits for the words of all others and joins them: no fence or counter, "
+            "no second trip to memory, and no reason for a block to stay for a second step of its walk. One "
+            "block a row waits, and there are fewer rows than multiprocessors: those it waits for have room. "
             "Where the row is needed again, as in a softmax, all blocks must learn the result, and a block "
             "may wait for all others only if they are on the card too. A cooperative launch promises it or "
             "is refused: each block keeps its piece in registers, leaves its part, waits at a barrier of "
@@ -361,7 +365,7 @@ STRUCTURE = (
     Technique(
         name="row_totals",
         title="the sum over all rows in the same launch",
-        values=("launch", "last"),
+        values=("launch", "last", "told"),
         offers=offers.row_totals,
         structural=True,
         bottleneck="launch",
@@ -371,9 +375,11 @@ STRUCTURE = (
             "that reads 65536 numbers while 131 multiprocessors have nothing to do: 10 to 15 us behind 26. "
             "Here each block strides over rows and adds up what they come to in a register. At the end it "
             "leaves one number in memory and counts itself as done; the block that finds the count full "
-            "joins a thousand numbers, not 65536, and no second launch begins and ends. Which rows a block "
-            "has follows from the sizes alone, so the sum is the same, bit for bit, from run to run; adding "
-            "to one place by atomicAdd would take the order in which blocks end."
+            "joins a thousand numbers, not 65536, and no second launch begins and ends. Words (told) save "
+            "the counting too: each block writes its number where zero meant nothing yet, and ends; the last "
+            "block of the grid waits for all of them. Which rows a block has follows from the sizes alone: "
+            "the sum is the same, bit for bit, from run to run; adding to one place by atomicAdd would take "
+            "the order in which blocks end."
         ),
     ),
     Technique(

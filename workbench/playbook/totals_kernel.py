@@ -15,10 +15,11 @@ from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_totals import entering
-from workbench.playbook.schedule import RESIDENT
+from workbench.playbook.schedule import MOST_TOLD, RESIDENT
 from workbench.playbook.scope import Scope
 from workbench.playbook.split_launch import Partials
 from workbench.playbook.team import TeamText
+from workbench.playbook.told_parts import ToldParts, tellable
 
 _PARTS = 4
 """Blocks' parts that a thread asks for at once."""
@@ -55,13 +56,19 @@ class TotalsKernel(RowKernel):
         self.frame.written = ()
         self.tail = _Tail(self, kernel.tail)
         self.partials = Partials(site)
-        self._parts = [(text, self.partials.of(text)) for text in self.tail.texts]
+        told = site.schedule.rows_told and tellable(self.tail.texts)
+        self.words = ToldParts(self.frame, name, self.tail.texts, "blocks", "") if told else None
+        if told:
+            self.striding = "// Every team has a row; more where there are not words for so many blocks."
+        self._parts = [] if told else [(text, self.partials.of(text)) for text in self.tail.texts]
         for name in (name for _, names in self._parts for name in names):
             self.frame.written = (name, *self.frame.written)
 
     def _grid(self) -> str:
         """Where warps compute rows, no block that finds no room at once: it would begin its rows too late."""
         grid = super()._grid()
+        if self.words is not None:  # no counter makes a block stay: each ends when it has told its part
+            return f"min({self._blocks()}, {MOST_TOLD})"
         if self.site.schedule.promised != RESIDENT:
             return grid
         return grid.replace("gpu.threads_per_sm //", "gpu.threads_per_sm // 2 //")
@@ -69,6 +76,8 @@ class TotalsKernel(RowKernel):
     def text(self) -> KernelText:
         """Write it."""
         text = super().text()
+        if self.words is not None:
+            return replace(text, code=f"{self.words.variable}\n{text.code}")
         counter = (
             "// Blocks that are done; zero between launches, of which one may run at a time.\n"
             f"__device__ unsigned int {self.name}_done[1];\n"
@@ -101,11 +110,19 @@ class TotalsKernel(RowKernel):
     def _left(self) -> list[str]:
         """This block's part, in memory."""
         lines = self.tail.joined()
+        if self.words is not None:
+            return [
+                *lines,
+                "const int blocks = gridDim.x;",
+                *self.words.tell("blockIdx.x", "threadIdx.x == 0"),
+            ]
         stores = [f"{self.frame.pointer(names[0])}[blockIdx.x] = {text.name};" for text, names in self._parts]
         return [*lines, *block("if (threadIdx.x == 0)", stores)]
 
     def _joined_by_last(self) -> list[str]:
-        """What a further launch would do, done by the block that is done last."""
+        """What a further launch would do, done by the block that is done last, or by the last of the grid."""
+        if self.words is not None:
+            return self._heard(self.words)
         self.frame.helpers.add("arrives_last")
         enter = [text.enter_partial([f"{self.frame.pointer(names[0])}[part]"]) for text, names in self._parts]
         loop = f"for (int from = threadIdx.x; from < int(gridDim.x); from += {_PARTS} * THREADS)"
@@ -116,6 +133,16 @@ class TotalsKernel(RowKernel):
             *block(f"if (!arrives_last({self.name}_done, gridDim.x))", ["return;"]),
             *(_start(text, declared=False) for text in self.tail.texts),
             *block(loop, parts),
+            *self.tail.joined(),
+            *self.tail.stored(),
+        ]
+
+    def _heard(self, told: ToldParts) -> list[str]:
+        return [
+            "// The last block of the grid hears what all of them have told.",
+            *block("if (blockIdx.x != blocks - 1)", ["return;"]),
+            *(_start(text, declared=False) for text in self.tail.texts),
+            *told.hear(self.tail.texts),
             *self.tail.joined(),
             *self.tail.stored(),
         ]

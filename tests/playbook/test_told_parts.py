@@ -15,7 +15,7 @@ from workbench.plan.facts import facts
 from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import seed_vectors
-from workbench.playbook.schedule import MOST_TOLD, pieces_of, schedule_of
+from workbench.playbook.schedule import most_told, pieces_of, schedule_of
 from workbench.playbook.techniques import settled
 
 TOLD: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "told"), ("vector_width", "4"))
@@ -68,7 +68,7 @@ def test_fewer_rows_wait_than_the_card_has_multiprocessors() -> None:
     schedule = schedule_of(TOLD)
     assert pieces_of(schedule, H100, H100.sm_count - 1, 2**20) > 1
     assert pieces_of(schedule, H100, H100.sm_count, 2**20) == 1
-    assert pieces_of(schedule, H100, 1, 2**30) == MOST_TOLD
+    assert pieces_of(schedule, H100, 1, 2**30) == most_told(64) == 1024
     call: Call = lambda t: t["x"].amax(1)  # noqa: E731
     source = generate(problem_of(call, {"x": torch.randn(2, 9000)}), TOLD).kernel.source
     for rows in (H100.sm_count - 1, H100.sm_count):

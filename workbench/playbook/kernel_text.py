@@ -76,6 +76,8 @@ class KernelText:
     """Blocks that stay on a multiprocessor, in the plan language; the grid calls it ``{resident}``."""
     a_block: tuple[tuple[str, str], ...] = ()
     """Scratch of one element a block: name and type."""
+    most: str = ""
+    """Blocks there are at most, in the plan language; the grid calls them ``{most}``."""
 
 
 @dataclass(frozen=True)

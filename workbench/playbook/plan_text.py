@@ -26,7 +26,7 @@ from workbench.playbook.kernel_text import (
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT
+from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of
 from workbench.playbook.together_rows import GROUPS, blocks_of
 
@@ -218,11 +218,15 @@ class PlanText:
         if kernel.limits.fits:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
         width = "" if kernel.width is None else self._widths[self._width_text(kernel.width)]
-        grid = kernel.grid.replace(" * {width}", f" * {width}" if width else "")
+        grid, most = kernel.grid.replace(" * {width}", f" * {width}" if width else ""), kernel.most
         if kernel.resident:
             resident = self._names.new("resident")
             lines.append(f"{resident} = {kernel.resident.replace('{threads}', block)}")
-            grid = grid.replace("{resident}", resident)
+            grid, most = (text.replace("{resident}", resident) for text in (grid, most))
+        if most:
+            most_blocks = self._names.new("most_blocks")
+            lines.append(f"{most_blocks} = {most.replace('{threads}', block)}")
+            grid = grid.replace("{most}", most_blocks)
         grid = grid.replace("{threads}", block)
         if kernel.a_block:
             grid = self._scratch(kernel, grid, lines)
@@ -298,7 +302,9 @@ class PlanText:
     def _count_of_pieces(self, split: SplitText) -> str:
         """As many as fill the GPU, once it is known how many rows a block bundles."""
         if split.told:  # a block ends when it has told its part: one step of its walk is enough
-            most = MOST_TOLD if split.teams == "1" else f"{MOST_TOLD} // {atom(split.teams)}"
+            most = str(most_told(split.threads))
+            if split.teams != "1":
+                most = f"{most}, {MOST_TOLD} // {atom(split.teams)}"
             return f"max(1, min(cdiv({self.size(split.columns)}, {split.told}), {most}))"
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"

@@ -187,12 +187,14 @@ class RowKernel:
 
     def _grid(self) -> str:
         blocks = self._blocks()
-        if self.site.schedule.persistent:
-            threads = "{threads}" if self.site.schedule.fit else str(self.team.threads)
-            if self.next_row:
-                return f"min({blocks}, gpu.sm_count * max(1, {{resident}}))"
-            return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {threads}))"
-        return blocks
+        return f"min({blocks}, {self._at_most()})" if self.site.schedule.persistent else blocks
+
+    def _at_most(self) -> str:
+        """Blocks that stay for all rows: as many as the card has room for at once."""
+        if self.next_row:
+            return "gpu.sm_count * max(1, {resident})"
+        threads = "{threads}" if self.site.schedule.fit else str(self.team.threads)
+        return f"gpu.sm_count * (gpu.threads_per_sm // {threads})"
 
     def _blocks(self) -> str:
         """As many as have a row each, or as many rows as their teams."""

@@ -112,7 +112,8 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
     threads = split_threads(schedule)
     if schedule.join_told and team == "block":
         steps = -(-columns // told_piece(schedule))
-        return 1 if rows >= target.sm_count else max(1, min(MOST_TOLD // rows, steps))
+        most = min(MOST_TOLD // max(rows, 1), most_told(threads))
+        return 1 if rows >= target.sm_count else max(1, min(most, steps))
     together = bundle_of(rows, schedule.width) if schedule.bundle and team == "thread" else threads
     fill = target.sm_count * (target.threads_per_sm // (2 * threads))
     blocks = rows if team == "block" else -(-rows // together)
@@ -131,6 +132,14 @@ def told_piece(schedule: Schedule) -> int:
 MOST_TOLD = 4096
 """Parts that one kernel has words for. One block hears them all: with 8192 of them a mean squared error over
 134 MB takes 36.8 us on an H200 and 36.6 with half as many."""
+
+
+def most_told(threads: int) -> int:
+    """Parts that a block of so many threads hears: a few each, or the last part is not what it waits for."""
+    return min(MOST_TOLD, _TOLD_A_THREAD * threads)
+
+
+_TOLD_A_THREAD = 16
 
 
 def split_threads(schedule: Schedule) -> int:

@@ -15,7 +15,7 @@ from workbench.playbook.kernel_text import Frame, block
 from workbench.playbook.schedule import MOST_TOLD
 
 Texts = Sequence[AccumulatorText]
-_AT_ONCE = 4
+_AT_ONCE = 8
 """Words of a kind that a thread asks for before it looks at the first."""
 _TELLABLE = frozenset(["f32", "i32", "i64", "bool"])
 

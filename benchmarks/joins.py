@@ -1,8 +1,9 @@
 """What it costs to join the parts that blocks leave of one sum, and to let blocks stay for many steps.
 
 Times a sum of squares of 67 and 268 MB: by blocks that stay on the card and by blocks of one step each, which
-leave their part and nothing else, count themselves and let the last one join, or tell it in a word. Beside it
-the bare read of as many bytes. What was seen is in docs/notes/2026-11-22-joins-in-words.md.
+leave their part and nothing else, count themselves and let the last one join, or tell it in a word. Then,
+without a join, by blocks of one step that take their places in other orders. Beside them a bare read of as many bytes.
+What was seen is in docs/notes/2026-11-22-joins-in-words.md.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/joins.py``, half a minute; ``$WORKBENCH_RECEIPTS``
 names the folder for ``joins.json``. ``--source`` prints the kernels and needs no GPU.
@@ -28,6 +29,13 @@ BYTES = (67_108_864, 268_435_456)
 JOINS = ("nothing", "counter", "words")
 LAYOUTS = ((512, 4, 2), (1024, 2, 2), (1024, 0, 2), (1024, 0, 4))
 """Threads of a block, blocks a multiprocessor that stay (0: a block a step), vectors of a thread a step."""
+ORDERS = {
+    "in order": "block",
+    "backwards": "blocks - 1 - block",
+    "permuted within 256": "block / 256 * 256 + block % 256 * 67 % 256",
+    "permuted within 2048": "block / 2048 * 2048 + block % 2048 * 1021 % 2048",
+}
+"""Which step a block takes, of ``blocks``; both sums have whole windows of steps of 32 KB."""
 KERNEL = """/* plan
 def plan(x):
     require(x.dtype == f32 and x.is_contiguous and x.numel % 4 == 0, "contiguous float32, a multiple of 4")
@@ -58,7 +66,8 @@ __device__ unsigned long long told[16384];
 __global__ void __launch_bounds__(THREADS) total(
     const float* __restrict__ x, float* __restrict__ out, float* __restrict__ parts, int vectors) {{
     float sum = 0.0f;
-    for (int from = blockIdx.x * THREADS * EACH; from < vectors; from += gridDim.x * THREADS * EACH) {{
+    const int block = blockIdx.x, blocks = gridDim.x, first = {order};
+    for (int from = first * THREADS * EACH; from < vectors; from += gridDim.x * THREADS * EACH) {{
         float4 held[EACH];
 #pragma unroll
         for (int i = 0; i < EACH; ++i) {{
@@ -110,12 +119,18 @@ TEXTS = {
     if (threadIdx.x == 0) out[0] = sum;""",
 }
 
+KERNELS = (
+    *((layout, join, "in order") for layout, join in itertools.product(LAYOUTS, JOINS)),
+    *(((1024, 0, 2), "nothing", order) for order in list(ORDERS)[1:]),
+)
+"""All that is timed: layout, join, order."""
 
-def source(threads: int, stay: int, each: int, join: str) -> str:
+
+def source(threads: int, stay: int, each: int, join: str, order: str = "in order") -> str:
     """A kernel with its plan."""
     steps = f"cdiv(vectors, {threads * each})"
     blocks = f"min({steps}, gpu.sm_count * {stay})" if stay else steps
-    return KERNEL.format(threads=threads, each=each, blocks=blocks, join=TEXTS[join])
+    return KERNEL.format(threads=threads, each=each, blocks=blocks, join=TEXTS[join], order=ORDERS[order])
 
 
 def timed(nbytes: int) -> list[dict[str, Any]]:
@@ -143,10 +158,17 @@ def timed(nbytes: int) -> list[dict[str, Any]]:
         return lambda turn: tuple(runner(sets[turn % len(sets)]))
 
     acts, rows = {}, {}
-    for (threads, stay, each), join in itertools.product(LAYOUTS, JOINS):
-        name = f"{threads}x{each} {stay} {join}"
-        acts[name] = act_of(source(threads, stay, each, join))
-        rows[name] = {"bytes": nbytes, "threads": threads, "stay": stay, "each": each, "join": join}
+    for (threads, stay, each), join, order in KERNELS:
+        name = f"{threads}x{each} {stay} {join}, {order}"
+        acts[name] = act_of(source(threads, stay, each, join, order))
+        rows[name] = {
+            "bytes": nbytes,
+            "threads": threads,
+            "stay": stay,
+            "each": each,
+            "join": join,
+            "order": order,
+        }
         for turn in range(2 if join != "nothing" else 0):
             if abs(float(acts[name](turn)[0]) / wanted - 1) > 1e-4:
                 raise SystemExit(f"{name} is wrong in turn {turn}")
@@ -161,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", action="store_true", help="print the kernels; needs no GPU")
     if parser.parse_args().source:
-        print("\n".join(source(*layout, join) for layout, join in itertools.product(LAYOUTS, JOINS)))
+        print("\n".join(source(*layout, join, order) for layout, join, order in KERNELS))
         return
     import torch
 
@@ -170,7 +192,7 @@ def main() -> None:
     for nbytes in BYTES:
         bare[nbytes] = bare_moves.timed(nbytes, 16)["us"]
         rows += timed(nbytes)
-        for row in rows[-len(LAYOUTS) * len(JOINS) :]:
+        for row in rows[-len(KERNELS) :]:
             print(row, f"{bare[nbytes] / row['us']:.3f} of a bare read", flush=True)
     found = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "bare": bare, "rows": rows}
     path = Path(os.environ.get("WORKBENCH_RECEIPTS", ".")) / "joins.json"

@@ -2,8 +2,8 @@
 
 Times a sum of squares of 67 and 268 MB: by blocks that stay on the card and by blocks of one step each, which
 leave their part and nothing else, count themselves and let the last one join, or tell it in a word. Then,
-without a join, by blocks of one step that take their places in other orders. Beside them a bare read of as many bytes.
-What was seen is in docs/notes/2026-11-22-joins-in-words.md.
+without a join, by blocks of one step that take their places in other orders. Beside them a bare read of as
+many bytes. What was seen is in docs/notes/2026-11-22-joins-in-words.md.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/joins.py``, half a minute; ``$WORKBENCH_RECEIPTS``
 names the folder for ``joins.json``. ``--source`` prints the kernels and needs no GPU.

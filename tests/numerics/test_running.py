@@ -195,3 +195,24 @@ def test_indices_made_from_sizes_alone_are_exact() -> None:
     (index,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(Ref(ref="index"),)), {})
     assert index.is_exact
     assert torch.equal(index.value, (torch.arange(31, dtype=torch.float32) * 0.1).long())
+
+
+def test_ranges_and_probes_are_made_where_the_tensors_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a mask of ranges met the CPU, the graph could not be interpreted, and the bound was another.
+
+    The meta device stands for a GPU: it mixes with the CPU as little. Its tensors have no truth, so one is given.
+    """
+    monkeypatch.setattr(torch.Tensor, "__bool__", lambda _: True)
+    nodes = (
+        ops.node("i", "aten.arange.start_step", 0, 4, dtype="i64"),
+        ops.node("rows", "aten.view.default", ops.ref("i"), (4, 1), dtype="i64"),
+        ops.node("past", "aten.le.Tensor", ops.ref("i"), ops.ref("rows"), dtype="bool"),
+        ops.node("none", "aten.full.default", (4, 4), 0.1),
+        ops.node("seen", "aten.where.self", ops.ref("past"), X, ops.ref("none")),
+        ops.node("out", "aten.logsumexp.default", ops.ref("seen"), (-1,)),
+    )
+    with torch.device("meta"):
+        running = Running(sizes={})
+        (out,) = running.outputs(Graph(nodes=nodes, outputs=(ops.ref("out"),)), {"x": torch.randn(4, 4)})
+    assert running.unknown == ["aten.logsumexp.default"]
+    assert out.value.device.type == out.error.device.type == "meta"

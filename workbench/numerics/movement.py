@@ -107,10 +107,16 @@ def cast(x: Tracked, dtype: DType) -> Tracked:
     return replace(x, value=value, dtype=dtype)
 
 
+def placed(made: Any) -> Any:
+    """On the default device, where the tensors of a check are: ``torch.device`` as a context moves what
+    ``torch.full`` makes, not what ``torch.ops.aten.full.default`` makes."""
+    return made.to(torch.get_default_device()) if isinstance(made, Tensor) else made
+
+
 def created(op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Tracked:
     """A tensor made from nothing but sizes and scalars; float scalars round to the dtype."""
     wide = torch.float64 if is_float(dtype) else TORCH[dtype]
-    value = op(*_mapped(args, lambda x: x.value), **{**kwargs, "dtype": wide})
+    value = placed(op(*_mapped(args, lambda x: x.value), **{**kwargs, "dtype": wide}))
     zero = torch.zeros(value.shape, dtype=torch.float64)
     if not is_float(dtype):
         return Tracked(value, zero, zero, dtype)

@@ -49,8 +49,10 @@ class Running:
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
-            own = operator(_free_of_layout(node.op))(
-                *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
+            own = movement.placed(
+                operator(_free_of_layout(node.op))(
+                    *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
+                )
             )
             self.constants[node.name] = own
             if isinstance(own, Tensor) and isinstance(result, Tracked) and not is_float(result.dtype):
@@ -279,12 +281,13 @@ def _probed(op: Any, args: list[Any], kwargs: dict[str, Any], dtypes: tuple[DTyp
 
     values = run(lambda x: x.value)
     narrow = run(lambda x: x.value.to(TORCH[x.dtype]))
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator("cpu").manual_seed(0)
 
     def jittered(x: Tracked) -> Tensor:
         if not x.value.is_floating_point():
             return x.value
-        sign = torch.randint(0, 2, x.value.shape, generator=generator) * 2.0 - 1.0
+        drawn = torch.randint(0, 2, x.value.shape, generator=generator, device=generator.device)
+        sign = drawn.to(x.value.device) * 2.0 - 1.0
         step = x.error + UNIT[x.dtype] * x.value.abs().nan_to_num(0.0, 0.0)
         return torch.where(torch.isfinite(step), x.value + sign * step, x.value)
 

@@ -15,10 +15,10 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from workbench.model import Problem, Target  # noqa: E402
-from workbench.referee.least_bytes import least_moved  # noqa: E402
+from workbench.model import Contract, Problem, Target  # noqa: E402
+from workbench.referee.least_bytes import Moved, least_moved  # noqa: E402
+from workbench.referee.least_operations import least_flops  # noqa: E402
 from workbench.referee.roofline import floor_us  # noqa: E402
-from workbench.referee.work import least_flops  # noqa: E402
 
 RECEIPTS = HERE / "receipts"
 BARE = "bare-moves*.json"
@@ -40,17 +40,17 @@ def reckoned(receipt: Json, case: Json) -> Json:
     """``read``, ``written`` and ``floor_us`` of a receipt's case; as the receipt has it, without a graph."""
     if "graph" not in receipt["problem"]:
         return {"read": 0, "written": 0, "floor_us": case.get("floor_us", 0.0)}
-    read, written, operations = _problem(json.dumps(receipt["problem"]), case["case"])
+    moved, operations, contract = _problem(json.dumps(receipt["problem"]), case["case"])
     target = Target.model_validate(receipt["target"])
-    return {"read": read, "written": written, "floor_us": floor_us(target, read + written, operations)}
+    floor = floor_us(target, moved.total, operations, contract)
+    return {"read": moved.read, "written": moved.written, "floor_us": floor}
 
 
 @cache
-def _problem(text: str, label: str) -> tuple[int, int, float]:
+def _problem(text: str, label: str) -> tuple[Moved, float, Contract]:
     problem = Problem.model_validate_json(text)
     case = next(case for case in problem.cases if case.label == label)
-    moved = least_moved(problem, case)
-    return moved.read, moved.written, least_flops(problem, case)
+    return least_moved(problem, case), least_flops(problem, case), problem.contract
 
 
 def bare_moves(card: str, folder: Path = RECEIPTS) -> dict[tuple[int, int], float]:

@@ -200,7 +200,7 @@ def test_indices_made_from_sizes_alone_are_exact() -> None:
 def test_ranges_and_probes_are_made_where_the_tensors_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU a mask of ranges met the CPU, the graph could not be interpreted, and the bound was another.
 
-    The meta device stands for a GPU: it mixes with the CPU as little. Its tensors have no truth, so one is given.
+    The meta device stands for a GPU: it mixes with the CPU as little. Its tensors lack truth: one is given.
     """
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda _: True)
     nodes = (

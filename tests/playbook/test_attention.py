@@ -168,10 +168,11 @@ def test_what_is_hidden_may_be_no_number() -> None:
     check(under_triu, generate(problem_of(under_triu, given, varying=False), ()).kernel.source, given)
 
 
-def test_half_of_the_scores_are_not_counted_under_a_causal_mask() -> None:
+def test_hidden_scores_are_not_counted_under_a_causal_mask() -> None:
     q, k, v = (2, 3, 8, 16), (2, 3, 12, 16), (2, 3, 12, 20)
-    whole, half = (
+    whole, seen = (
         flops("scaled_dot_product_attention", [q, k, v], (2, 3, 8, 20), (q, k, v, None, 0.0, causal))
         for causal in (False, True)
     )
-    assert whole == 2 * half == 2 * (2 * 3 * 8 * 12) * (16 + 20)
+    assert whole == 2 * (2 * 3 * 8 * 12) * (16 + 20)
+    assert seen == whole * sum(range(1, 9)) / (8 * 12)  # query i sees the keys 0 to i

@@ -10,7 +10,7 @@ from workbench.model import H100, Case, Graph, OpNode, OutputSpec, Problem, Ref
 from workbench.referee.clock.physics import physics_of
 from workbench.referee.clock.suspicion import beyond_physics
 from workbench.referee.convolution import convolution_of
-from workbench.referee.work import least_flops
+from workbench.referee.least_operations import least_flops
 
 SETTINGS = [
     # sizes, taps, stride, padding, dilation, groups

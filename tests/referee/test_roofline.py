@@ -26,9 +26,9 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp, compile_us, eager_us
+from workbench.referee.least_operations import least_flops
 from workbench.referee.roofline import COMPILE, EAGER, case_time
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import least_flops
 
 COMPILED = CompileReport(
     arch="sm_90a",

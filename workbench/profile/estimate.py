@@ -23,8 +23,9 @@ from workbench.model import (
 from workbench.plan.facts import facts
 from workbench.plan.steps import Launch, Plan
 from workbench.profile.sentences import BUSY, NEAR_PEAK, Bound, bytes_text
+from workbench.referee.least_operations import least_flops
 from workbench.referee.occupancy import WARP, block_limits
-from workbench.referee.work import least_flops
+from workbench.referee.roofline import products_per_s
 
 LAUNCH_SHARE = 0.5
 """Part of the time that bare launches take from which launches are the limit."""
@@ -73,12 +74,12 @@ def _speed(known: Known, told: PlanFacts) -> _Speed | None:
     time = next(times, None)
     if time is None or time.time_us <= 0:
         return None
-    seconds = time.time_us * 1e-6
+    seconds, operations = time.time_us * 1e-6, least_flops(known.problem, known.case)
     return _Speed(
         time=time,
         bytes_moved=told.bytes_min,
         dram_percent=100 * told.bytes_min / seconds / known.target.dram_bytes_per_s,
-        flops_percent=100 * least_flops(known.problem, known.case) / seconds / known.target.fp32_flops_per_s,
+        flops_percent=100 * operations / seconds / products_per_s(known.target, known.problem.contract),
     )
 
 
@@ -138,7 +139,10 @@ def _sentences(
     if speed is not None:
         yield _throughput(speed)
         if speed.flops_percent >= 5:
-            yield f"{speed.flops_percent:.0f}% of the FP32 peak (least operations over measured time)."
+            unit = (
+                "FP32 peak" if known.problem.contract == "ieee-fp32" else f"peak of {known.problem.contract}"
+            )
+            yield f"{speed.flops_percent:.0f}% of the {unit} (least operations over measured time)."
     if told.bytes_plan > 1.02 * told.bytes_min:
         yield (
             f"The steps touch {told.bytes_plan / max(told.bytes_min, 1):.2g} times the least bytes, "

@@ -10,13 +10,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.model import Case, CaseTime, CompileReport, Problem, Resources, Target
+from workbench.model import Case, CaseTime, CompileReport, Contract, Problem, Resources, Target
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
+from workbench.referee.clock.physics import UNIT_OVER_FP32
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
+from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import FREE, base_name, flops, least_flops, sized
+from workbench.referee.work import FREE, base_name, flops, sized
 
 EAGER, COMPILE = "eager (model)", "compile (model)"
 
@@ -57,13 +59,14 @@ def case_time(
     eager: tuple[EagerOp, ...] = (),
 ) -> CaseTime:
     """Model one declared case."""
-    needed = least_flops(problem, case)
+    own = direct_flops(problem, case)
     arithmetic = sum(one.instructions for one in sized(problem, case))
-    parts = list(_parts(target, plan, compiled, seen, (needed, arithmetic))) or [
+    parts = list(_parts(target, plan, compiled, seen, (own, arithmetic))) or [
         _Part(0.0, 0.0, "launch", "nothing")
     ]
     total = sum(part.us for part in parts) + START_US
-    floor = floor_us(target, least_moved(problem, case).total, needed)
+    least = least_flops(problem, case)
+    floor = floor_us(target, least_moved(problem, case).total, least, problem.contract)
     baselines = [(COMPILE, compile_us(target, problem, case))]
     if eager:
         baselines.insert(0, (EAGER, eager_us(target, eager)))
@@ -78,10 +81,15 @@ def case_time(
     )
 
 
-def floor_us(target: Target, bytes_min: int, operations: float) -> float:
+def floor_us(target: Target, bytes_min: int, operations: float, contract: Contract = "ieee-fp32") -> float:
     """Speed of light: least bytes at copy bandwidth or least operations at peak, and one launch."""
-    memory, compute = bytes_min / target.dram_bytes_per_s, operations / target.fp32_flops_per_s
+    memory, compute = bytes_min / target.dram_bytes_per_s, operations / products_per_s(target, contract)
     return max(memory, compute) * 1e6 + target.launch_us
+
+
+def products_per_s(target: Target, contract: Contract) -> float:
+    """Operations of products a second: in float32, or by the fastest unit of a contract with fewer bits."""
+    return target.fp32_flops_per_s * (1.0 if contract == "ieee-fp32" else UNIT_OVER_FP32[contract])
 
 
 def _bound(parts: Sequence[_Part]) -> Bound:
@@ -100,7 +108,7 @@ def _parts(
     seen: Sequence[Observation],
     work: tuple[float, float],
 ) -> Iterator[_Part]:
-    library_flops = sum(_library_flops(plan, step) for step in plan.steps if isinstance(step, Library))
+    library_flops = sum(_replaced_flops(plan, step) for step in plan.steps if isinstance(step, Library))
     left = max(work[0] - library_flops, 0.0)
     shares = _shares(plan, seen)
     for step in plan.steps:
@@ -191,6 +199,12 @@ def _library_bytes(plan: Plan, step: Library) -> float:
     values = (*step.args, *(value for _, value in step.kwargs))
     read = sum(plan.meta_of(name).nbytes for name in dict.fromkeys(_buffers(values)))
     return float(read + sum(meta.nbytes for meta in step.metas))
+
+
+def _replaced_flops(plan: Plan, step: Library) -> float:
+    """Operations of the graph that no kernel has to do any more: of attention, with what its mask hides."""
+    unmasked = replace(step, args=step.args[:5]) if "attention" in base_name(step.op) else step
+    return _library_flops(plan, unmasked)
 
 
 def _library_flops(plan: Plan, step: Library) -> float:

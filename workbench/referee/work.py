@@ -1,7 +1,7 @@
 """Bytes and floating-point operations of ATen operations, from shapes alone. No torch.
 
 Owns the list of operations that are library calls of their own (matrix products, convolutions,
-sorting, ...), and the least work a problem's graph demands.
+sorting, ...). What of them a graph cannot do without is least_operations.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ scaled_dot_product_attention
 FREE = frozenset(_FREE.split())
 REDUCTIONS = frozenset(_REDUCTIONS.split())
 EXTERNAL = frozenset(_EXTERNAL.split())
-_LINEAR = FREE | frozenset(("mul", "div", "neg", "add", "sub"))
 
 
 def base_name(op: str) -> str:
@@ -53,9 +52,12 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
         case "convolution":
             return 2.0 * convolution_of(inputs, output, args[3:7]).direct
         case "scaled_dot_product_attention":
-            causal = len(args) > 5 and args[5] is True
-            pairs = math.prod(inputs[0][:-1]) * inputs[1][-2] / (2 if causal else 1)
-            return 2.0 * pairs * (inputs[1][-1] + inputs[2][-1])
+            queries, keys = inputs[0][-2], inputs[1][-2]
+            # Under a causal mask query i sees the keys 0 to i.
+            few = min(queries, keys)
+            seen = few * (few + 1) // 2 + (queries - few) * keys
+            pairs = seen if len(args) > 5 and args[5] is True else queries * keys
+            return 2.0 * math.prod(inputs[0][:-2]) * pairs * (inputs[1][-1] + inputs[2][-1])
         case "conv1d" | "conv2d" | "conv3d":
             return 2.0 * results * math.prod(inputs[1][1:])
         case _:
@@ -175,32 +177,3 @@ def readers_of(nodes: Iterable[Sized]) -> dict[str, list[Sized]]:
         for name, _, _ in one.inputs:
             readers.setdefault(name, []).append(one)
     return readers
-
-
-def least_flops(problem: Problem, case: Case) -> float:
-    """Operations of the products, done directly; those that are only summed up may be rewritten away."""
-    return sum(one.flops for one in _products(problem, case))
-
-
-def unavoidable_flops(problem: Problem, case: Case, transformed: float) -> float:
-    """The same, and no more of a convolution than the algorithm asks for that needs least of it."""
-    return sum(one.fewest_flops(transformed) for one in _products(problem, case))
-
-
-def _products(problem: Problem, case: Case) -> list[Sized]:
-    """Matrix products and convolutions whose single results are needed."""
-    nodes = sized(problem, case)
-    readers = readers_of(nodes)
-    returned = {ref.ref for ref in problem.graph.outputs}
-    return [one for one in nodes if one.flops and not _only_summed(one.node.name, readers, returned)]
-
-
-def _only_summed(name: str, readers: Mapping[str, list[Sized]], returned: set[str]) -> bool:
-    if name in returned or not readers.get(name):
-        return False
-    for reader in readers[name]:
-        if reader.name in ("sum", "mean"):
-            continue
-        if reader.name not in _LINEAR or not _only_summed(reader.node.name, readers, returned):
-            return False
-    return True

@@ -8,7 +8,8 @@ from workbench.model import DTYPE_BYTES, Case, Contract, OpNode, Problem, Target
 from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
 from workbench.referee.least_bytes import written_bytes
-from workbench.referee.work import FREE, base_name, references, unavoidable_flops
+from workbench.referee.least_operations import unavoidable_flops
+from workbench.referee.work import FREE, base_name, references
 
 OVER_COPY = 1.12
 """Peak of the memory over what a copy reaches: 3.35 TB/s against 3.03 on an H100."""

@@ -17,7 +17,7 @@ from workbench.referee.clock.physics import physics_of
 from workbench.referee.clock.suspicion import beyond_physics
 from workbench.referee.diagonals import Diagonals, in_columns, in_rows, joint
 from workbench.referee.least_operations import direct_flops, least_flops, unavoidable_flops
-from workbench.referee.roofline import floor_us
+from workbench.referee.roofline import floor_under, floor_us
 
 Tensors = dict[str, Tensor]
 QUERIES, KEYS = 8, 12
@@ -137,6 +137,7 @@ def test_an_honest_kernel_under_a_causal_mask_is_believed() -> None:
     assert "arithmetic" in beyond_physics(120.0, physics)
     floor = floor_us(H100, 0, least_flops(problem, problem.cases[0]), problem.contract)
     assert 100.0 < floor < 261.0
+    assert floor_under(H100, problem, problem.cases[0], 90.0) == 90.0
 
 
 def test_diagonals_are_counted_as_a_matrix_has_them() -> None:

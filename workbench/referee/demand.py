@@ -10,7 +10,7 @@ from math import prod
 
 from workbench.model import Graph, Ref
 from workbench.referee.convolution import Shape
-from workbench.referee.diagonals import Diagonals, Dims, in_columns, in_rows, joint, share
+from workbench.referee.diagonals import Diagonals, Dims, columns_met, joint, rows_met, share
 from workbench.referee.known_atoms import LOCAL, Atom, solid, swallows
 from workbench.referee.known_values import (
     LIKE,
@@ -193,26 +193,24 @@ class Demand:
         left, right = operands_of(one)
         found = [need.spread(dims)] if ref not in (left, right) else []
         if ref == left:
-            rows = in_rows(need.places, dims)
-            kept = in_rows(joint(solid, self.values.own(right)), matrix_of(self.values.shapes[right.ref]))
-            found.append(_factor(need, rows, kept))
+            other = joint(solid, self.values.own(right))
+            behind = rows_met(other, matrix_of(self.values.shapes[right.ref]))
+            found.append(_factor(need, rows_met(need.places, dims), behind, other == EVERYWHERE))
         if ref == right:
-            columns = in_columns(need.places, dims)
-            kept = in_columns(joint(solid, self.values.own(left)), matrix_of(self.values.shapes[left.ref]))
-            found.append(_factor(need, columns, kept))
+            other = joint(solid, self.values.own(left))
+            behind = columns_met(other, matrix_of(self.values.shapes[left.ref]))
+            found.append(_factor(need, columns_met(need.places, dims), behind, other == EVERYWHERE))
         return max(found, key=lambda part: part.share)
 
 
 EVERYWHERE_SOLID: Diagonals[Atom] = Diagonals((1.0,))
 
 
-def _factor(need: Needed, wanted: tuple[int, ...], kept: tuple[int, ...]) -> Needed:
-    """``wanted`` results of each line of a factor, ``kept`` elements of the other one behind each place."""
-    lines, behind = sum(map(bool, wanted)) / max(len(wanted), 1), sum(map(bool, kept)) / max(len(kept), 1)
+def _factor(need: Needed, lines: float, behind: float, other_whole: bool) -> Needed:
+    """Of a factor: the share of its lines with a needed result, and of their places that meet something."""
     if need.places.uniform:
         return Needed(EVERYWHERE, need.share * lines * behind)
-    whole_behind = len(set(kept)) == 1 and behind == 1
-    return Needed(EVERYWHERE, lines) if need.share >= 1 and whole_behind else NOTHING
+    return Needed(EVERYWHERE, lines) if need.share >= 1 and other_whole else NOTHING
 
 
 def _piece(one: Sized, values: Values) -> Piece | None:

@@ -66,7 +66,7 @@ def _joined(values: list[T], starts: list[int]) -> Diagonals[T]:
     return Diagonals(tuple(kept), tuple(begins))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def in_rows(chosen: Diagonals[bool], dims: Dims) -> tuple[int, ...]:
     """How many places of each row are chosen."""
     rows, columns = dims
@@ -80,6 +80,18 @@ def in_rows(chosen: Diagonals[bool], dims: Dims) -> tuple[int, ...]:
 def in_columns(chosen: Diagonals[bool], dims: Dims) -> tuple[int, ...]:
     """How many places of each column are chosen."""
     return in_rows(chosen.transposed(), (dims[1], dims[0]))
+
+
+def rows_met(chosen: Diagonals[bool], dims: Dims) -> float:
+    """Share of the rows that have a chosen place."""
+    if chosen.uniform or not dims[0]:
+        return float(chosen.values[0])
+    return sum(map(bool, in_rows(chosen, dims))) / dims[0]
+
+
+def columns_met(chosen: Diagonals[bool], dims: Dims) -> float:
+    """Share of the columns that have one."""
+    return rows_met(chosen.transposed(), (dims[1], dims[0]))
 
 
 def share(chosen: Diagonals[bool], dims: Dims) -> float:

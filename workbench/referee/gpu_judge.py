@@ -51,8 +51,6 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
 )
 from workbench.referee.judge import Judgement, joined
-from workbench.referee.least_bytes import least_moved
-from workbench.referee.least_operations import least_flops
 from workbench.referee.occupancy import too_many_at_once
 from workbench.referee.options import JudgeOptions, fresh_seed
 from workbench.referee.probing import ON_GPU, Reach
@@ -381,7 +379,7 @@ class GpuJudgement(Judgement):
     def _case_time(self, case: Case, plan: Plan, report: TimeReport) -> CaseTime:
         assert report.measured is not None and self.compiled is not None
         model = roofline.case_time(self.target, self.problem, case, plan, self.compiled, ())
-        floor = _floor_us(self.target, self.problem, case, report.time_us)
+        floor = roofline.floor_under(self.target, self.problem, case, report.time_us)
         return CaseTime(
             case=case.label,
             source="measured",
@@ -411,13 +409,6 @@ class GpuJudgement(Judgement):
 
     def _counts(self) -> tuple[Counts, ...]:
         return self.beside.counts if self.beside is not None else ()
-
-
-def _floor_us(target: Target, problem: Problem, case: Case, time_us: float) -> float:
-    """Speed of light; its arithmetic only as far as this kernel did not show that there is a faster way."""
-    moved, operations = least_moved(problem, case).total, least_flops(problem, case)
-    floor = roofline.floor_us(target, moved, operations, problem.contract)
-    return min(floor, max(time_us, roofline.floor_us(target, moved, 0.0)))
 
 
 def does_not_fit(launch: Launch, used: Resources, target: Target) -> str:

@@ -12,7 +12,7 @@ from math import prod
 
 from workbench.model import Arg, Case, Problem, Ref, Sym, TensorSpec, size_of
 from workbench.referee.convolution import Shape
-from workbench.referee.diagonals import Diagonals, Dims, in_columns, in_rows, joint
+from workbench.referee.diagonals import Diagonals, Dims, columns_met, joint, rows_met
 from workbench.referee.known_atoms import (
     ANYTHING,
     LOCAL,
@@ -162,7 +162,7 @@ class Values:
         if known.uniform and (one.name in ("any", "all") or known.values[0] in (ANYTHING, NUMBER)):
             return known
         takes_part = joint(lambda atom: solid(atom) and not swallows(atom), known)
-        if not in_a_row or not all(in_rows(takes_part, dims)):
+        if not in_a_row or rows_met(takes_part, dims) < 1:
             return _all(ANYTHING)
         left = [atom for atom in known.values if not solid(atom) or swallows(atom)]
         if not all(isinstance(atom, float) and _takes_no_part(one.name, atom) for atom in left):
@@ -213,11 +213,9 @@ class Values:
         """A product of numbers is one, where every row and column has something to sum."""
         left, right = operands_of(one)
         a, b = self.own(left), self.own(right)
-        rows = in_rows(joint(solid, a), matrix_of(self.shapes[left.ref]))
-        columns = in_columns(joint(solid, b), matrix_of(self.shapes[right.ref]))
-        fit = (
-            (a.uniform or b.uniform) and all(rows) and all(columns) and ANYTHING not in (*a.values, *b.values)
-        )
+        rows = rows_met(joint(solid, a), matrix_of(self.shapes[left.ref]))
+        columns = columns_met(joint(solid, b), matrix_of(self.shapes[right.ref]))
+        fit = (a.uniform or b.uniform) and rows == columns == 1 and ANYTHING not in (*a.values, *b.values)
         return _all(NUMBER if fit else ANYTHING)
 
 

@@ -87,6 +87,13 @@ def floor_us(target: Target, bytes_min: int, operations: float, contract: Contra
     return max(memory, compute) * 1e6 + target.launch_us
 
 
+def floor_under(target: Target, problem: Problem, case: Case, time_us: float) -> float:
+    """Speed of light; its arithmetic only as far as a measured kernel did not show a faster way."""
+    moved, operations = least_moved(problem, case).total, least_flops(problem, case)
+    floor = floor_us(target, moved, operations, problem.contract)
+    return min(floor, max(time_us, floor_us(target, moved, 0.0)))
+
+
 def products_per_s(target: Target, contract: Contract) -> float:
     """Operations of products a second: in float32, or by the fastest unit of a contract with fewer bits."""
     return target.fp32_flops_per_s * (1.0 if contract == "ieee-fp32" else UNIT_OVER_FP32[contract])

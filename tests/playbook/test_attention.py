@@ -11,12 +11,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.playbook.problems import problem_of
-from tests.playbook.running import check
-from workbench.model import OpNode, Ref
+from tests.playbook.running import check, plan_of
+from workbench.model import H100, CompileReport, OpNode, Ref
 from workbench.playbook.generate import generate
 from workbench.playbook.rewrites import rewrite
+from workbench.referee.roofline import case_time
 from workbench.referee.work import flops
 
+NOTHING_COMPILED = CompileReport(arch="sm_90a", kernels=(), seconds=0.0, cached=False, nvrtc="")
 Tensors = dict[str, Tensor]
 Call = Callable[[Tensors], Tensor | tuple[Tensor, ...]]
 
@@ -176,3 +178,12 @@ def test_hidden_scores_are_not_counted_under_a_causal_mask() -> None:
     )
     assert whole == 2 * (2 * 3 * 8 * 12) * (16 + 20)
     assert seen == whole * sum(range(1, 9)) / (8 * 12)  # query i sees the keys 0 to i
+
+
+@pytest.mark.parametrize("call", [of_torch, of_torch_causal])
+def test_a_plan_of_one_call_has_a_modelled_time(call: Call) -> None:
+    given = {name: tensor for name, tensor in tensors().items() if name != "m"}
+    problem = problem_of(call, given, varying=False)
+    plan = plan_of(generate(problem, ()).kernel.source, given)
+    time = case_time(H100, problem, problem.cases[0], plan, NOTHING_COMPILED, ())
+    assert time.time_us >= time.floor_us > 0

@@ -120,20 +120,18 @@ def _structures(problem: Problem) -> list[Vector]:
         ("256", "512") if bundles else ("256", "1024", "fit"),
     )
     found: dict[Vector, None] = {}
-    # Where a block's warps add up what its rows come to, they have something in common after all.
-    apart = () if traits_of(problem).row_totals else ("warp", "eight")
     # What several blocks share is read again from L2: half of those stream their results past it.
     shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
     for (team, cache, split, single, threads), join in itertools.product(choices, joins):
         vector = (
-            ("block_size", _OF_WARPS.get(threads, threads) if team in apart else threads),
+            ("block_size", _OF_WARPS.get(threads, threads) if team in ("warp", "eight") else threads),
             ("grid_split", split),
             ("look_back", split),
             ("split_join", _join_of(team, join if split == "on" else joins[0])),
             ("columns_by", "bundle"),
             ("early_loads", "on"),  # never slower where a norm of an H100 was measured, and offered to few
             ("row_cache", cache),
-            ("row_totals", "told"),
+            ("row_totals", "last"),
             ("single_pass", single),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
             ("stream_hints", "on" if once and threads != "fit" else "off"),
@@ -146,10 +144,10 @@ def _structures(problem: Problem) -> list[Vector]:
         found[whole] = None
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
-        if once and threads == "256" and (split == "on" or team in ("block", "fit", "warp")):
+        if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
-    alone = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
-    return [*alone, *_sharing_launches(problem, alone)]
+    apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
+    return [*apart, *_sharing_launches(problem, apart)]
 
 
 def _kept_anyway(problem: Problem, vector: Vector) -> bool:

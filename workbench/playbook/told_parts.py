@@ -15,8 +15,8 @@ from workbench.playbook.kernel_text import Frame, block
 from workbench.playbook.schedule import MOST_TOLD
 
 Texts = Sequence[AccumulatorText]
-_AT_ONCE = 8
-"""Words of a kind that a thread asks for before it looks at the first."""
+_AT_ONCE = 4
+"""Words that a thread asks for before it looks at the first. A cold card fetches every copy of the loop."""
 _TELLABLE = frozenset(["f32", "i32", "i64", "bool"])
 
 
@@ -43,6 +43,7 @@ class ToldParts:
         self.name, self.parts, self.row = name, parts, row
         self.words = [_words_of(text) for text in texts]
         self._count = sum(map(len, self.words))
+        self._at_once = max(1, _AT_ONCE // self._count)
         frame.helpers.add("told")
         if any("whole(" in member for words in self.words for word in words for member in word.members):
             frame.helpers.add("whole")
@@ -63,29 +64,38 @@ class ToldParts:
 
     def hear(self, texts: Texts) -> list[str]:
         """The loop by which the threads of the last block enter all parts into ``texts``."""
-        several = self._count > 1
-        said = [f"said_{i}" if several else "said" for i in range(self._count)]
-        there = f"part < {self.parts}"
-        asked = [f"{name}[i] = {there} ? ask({self._at(i, 'part')}) : 0;" for i, name in enumerate(said)]
-        entered, number = list[str](), 0
+        said = [f"said_{i}" if self._count > 1 else "said" for i in range(self._count)]
+        asks = [f"ask({self._at(i, 'part')})" for i in range(self._count)]
+        if self._at_once == 1:  # a part has several words, which are on their way together
+            body = [f"const unsigned long long {name} = {ask};" for name, ask in zip(said, asks, strict=True)]
+            head = f"for (int part = threadIdx.x; part < {self.parts}; part += THREADS)"
+            return ["#pragma unroll 1", *block(head, [*body, *self._entered(texts, said)])]
+        part, there = "const int part = from + i * THREADS;", f"part < {self.parts}"
+        each = f"for (int i = 0; i < {self._at_once}; ++i)"
+        asked = [f"{name}[i] = {there} ? {ask} : 0;" for name, ask in zip(said, asks, strict=True)]
+        entered = self._entered(texts, [f"{name}[i]" for name in said])
+        body = [
+            f"unsigned long long {', '.join(f'{name}[{self._at_once}]' for name in said)};",
+            "#pragma unroll",
+            *block(each, [part, *asked]),
+            "#pragma unroll",
+            *block(each, [part, *block(f"if ({there})", entered)]),
+        ]
+        head = f"for (int from = threadIdx.x; from < {self.parts}; from += {self._at_once} * THREADS)"
+        return block(head, body)
+
+    def _entered(self, texts: Texts, said: Sequence[str]) -> list[str]:
+        """Hear every word of a part, and enter it."""
+        lines, number = list[str](), 0
         for text, words in zip(texts, self.words, strict=True):
             members = list[str]()
             for word in words:
-                told = f"told_{number}" if several else "told"
-                entered.append(f"const float2 {told} = hear({self._at(number, 'part')}, {said[number]}[i]);")
+                told = f"told_{number}" if self._count > 1 else "told"
+                lines.append(f"const float2 {told} = hear({self._at(number, 'part')}, {said[number]});")
                 members += [member.format(told=told, before=f"told_{number - 1}") for member in word.members]
                 number += 1
-            entered.append(text.enter_partial(members))
-        part = "const int part = from + i * THREADS;"
-        each = ["#pragma unroll", f"for (int i = 0; i < {_AT_ONCE}; ++i)"]
-        body = [
-            f"unsigned long long {', '.join(f'{name}[{_AT_ONCE}]' for name in said)};",
-            each[0],
-            *block(each[1], [part, *asked]),
-            each[0],
-            *block(each[1], [part, *block(f"if ({there})", entered)]),
-        ]
-        return block(f"for (int from = threadIdx.x; from < {self.parts}; from += {_AT_ONCE} * THREADS)", body)
+            lines.append(text.enter_partial(members))
+        return lines
 
     def _of_row(self) -> list[str]:
         """Where the words of this block's row begin."""

@@ -210,8 +210,9 @@ def _library_bytes(plan: Plan, step: Library) -> float:
 
 def _replaced_flops(plan: Plan, step: Library) -> float:
     """Operations of the graph that no kernel has to do any more: of attention, with what its mask hides."""
-    unmasked = replace(step, args=step.args[:5]) if "attention" in base_name(step.op) else step
-    return _library_flops(plan, unmasked)
+    if "attention" in base_name(step.op):
+        step = step.model_copy(update={"args": step.args[:5]})
+    return _library_flops(plan, step)
 
 
 def _library_flops(plan: Plan, step: Library) -> float:

@@ -65,6 +65,9 @@ class TotalsKernel(RowKernel):
         for name in (name for _, names in self._parts for name in names):
             self.frame.written = (name, *self.frame.written)
 
+    def _grid(self) -> str:
+        return super()._grid() if self.words is None else f"min({self._blocks()}, {{most}})"
+
     def _at_most(self) -> str:
         """Where warps compute rows, no block that finds no room at once: it would begin its rows too late.
 
@@ -88,9 +91,7 @@ class TotalsKernel(RowKernel):
         """Write it."""
         text = super().text()
         if self.words is not None:
-            most = self._at_most()
-            text = replace(text, grid=text.grid.replace(most, "{most}"), most=most)
-            return replace(text, code=f"{self.words.variable}\n{text.code}")
+            return replace(text, code=f"{self.words.variable}\n{text.code}", most=self._at_most())
         counter = (
             "// Blocks that are done; zero between launches, of which one may run at a time.\n"
             f"__device__ unsigned int {self.name}_done[1];\n"

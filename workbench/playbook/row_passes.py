@@ -323,8 +323,9 @@ def _replacement(
             if isinstance(part, Apply) and part.dtype == "f32" and _only_from(space, part, load)
         ]
         for part in sorted(candidates, key=lambda part: -part.serial):
-            own = [] if number == numbers[0] else passes[number].roots
-            if _hides(later, part, load) and (not own or _hides(own, part, load)):
+            # Also in the pass that loads it: where all loads are asked for at once, what it becomes takes its
+            # place before the rest of the pass.
+            if _hides(later, part, load) and _hides(passes[number].roots, part, load):
                 return part, number
     return None, -1
 

@@ -78,10 +78,13 @@ def test_fewer_rows_wait_than_the_card_has_multiprocessors() -> None:
 
 def test_columns_and_two_passes_have_a_counter() -> None:
     """A bundle of columns leaves too much for words; of two passes, each block would hear all parts."""
-    for call in (lambda t: t["x"].mean(0), lambda t: (t["x"] - t["x"].mean(1, keepdim=True)).abs().sum(1)):
-        problem = problem_of(call, {"x": torch.randn(9000, 64) if call is not None else torch.randn(1)})
-        found = dict(settled(problem, (*TOLD, ("threads_per_row", "thread"))))
-        assert found.get("split_join") != "told"
+    columns = problem_of(lambda t: t["x"].mean(0), {"x": torch.randn(9000, 64)})
+    twice = problem_of(
+        lambda t: (t["x"] - t["x"].mean(1, keepdim=True)).abs().sum(1), {"x": torch.randn(2, 9000)}
+    )
+    for problem, vector in ((columns, (*TOLD, ("threads_per_row", "thread"))), (twice, TOLD)):
+        found = dict(settled(problem, vector))
+        assert found["grid_split"] == "on" and found.get("split_join") != "told"
 
 
 def test_it_is_predicted_to_save_a_fence_and_a_trip_and_is_among_the_first() -> None:

@@ -52,8 +52,8 @@ _JOINED_NS = 2200.0
 """More that a split's join takes: fences, and instructions that are fetched cold. An H100 needs 2.4 to 2.8 us
 beyond what else is counted for logsumexp, cross_entropy, column_mean, whatever their size."""
 HEARD_US = 0.6
-"""Less than that where the last block hears the parts in words: a sum over 67 MB takes 20.9 us on an H200 by
-a counter, 20.2 by words, 19.7 when nobody joins the parts."""
+"""Less than that where the last block hears the parts in words: a sum over 67 MB takes 21.0 us on an H200 by
+a counter, 20.3 by words, 19.7 when nobody joins the parts."""
 _TOLD_US, _COUNTED, _ASKED_NS = 1.85, 0.125, 0.013
 """Until a word is heard; part of an arrival at one counter, a block; and for a word a block waits for: all
 ask for the same lines. An H100's softmax of 1,048,576 takes 9.2, 8.8, 10.7 us with 132, 264, 528 blocks."""

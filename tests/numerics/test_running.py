@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
+from workbench.numerics import linear
 from workbench.numerics.dtypes import NAMES
 from workbench.numerics.running import DTYPES, Running, operator
-from workbench.numerics.tracked import deviation
+from workbench.numerics.tracked import deviation, exact
 
 X, Y = ops.ref("x"), ops.ref("y")
 POSITIVE = "positive"
@@ -216,3 +217,21 @@ def test_ranges_and_probes_are_made_where_the_tensors_are(monkeypatch: pytest.Mo
         (out,) = running.outputs(Graph(nodes=nodes, outputs=(ops.ref("out"),)), {"x": torch.randn(4, 4)})
     assert running.unknown == ["aten.logsumexp.default"]
     assert out.value.device.type == out.error.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    "rest", [[(1, 1), (1, 1), (1, 1), False, (0, 0), 3], [(2, 1), (1, 2), (1, 2), False, (0, 0), 3]]
+)
+def test_padding_under_an_infinite_weight_may_be_multiplied_or_left_out(rest: list[Any]) -> None:
+    """Zero times infinity is NaN where it is multiplied: torch's kernels differ, by type and by device."""
+    conv = torch.ops.aten.convolution.default
+    x, weight = torch.randn(2, 3, 6, 7), torch.randn(3, 1, 3, 3)
+    weight[1, 0, 0, 2] = torch.inf
+    bound = linear.convolution(conv, exact(x, "f32"), exact(weight, "f32"), list(rest), "f32")
+    before, after = rest[1], [0, 0]
+    sides = [before[1], before[1], before[0], before[0]]
+    padded = torch.nn.functional.pad(x, sides)
+    multiplied = conv(padded, weight, None, rest[0], after, *rest[2:])
+    free = bound.error.isinf()
+    differs = multiplied.isnan()
+    assert bool((free == differs).all()) and bool(differs.any()) and not bool(differs.all())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -86,7 +87,30 @@ def convolution(
         result: Tensor = op(values, weights, None, *rest)
         return result
 
-    return contraction(apply, x, weight, products_of(weight, rest), dtype, contract)
+    made = contraction(apply, x, weight, products_of(weight, rest), dtype, contract)
+    open_to_all = _nothing_times_infinite(op, x.value, weight.value, rest)
+    if open_to_all is None:
+        return made
+    return replace(made, shared=torch.where(open_to_all, torch.inf, made.shared))
+
+
+def _nothing_times_infinite(op: Any, x: Tensor, weight: Tensor, rest: list[Any]) -> Tensor | None:
+    """Where padding meets a weight that is not finite; None where it does not.
+
+    Zero times infinity is NaN, if it is multiplied at all: torch's own kernels do or leave it out, by type
+    and device, so that both are right.
+    """
+    stride, padding, dilation, transposed, _, groups = rest
+    wild = ~torch.isfinite(weight)
+    if transposed or not any(padding) or not bool(wild.any()):
+        return None
+    sides = [side for size in reversed(list(padding)) for side in (size, size)]
+    if len(padding) == 1:  # one number for all axes
+        sides = sides * (x.dim() - 2)
+    outside = torch.nn.functional.pad(torch.zeros_like(x, dtype=torch.float64), sides, value=1.0)
+    nothing = [0 for _ in padding]
+    met: Tensor = op(outside, wild.to(torch.float64), None, stride, nothing, dilation, False, nothing, groups)
+    return met > 0.5
 
 
 def products_of(weight: Tracked, rest: list[Any]) -> int:

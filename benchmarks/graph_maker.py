@@ -630,12 +630,23 @@ class _Maker:
         outs = tuple((self.at(dim) + 2 * pad - kernel) // step + 1 for dim in x.dims[-2:])
         dims = (*x.dims[:-2], *outs)
         args: tuple[Arg, ...] = ((kernel, kernel), (step, step), (pad, pad))
+        if len(x.dims) == 4 and self.dice.random() < 0.4:
+            return self._depthwise(x, kernel, args[1:], dims)
         if self.dice.random() < 0.5:
             return self.one("avg_pool2d.default", x, *args, dims=dims)
         both = self.node(
             "aten.max_pool2d_with_indices.default", (x.ref, *args), (x.dtype, dims), ("i64", dims)
         )
         return both[0]
+
+    def _depthwise(self, x: Made, kernel: int, moves: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Made:
+        """A convolution that mixes no channels; ``moves`` are its stride and padding."""
+        channels = x.dims[1]
+        weight = self.input((channels, 1, kernel, kernel), x.dtype)
+        bias = self.input((channels,), x.dtype).ref if self.dice.random() < 0.5 else None
+        groups = channels if isinstance(channels, int) else Sym(sym=channels)
+        rest: tuple[Arg, ...] = (*moves, (1, 1), False, (0, 0), groups)
+        return self.one("convolution.default", x, weight.ref, bias, *rest, dims=dims)
 
     def _matmul(self, x: Made) -> Made | None:
         """A product for the library, scaled back to the size of its operands."""

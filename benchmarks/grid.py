@@ -65,9 +65,10 @@ JOINED = 2
 SECONDS = {
     "argmax": 25, "avg_pool": 20, "batch_norm_act": 52, "column_mean": 30, "conv_bias_relu_pool": 60,
     "cosine_similarity": 51, "cross_entropy": 42, "cumsum": 44, "embedding": 21, "gelu_bias": 23,
-    "group_norm": 100, "instance_norm": 40, "kl_div": 138, "l2_norm": 26, "layer_norm": 70,
-    "log_softmax": 72, "logsumexp": 44, "masked_softmax": 36, "max_pool": 20, "mean_std": 58, "mse_loss": 34,
-    "rms_norm": 25, "rms_norm_bf16": 26, "rotary": 25, "silu_mul": 20, "softmax": 86, "transpose_add": 23,
+    "depthwise_conv": 40, "group_norm": 100, "instance_norm": 40, "kl_div": 138, "l2_norm": 26,
+    "layer_norm": 70, "log_softmax": 72, "logsumexp": 44, "masked_softmax": 36, "max_pool": 20,
+    "mean_std": 58, "mse_loss": 34, "rms_norm": 25, "rms_norm_bf16": 26, "rotary": 25, "silu_mul": 20,
+    "softmax": 86, "transpose_add": 23,
 }  # fmt: skip
 """What an op took on an H100 once its baselines were compiled; an op is begun only where so much is left."""
 UNKNOWN_S = 60

@@ -54,6 +54,10 @@ CELLS = {
         "def f(x, w, b):\n    return F.max_pool2d(F.relu(F.conv2d(x, w, b)), 2)\n",
         "inputs = [torch.randn(2, 3, 7, 8), torch.randn(4, 3, 3, 3), torch.randn(4)]\n",
     ),
+    "depthwise": (
+        "def f(x, w):\n    return F.relu(F.conv2d(x, w, padding=1, groups=3))\n",
+        "inputs = [torch.randn(2, 3, 7, 8), torch.randn(3, 1, 3, 3)]\n",
+    ),
     "taken_out": (
         "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')\n",
         "inputs = [torch.randn(6, 37), torch.randn(6, 37)]\n",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT
+from workbench.playbook.rewrites import DEPTHWISE, LOWERED, ONLY_FUSED, TAKEN_OUT
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
 
@@ -16,7 +16,7 @@ from workbench.playbook.traits import Traits
 def _offers(name: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
     def offers(traits: Traits, settings: Settings) -> tuple[str, ...]:
         fused = settings.get("fusion", "all") == "all"
-        within = name in ONLY_FUSED or name == TAKEN_OUT
+        within = name in ONLY_FUSED | LOWERED
         return ("off", "on") if name in traits.rewrites and (fused or not within) else ()
 
     return offers
@@ -106,5 +106,17 @@ ALGEBRA = (
         "nothing of one another, and the divisions and logarithms are done once a row. When a maximum grows "
         "the sums are scaled to it, so that all of them go along in one read. Distances from a maximum stay "
         "together: the sum of w * x minus max x would cancel where logits are large.",
+    ),
+    _rewrite(
+        DEPTHWISE,
+        "a depthwise convolution is a sum of shifted products",
+        "memory",
+        "launches; share of the copy bandwidth; loads a result",
+        "An ordinary convolution mixes channels: every result sums over all of them, which makes it a matrix "
+        "product, and tensor cores or a library do that best. A depthwise one (groups = channels) gives each "
+        "channel a small window of weights of its own: nine multiply-adds a result for a window of 3 x 3, "
+        "where a result moves 8 bytes. Memory is what it waits for, and libraries made for products take "
+        "several times as long as a copy. Written as a sum of shifted inputs times weights, it is pointwise "
+        "arithmetic like any other: what comes before and after it goes along in the same kernel.",
     ),
 )

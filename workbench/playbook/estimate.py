@@ -33,6 +33,8 @@ from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.stencil import stencils_of
+from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
@@ -92,7 +94,9 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     if asked.schedule.reciprocal:
         kernel = with_products(asked.program.pool, kernel)
     if kernel.stores[0].level == "flat":
-        return _flat(asked, kernel)
+        turned = asked.schedule.tile and turn_of(kernel) is not None
+        seen = stencils_of(kernel, asked.program.stencils) if asked.schedule.strip and not turned else ()
+        return strip_time(asked, kernel, seen) if seen else _flat(asked, kernel)
     found = row_time(asked, kernel)
     totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
     return found if kernel.tail is None else replace(found, us=found.us + totals_us)

@@ -20,6 +20,8 @@ from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
+from workbench.playbook.stencil import stencils_of
+from workbench.playbook.strip_kernel import strip_kernel
 from workbench.playbook.techniques import settled
 from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
@@ -116,7 +118,11 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if step.stores[0].level == "flat":
             step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)
             turn = turn_of(step) if site.schedule.tile else None
-            text = flat_kernel(site, step, name) if turn is None else tile_kernel(site, step, name, turn)
+            seen = stencils_of(step, site.program.stencils) if site.schedule.strip else ()
+            if turn is not None:
+                text = tile_kernel(site, step, name, turn)
+            else:
+                text = strip_kernel(site, step, name, seen) if seen else flat_kernel(site, step, name)
             steps.append((step, text))
             continue
         steps.append((step, row_step(site, step, name, names)))

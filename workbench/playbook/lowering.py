@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
-from workbench.playbook import movement, pieces, products, reductions, scans, windows
+from workbench.playbook import depthwise, movement, pieces, products, reductions, scans, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
@@ -29,8 +29,10 @@ from workbench.playbook.program import (
     Scan,
     Store,
 )
+from workbench.playbook.rewrites import LOWERED
 from workbench.playbook.scan_tail import with_tails
 from workbench.playbook.sizes import ONE, Size, product, sizes_of
+from workbench.playbook.stencil import Stencil
 from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
 
 
@@ -55,12 +57,13 @@ class _Operation:
 class Lowering:
     """Lowers one problem's nodes; see ``lower``."""
 
-    def __init__(self, problem: Problem, fuse: bool, takes_out: bool = True) -> None:
+    def __init__(self, problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> None:
         self.sizes = sizes_of(problem)
         self.pool = Pool(self.sizes)
         self.fuse = fuse
-        self.takes_out = fuse and takes_out
-        self.has_taken_out = False
+        self.without = without if fuse else without | LOWERED
+        self.applied: set[str] = set()
+        self.stencils: list[Stencil] = []
         self.buffers: dict[str, Buffer] = {}
         self.operations: list[_Operation] = []
         self.stems: dict[Size, str] = {}
@@ -350,7 +353,7 @@ class Lowering:
         return Output(name)
 
 
-_KINDS = (movement, reductions, windows, scans, products, pieces)
+_KINDS = (movement, reductions, windows, depthwise, scans, products, pieces)
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(
     ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]
@@ -372,12 +375,12 @@ def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:
     return not fits(reduction, space, columns)
 
 
-def lower(problem: Problem, fuse: bool, takes_out: bool = True) -> Program:
+def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:
     """Lower a problem's graph; every exportable graph has a lowering.
 
-    ``takes_out`` lets statistics be taken out of the sums of fused kernels, as taken_out.py has it.
+    ``without`` names rewrites that are not to be made; of those in ``LOWERED`` none is without ``fuse``.
     """
-    lowering = Lowering(problem, fuse, takes_out)
+    lowering = Lowering(problem, fuse, without)
     for node in problem.graph.nodes:
         lowering.node(node)
     outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
@@ -386,7 +389,7 @@ def lower(problem: Problem, fuse: bool, takes_out: bool = True) -> Program:
         steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
     stems = tuple(lowering.stems.items())
     made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
-    return Program(*made, has_taken_out=lowering.has_taken_out)
+    return Program(*made, applied=frozenset(lowering.applied), stencils=tuple(lowering.stencils))
 
 
 def absorbed(pool: Pool, steps: list[ProgramStep]) -> list[ProgramStep]:

@@ -44,6 +44,7 @@ _WEIGHT = (
     "fusion",
     *REWRITES,
     "turned_tile",
+    "strip",
     "row_cache",
     "grid_split",
     "columns_by",
@@ -244,6 +245,9 @@ def _pointwise(problem: Problem) -> list[Vector]:
     for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
+    for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
+        below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
+        found[settled(problem, below)] = None
     # Two results a thread for windows: they are read element by element, and four touch many lines.
     two = ("off", "2", "256", "1")
     plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)

@@ -43,8 +43,10 @@ def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _lines(traits: Traits, settings: Settings) -> int:
-    """Kernels that walk along a line of indices, not in tiles."""
-    return traits.flat_kernels - (traits.turned if settings.get("turned_tile", "off") != "off" else 0)
+    """Kernels that walk along a line of indices, neither in tiles nor in strips."""
+    turned = traits.turned if settings.get("turned_tile", "off") != "off" else 0
+    strips = traits.strips if settings.get("strip", "off") != "off" else 0
+    return max(0, traits.flat_kernels - turned - strips)
 
 
 def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -240,6 +242,10 @@ def fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
+
+
+def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "2", "4", "8", "16") if traits.strips and settings["fusion"] == "all" else ()
 
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:

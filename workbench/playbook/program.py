@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from workbench.model import Arg, DType
 from workbench.playbook.expr import Expr, Pool
 from workbench.playbook.sizes import Size, Sizes
+from workbench.playbook.stencil import Stencil
 from workbench.playbook.views import View
 
 
@@ -128,5 +129,7 @@ class Program:
     sizes: Sizes
     stems: tuple[tuple[Size, str], ...] = ()
     """Telling names for sizes that no axis of an argument has."""
-    has_taken_out: bool = False
-    """Some sum needs less than it would as the graph has it."""
+    applied: frozenset[str] = frozenset()
+    """Rewrites of ``LOWERED`` that found something to do, those among them that were not to be made, too."""
+    stencils: tuple[Stencil, ...] = ()
+    """Windows that slide over tensors."""

@@ -12,6 +12,7 @@ from workbench.playbook.divisions import body_with_reciprocals
 from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type
 from workbench.playbook.placement import Placement, best_placement, identity
+from workbench.playbook.rewrites import TAKEN_OUT
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.taken_out import taken_out
 from workbench.playbook.views import permuted
@@ -85,11 +86,11 @@ def _reduction(lowering: Lowering, body: Expr, op: str, dtype: DType, space: tup
     Its type is not always the body's: an arg-reduction of floats is a place.
     """
     rows, columns = space
-    if lowering.takes_out:
+    if TAKEN_OUT not in lowering.without:
         multiplied = body_with_reciprocals(lowering.pool, body, rows, columns)
         found = taken_out(lowering.pool, op, multiplied, rows, columns)
         if found is not None:
-            lowering.has_taken_out = True
+            lowering.applied.add(TAKEN_OUT)
             return found
     return lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
 

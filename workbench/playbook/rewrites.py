@@ -25,9 +25,10 @@ RULES: Mapping[str, Rule] = {
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
-TAKEN_OUT = "taken_out"
-"""The one that is made of what kernels sum up: taken_out.py."""
-REWRITES = (*GRAPH_REWRITES, TAKEN_OUT)
+TAKEN_OUT, DEPTHWISE = "taken_out", "depthwise"
+LOWERED = frozenset([TAKEN_OUT, DEPTHWISE])
+"""Those that are made where operations become kernels: taken_out.py and depthwise.py."""
+REWRITES = (*GRAPH_REWRITES, TAKEN_OUT, DEPTHWISE)
 """All of them."""
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""

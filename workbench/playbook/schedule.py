@@ -80,6 +80,8 @@ class Schedule:
     """Indices of kernels without rows have 32 bits."""
     tile: int = 0
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
+    strip: int = 0
+    """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     early: bool = False
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
@@ -265,6 +267,7 @@ def schedule_of(vector: Vector) -> Schedule:
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
+        strip=int(values.get("strip", "off").replace("off", "0")),
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
         launches=launches,

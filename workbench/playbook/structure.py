@@ -44,6 +44,22 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="strip",
+        title="results one below the other share a thread",
+        values=("off", "2", "4", "8", "16"),
+        offers=offers.strip,
+        structural=True,
+        bottleneck="memory",
+        look_for="load instructions a result; share of the L1 bandwidth, and registers",
+        teaches=(
+            "A window of 3 x 3 that slides by one reads nine elements a result, which its neighbours read "
+            "too. L1 serves them, but each is a load instruction: nine for one multiply-add each. A "
+            "thread that has eight results one below the other reads ten rows of three elements, 30 loads "
+            "instead of 72, and keeps them in registers. Lanes lie side by side, so that a warp still reads "
+            "each row as it lies in memory. Weights that a whole plane shares are read once a thread."
+        ),
+    ),
+    Technique(
         name="threads_per_row",
         title="who computes a row",
         values=("block", "warp", "thread", "fit", "bundle", "eight"),

@@ -16,12 +16,13 @@ from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
-from workbench.playbook.rewrites import ONLY_FUSED, TAKEN_OUT, applying, rewrite
+from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
+from workbench.playbook.stencil import stencils_of
 from workbench.playbook.turning import LEAST_TILED, turn_of
 from workbench.playbook.views import View, split
 
@@ -61,6 +62,8 @@ class Traits:
     flat_kernels: int
     turned: int
     """Of these, kernels with inputs that lie across their result, where both axes are worth a tile."""
+    strips: int
+    """Kernels without rows, of windows that overlap from row to row."""
     rows: tuple[RowTraits, ...]
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
@@ -99,7 +102,7 @@ def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
 
 @lru_cache(maxsize=64)
 def _program(digest: str, holder: _Holder, fuse: bool, without: frozenset[str]) -> Program:
-    return lower(rewritten(holder.problem, without), fuse, TAKEN_OUT not in without)
+    return lower(rewritten(holder.problem, without), fuse, without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +138,11 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         turned=sum(
             _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
         ),
+        strips=sum(bool(stencils_of(kernel, program.stencils)) for kernel in kernels),
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
-        rewrites=applying(problem) | (frozenset([TAKEN_OUT]) if program.has_taken_out else frozenset()),
+        rewrites=applying(problem) | program.applied,
         divides=any(divides(program.pool, kernel) for kernel in kernels),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=tuple(step for step in program.steps if isinstance(step, Scan)),

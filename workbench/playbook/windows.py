@@ -15,6 +15,7 @@ from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.expr import Apply, Const, Expr, Load, walk
 from workbench.playbook.operations import compute_type, is_float, is_pointwise
 from workbench.playbook.sizes import ONE, ZERO, Size, number, product
+from workbench.playbook.stencil import Stencil, Window
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs, sliced
 
 if TYPE_CHECKING:
@@ -43,17 +44,6 @@ class Padding:
 
     before: Size
     after: Size
-
-
-@dataclass(frozen=True)
-class Window:
-    """One pooled axis: ``count`` elements ``dilation`` apart, from every ``stride``-th position."""
-
-    count: int
-    stride: int
-    padding: int
-    dilation: int
-    out: Size
 
 
 # ------------------------------------------------------------------------------------ padding
@@ -148,16 +138,16 @@ def _max_pool(lowering: Lowering, node: OpNode) -> bool:
         return False
     pool = lowering.pool
     dtype = compute_type(value.dtype)
-    places = _places(
-        lowering, _ready(lowering, node, value, windows), windows, pool.const(float("-inf"), dtype)
+    places = places_of(
+        lowering, input_of(lowering, node, value, windows), windows, pool.const(float("-inf"), dtype)
     )
     best, found = places[0], _plane_index(lowering, value, windows, (0,) * ndim)
-    for seen, at in zip(places[1:], list(_offsets(windows))[1:], strict=True):
+    for seen, at in zip(places[1:], list(offsets_of(windows))[1:], strict=True):
         better = pool.apply("gt", "bool", (seen, best))
         better = pool.apply("or", "bool", (better, pool.apply("isnan", "bool", (seen,))))
         found = pool.apply("where", "i64", (better, _plane_index(lowering, value, windows, at), found))
         best = pool.apply("larger", dtype, (best, seen), node.name)
-    _keep(lowering, node, best, 0 if len(node.outs) > 1 else None)
+    keep_result(lowering, node, best, 0 if len(node.outs) > 1 else None)
     if places_asked:
         lowering.keep_expr(node, found, 1)
     return True
@@ -174,20 +164,21 @@ def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
         return False
     pool = lowering.pool
     dtype = compute_type(value.dtype)
-    total = _total(
-        lowering, _places(lowering, _ready(lowering, node, value, windows), windows, pool.const(0.0, dtype))
+    total = total_of(
+        lowering,
+        places_of(lowering, input_of(lowering, node, value, windows), windows, pool.const(0.0, dtype)),
     )
     if not counts_padding and divisor is None and any(window.padding for window in windows):
         ones = type(value)(value.shape, value.dtype, pool.const(1.0, dtype))
-        by = _total(lowering, _places(lowering, ones, windows, pool.const(0.0, dtype)))
+        by = total_of(lowering, places_of(lowering, ones, windows, pool.const(0.0, dtype)))
     else:
-        whole = divisor if isinstance(divisor, int) else _count(windows)
+        whole = divisor if isinstance(divisor, int) else elements_of(windows)
         by = pool.const(float(whole), dtype)
-    _keep(lowering, node, pool.apply("div", dtype, (total, by), node.name), None)
+    keep_result(lowering, node, pool.apply("div", dtype, (total, by), node.name), None)
     return True
 
 
-def _keep(lowering: Lowering, node: OpNode, expr: Expr, item: int | None) -> None:
+def keep_result(lowering: Lowering, node: OpNode, expr: Expr, item: int | None) -> None:
     """Remember a pool's result; one that a reduction and what follows it both read is written out.
 
     Each of them would read the windows again, which are many times as large as what comes of them.
@@ -214,7 +205,7 @@ def _is_read_again(lowering: Lowering, node: OpNode) -> bool:
     return False
 
 
-def _total(lowering: Lowering, terms: list[Expr]) -> Expr:
+def total_of(lowering: Lowering, terms: list[Expr]) -> Expr:
     total = terms[0]
     for term in terms[1:]:
         total = lowering.pool.apply("add", term.dtype, (total, term))
@@ -223,51 +214,51 @@ def _total(lowering: Lowering, terms: list[Expr]) -> Expr:
 
 def _windows(lowering: Lowering, node: OpNode, ndim: int, dilation: int | None) -> tuple[Window, ...] | None:
     """The pooled axes; None when the window is too large to be written out. Strides default to sizes."""
-    counts = _per_axis(node.args[1], ndim)
+    counts = per_axis(node.args[1], ndim)
     given = node.args[2] if len(node.args) > 2 else ()
-    strides = _per_axis(given, ndim) if given not in ((), None) else counts
-    paddings = _per_axis(node.args[3] if len(node.args) > 3 else 0, ndim)
+    strides = per_axis(given, ndim) if given not in ((), None) else counts
+    paddings = per_axis(node.args[3] if len(node.args) > 3 else 0, ndim)
     apart: Arg = 1 if dilation is None or len(node.args) <= dilation else node.args[dilation]
-    dilations = _per_axis(apart, ndim)
+    dilations = per_axis(apart, ndim)
     outs = lowering.sizes.shape(node.outs[0].dims)[-ndim:]
     found = tuple(
         Window(count, stride, padding, step, out)
         for count, stride, padding, step, out in zip(counts, strides, paddings, dilations, outs, strict=True)
     )
-    return found if _count(found) <= MOST_UNROLLED else None
+    return found if elements_of(found) <= MOST_UNROLLED else None
 
 
-def _per_axis(arg: Arg, ndim: int) -> tuple[int, ...]:
+def per_axis(arg: Arg, ndim: int) -> tuple[int, ...]:
     numbers = arg if isinstance(arg, tuple) else (arg,)
     found = tuple(n for n in numbers if isinstance(n, int))
     return found * ndim if len(found) == 1 else found
 
 
-def _count(windows: tuple[Window, ...]) -> int:
+def elements_of(windows: tuple[Window, ...]) -> int:
     result = 1
     for window in windows:
         result *= window.count
     return result
 
 
-def _offsets(windows: tuple[Window, ...]) -> list[tuple[int, ...]]:
+def offsets_of(windows: tuple[Window, ...]) -> list[tuple[int, ...]]:
     return list(every(*(range(window.count) for window in windows)))
 
 
-def _ready(lowering: Lowering, node: OpNode, value: Value, windows: tuple[Window, ...]) -> Value:
+def input_of(lowering: Lowering, node: OpNode, value: Value, windows: tuple[Window, ...]) -> Value:
     """The tensor itself where computing it in every window is cheap, else written out first.
 
     Windows that do not overlap compute nothing twice: all that counts there is the length of the text.
     """
     operations = sum(isinstance(expr, Apply) for expr in walk(value.expr))
     overlap = any(window.stride < (window.count - 1) * window.dilation + 1 for window in windows)
-    short = operations <= _MOST_REPEATED if overlap else operations * _count(windows) <= _MOST_WRITTEN
+    short = operations <= _MOST_REPEATED if overlap else operations * elements_of(windows) <= _MOST_WRITTEN
     if short and all(isinstance(e, (Load, Const)) for e in walk(value.expr) if not e.operands):
         return value
     return lowering.loaded(lowering.write(value, f"{node.name}_input"))
 
 
-def _places(lowering: Lowering, value: Value, windows: tuple[Window, ...], fill: Expr) -> list[Expr]:
+def places_of(lowering: Lowering, value: Value, windows: tuple[Window, ...], fill: Expr) -> list[Expr]:
     """For every element of the window: the tensor as the outputs see it, ``fill`` outside."""
     first = len(value.shape) - len(windows)
     _name(lowering, (*value.shape[:first], *(window.out for window in windows)), "OUT")
@@ -278,13 +269,17 @@ def _places(lowering: Lowering, value: Value, windows: tuple[Window, ...], fill:
         after = reach + -size + number(-window.padding)
         # Without padding a window never reaches beyond the end, whatever the size's remainder is.
         sides.append(Padding(number(window.padding), after if window.padding else _beyond(after)))
+    written = len(lowering.operations)
     around = padded(lowering, value, sides, fill)
     found = []
-    for offsets in _offsets(windows):
+    for offsets in offsets_of(windows):
         seen = around
         for axis, (window, offset) in enumerate(zip(windows, offsets, strict=True), first):
             seen = _stepped(lowering, seen, axis, window, offset)
         found.append(seen.expr)
+    if written == len(lowering.operations):  # read as it is, not a copy of it
+        places = {expr.serial: offsets for expr, offsets in zip(found, offsets_of(windows), strict=True)}
+        lowering.stencils.append(Stencil(value.expr, value.shape, windows, fill, places))
     return found
 
 

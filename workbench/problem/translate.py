@@ -184,8 +184,19 @@ class Translation:
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
         op, args, kwargs = _canonical(op, args, kwargs, metas, _is_explicit_cast(node))
+        self._fix_window(op, args)
         same = self._nothing(op, args, metas)
         self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
+
+    def _fix_window(self, op: str, args: tuple[Arg, ...]) -> None:
+        """Windows that single channels have are written out in a kernel: their sizes must be numbers."""
+        if op != "aten.convolution.default" or args[-1] == 1 or not isinstance(args[1], Ref):
+            return
+        _, (_, inputs, *window) = self._metas[args[1]]
+        if inputs == 1 and any(isinstance(size, str) for size in window):
+            name = args[1].ref
+            axes = tuple((name, axis) for axis, size in enumerate(window, 2) if isinstance(size, str))
+            raise NotSymbolic("each element of a depthwise convolution's window is an operand", axes)
 
     @property
     def _where(self) -> str:

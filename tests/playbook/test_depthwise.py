@@ -1,0 +1,117 @@
+"""Depthwise convolutions as window sums, and windows that neighbouring results share in strips."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check, plan_of, run
+from workbench.compile import compile_kernel
+from workbench.model import H100, CompileReport
+from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
+from workbench.playbook.techniques import settled
+from workbench.playbook.traits import traits_of
+
+half = torch.float16
+
+
+def block(t: dict[str, Tensor]) -> Tensor:
+    grown = F.conv2d(t["x"], t["w"], t["b"], padding=1, groups=5)
+    return F.silu(grown * t["s"].view(1, 5, 1, 1)) + t["x"]
+
+
+def both_pools(t: dict[str, Tensor]) -> Tensor:
+    return F.max_pool2d(t["x"], 3, 1, 1) - F.avg_pool2d(t["x"], 3, 1, 1)
+
+
+CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "block": (block, of(x=(2, 5, 13, 11), w=(5, 1, 3, 3), b=(5,), s=(5,))()),
+    "no border": (lambda t: F.conv2d(t["x"], t["w"], groups=4), of(x=(2, 4, 9, 12), w=(4, 1, 3, 5))()),
+    "apart": (
+        lambda t: F.conv2d(t["x"], t["w"], t["b"], stride=(2, 1), padding=(2, 3), dilation=(1, 3), groups=3),
+        of(x=(1, 3, 15, 17), w=(3, 1, 5, 3), b=(3,))(),
+    ),
+    "two results a channel": (
+        lambda t: F.conv2d(t["x"], t["w"], t["b"], padding=1, groups=3).relu(),
+        of(x=(2, 3, 10, 9), w=(6, 1, 3, 3), b=(6,))(),
+    ),
+    "half": (
+        lambda t: F.conv2d(t["x"], t["w"], padding=1, groups=4),
+        of(x=((2, 4, 11, 10), half), w=((4, 1, 3, 3), half))(),
+    ),
+    "channels last": (
+        lambda t: F.conv2d(t["x"].permute(0, 3, 1, 2), t["w"], padding=1, groups=6),
+        of(x=(2, 9, 10, 6), w=(6, 1, 3, 3))(),
+    ),
+    "computed": (
+        lambda t: F.conv2d(F.relu(t["x"]), t["w"], padding=1, groups=4),
+        of(x=(2, 4, 9, 10), w=(4, 1, 3, 3))(),
+    ),
+    "volume": (
+        lambda t: F.conv3d(t["x"], t["w"], padding=1, stride=(2, 1, 1), groups=2),
+        of(x=(2, 2, 7, 8, 9), w=(2, 1, 3, 3, 3))(),
+    ),
+    "pools": (both_pools, of(x=(2, 3, 12, 13))()),
+    "pool of strides": (lambda t: F.max_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 15, 16))()),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_right_alone_and_in_strips(name: str) -> None:
+    call, tensors = CALLS[name]
+    problem = problem_of(call, tensors, "windows")
+    assert not traits_of(problem).library_calls
+    for vector in ((("strip", "4"),), (("index_width", "32"), ("strip", "8")), (("vector_width", "2"),)):
+        source = generate(problem, vector).kernel.source
+        assert ("_seen[" in source) == (vector[-1][0] == "strip")
+        check(call, source, tensors, "checked")
+
+
+def test_a_strip_reads_shared_rows_once() -> None:
+    call, tensors = CALLS["no border"]
+    problem = problem_of(call, tensors)
+    loads = []
+    for strip in ("off", "2", "4"):
+        source = generate(problem, (("strip", strip),)).kernel.source
+        sites = run(source, tensors, "checked").report.counts.sites
+        loads.append(sum(site.requests for site in sites))
+    assert loads[0] > 1.4 * loads[1] and loads[1] > 1.2 * loads[2]
+
+
+def test_one_axis_needs_no_strips() -> None:
+    call = lambda t: F.conv1d(t["x"], t["w"], padding=3, groups=6)[..., :20]  # noqa: E731
+    tensors = of(x=(2, 6, 20), w=(6, 1, 4))()
+    problem = problem_of(call, tensors)
+    assert not traits_of(problem).library_calls and "strip" not in dict(settled(problem, (("strip", "4"),)))
+    check(call, generate(problem, ()).kernel.source, tensors, "checked")
+
+
+@pytest.mark.parametrize("name", ["mixed", "transposed", "large"])
+def test_what_is_left_to_the_library(name: str) -> None:
+    calls = {
+        "mixed": (lambda t: F.conv2d(t["x"], t["w"], groups=2), of(x=(1, 4, 8, 8), w=(4, 2, 3, 3))()),
+        "transposed": (
+            lambda t: F.conv_transpose2d(t["x"], t["w"], groups=4),
+            of(x=(1, 4, 8, 8), w=(4, 1, 3, 3))(),
+        ),
+        "large": (lambda t: F.conv2d(t["x"], t["w"], groups=4), of(x=(1, 4, 9, 9), w=(4, 1, 9, 8))()),
+    }
+    call, tensors = calls[name]
+    assert traits_of(problem_of(call, tensors)).library_calls == ("aten.convolution.default",)
+
+
+def test_the_first_seeds_have_strips_and_nvrtc_takes_them() -> None:
+    call, tensors = CALLS["block"]
+    problem = problem_of(call, tensors, cases=({"s0": 32, "s1": 112, "s2": 112},))
+    cards = seed_vectors(problem, H100, 6)
+    assert any(dict(card.vector or ()).get("strip", "off") != "off" for card in cards[:4])
+    for name in ("half", "volume", "pools"):
+        call, tensors = CALLS[name]
+        source = generate(problem_of(call, tensors), (("strip", "4"),)).kernel.source
+        report = compile_kernel(source, plan_of(source, tensors).instances)
+        assert isinstance(report, CompileReport) and not report.warnings

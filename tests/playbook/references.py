@@ -183,7 +183,7 @@ REFERENCES: dict[str, Case] = {
     "max_pool_padded": (lambda t: F.max_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 7, 9))),
     "max_pool_dilated": (lambda t: F.max_pool1d(t["x"], 3, 1, 0, 2), of(x=(2, 3, 17))),
     "max_pool_ceil": (lambda t: F.max_pool2d(t["x"], 3, 2, 1, ceil_mode=True), of(x=(2, 3, 8, 6))),
-    "max_pool_volume": (lambda t: F.max_pool3d(t["x"], 2), of(x=(2, 3, 4, 5, 6))),
+    "max_pool_volume": (lambda t: F.max_pool3d(t["x"], 2, ceil_mode=True), of(x=(2, 3, 4, 5, 6))),
     "max_pool_places": (
         lambda t: F.max_pool2d(t["x"], 2, 1, return_indices=True)[1],
         of(x=(2, 3, 5, 6)),
@@ -196,7 +196,7 @@ REFERENCES: dict[str, Case] = {
     "avg_pool_wide": (lambda t: F.avg_pool2d(t["x"], (9, 10)).relu(), of(x=((2, 3, 18, 20), half))),
     "adaptive_pool": (lambda t: F.adaptive_avg_pool2d(t["x"], (3, 2)) + t["x"].mean(), of(x=(2, 3, 6, 8))),
     "global_pool": (lambda t: F.adaptive_avg_pool2d(t["x"], 1).flatten(1), of(x=((2, 3, 7, 9), bf16))),
-    "avg_pool_padded": (lambda t: F.avg_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 7, 9))),
+    "avg_pool_padded": (lambda t: F.avg_pool2d(t["x"], 3, 2, 1, ceil_mode=True), of(x=(2, 3, 8, 9))),
     "avg_pool_inside": (
         lambda t: F.avg_pool2d(t["x"], 3, 2, 1, count_include_pad=False),
         of(x=(2, 3, 7, 9)),

@@ -25,6 +25,8 @@ class Window:
     padding: int
     dilation: int
     out: Size
+    ceil: bool = False
+    """The last window may reach beyond the end, padding or not."""
 
     @property
     def extent(self) -> int:

@@ -7,7 +7,7 @@ False for what it does not cover: adaptive windows, windows of many elements, in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as every
 from typing import TYPE_CHECKING
 
@@ -159,8 +159,7 @@ def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
     windows = _windows(lowering, node, ndim, dilation=None)
     counts_padding = node.args[5] if len(node.args) > 5 else True
     divisor = node.args[6] if len(node.args) > 6 else None
-    ceil = len(node.args) > 4 and bool(node.args[4])
-    if windows is None or ceil or not is_float(value.dtype):
+    if windows is None or not is_float(value.dtype):
         return False
     pool = lowering.pool
     dtype = compute_type(value.dtype)
@@ -168,14 +167,26 @@ def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
         lowering,
         places_of(lowering, input_of(lowering, node, value, windows), windows, pool.const(0.0, dtype)),
     )
-    if not counts_padding and divisor is None and any(window.padding for window in windows):
-        ones = type(value)(value.shape, value.dtype, pool.const(1.0, dtype))
-        by = total_of(lowering, places_of(lowering, ones, windows, pool.const(0.0, dtype)))
+    uneven = any(window.ceil or (window.padding and not counts_padding) for window in windows)
+    if uneven and divisor is None:
+        by = _counted(lowering, value, windows, bool(counts_padding))
     else:
         whole = divisor if isinstance(divisor, int) else elements_of(windows)
         by = pool.const(float(whole), dtype)
     keep_result(lowering, node, pool.apply("div", dtype, (total, by), node.name), None)
     return True
+
+
+def _counted(lowering: Lowering, value: Value, windows: tuple[Window, ...], counts_padding: bool) -> Expr:
+    """How many elements each window has: never those beyond the padding, and those in it where they count."""
+    shape, dtype = value.shape, compute_type(value.dtype)
+    if counts_padding:
+        first = len(shape) - len(windows)
+        wider = (size + number(2 * w.padding) for size, w in zip(shape[first:], windows, strict=True))
+        shape = (*shape[:first], *wider)
+        windows = tuple(replace(window, padding=0) for window in windows)
+    ones = type(value)(shape, value.dtype, lowering.pool.const(1.0, dtype))
+    return total_of(lowering, places_of(lowering, ones, windows, lowering.pool.const(0.0, dtype)))
 
 
 def keep_result(lowering: Lowering, node: OpNode, expr: Expr, item: int | None) -> None:
@@ -220,9 +231,11 @@ def _windows(lowering: Lowering, node: OpNode, ndim: int, dilation: int | None) 
     paddings = per_axis(node.args[3] if len(node.args) > 3 else 0, ndim)
     apart: Arg = 1 if dilation is None or len(node.args) <= dilation else node.args[dilation]
     dilations = per_axis(apart, ndim)
+    rounding = 4 if dilation is None else dilation + 1
+    ceil = len(node.args) > rounding and bool(node.args[rounding])
     outs = lowering.sizes.shape(node.outs[0].dims)[-ndim:]
     found = tuple(
-        Window(count, stride, padding, step, out)
+        Window(count, stride, padding, step, out, ceil)
         for count, stride, padding, step, out in zip(counts, strides, paddings, dilations, outs, strict=True)
     )
     return found if elements_of(found) <= MOST_UNROLLED else None
@@ -267,8 +280,9 @@ def places_of(lowering: Lowering, value: Value, windows: tuple[Window, ...], fil
         reach = (window.out + number(-1)) * number(window.stride)
         reach = reach + number((window.count - 1) * window.dilation + 1)
         after = reach + -size + number(-window.padding)
-        # Without padding a window never reaches beyond the end, whatever the size's remainder is.
-        sides.append(Padding(number(window.padding), after if window.padding else _beyond(after)))
+        # Else a window without padding never reaches beyond the end, whatever the size's remainder is.
+        may_pass = window.padding or window.ceil
+        sides.append(Padding(number(window.padding), after if may_pass else _beyond(after)))
     written = len(lowering.operations)
     around = padded(lowering, value, sides, fill)
     found = []

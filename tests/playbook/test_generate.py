@@ -72,6 +72,13 @@ def test_what_follows_a_scan_or_a_vector_product_joins_its_kernel(name: str) -> 
     assert known.launches == 1 and known.workspace_bytes == 0 and known.library_share == 0
 
 
+def test_what_is_taken_from_a_total_is_taken_from_it() -> None:
+    """The total before would be a number where an infinity is taken from an infinity."""
+    call, tensors = REFERENCES["cumsum_exclusive"]
+    source = generate(problem_of(call, tensors(), "op"), ()).kernel.source
+    assert "earlier" not in source and "total - " in source
+
+
 @pytest.mark.parametrize(
     ("name", "calls"),
     [

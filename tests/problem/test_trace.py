@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workbench.errors import ProblemError
 from workbench.model import Graph, Ref, Sym, size_of
+from workbench.problem.decompositions import table
 from workbench.problem.trace import trace
 
 Tensors = dict[str, Tensor]
@@ -142,3 +143,18 @@ def test_losses_and_norms_break_down(call: Callable[[Tensors], Tensor]) -> None:
     traced = trace(call, {"x": torch.randn(4, 7)}, varying=True)
     whole = {"native", "var", "std", "mean", "loss", "softmax", "norm", "gelu", "logsumexp"}
     assert not [op for op in ops(traced.graph) if any(word in op for word in whole)]
+
+
+def test_a_slope_that_is_drawn_in_training_only_is_no_random_number() -> None:
+    traced = trace(lambda t: F.rrelu(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
+    assert set(ops(traced.graph)) == {"gt", "mul", "where"}
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_smooth_resizing_weighs_neighbours_so_that_an_infinity_stays_one(align: bool) -> None:
+    x = torch.randn(2, 3, 4, 5)
+    x[0, 0, 1, 2] = -torch.inf
+    resize = table()[torch.ops.aten.upsample_bilinear2d.vec]
+    for size, scales in ((None, (2.0, 1.5)), ((7, 3), None)):
+        wanted = F.interpolate(x, size, scales, mode="bilinear", align_corners=align)
+        torch.testing.assert_close(resize(x, size, align, scales), wanted, equal_nan=True)

@@ -59,6 +59,7 @@ class Sampler(Value):
     """How fresh values of a tensor are drawn, learnt from the tensor the person gave."""
 
     kind: Literal["normal", "uniform", "integers", "bools"]
+    """``bools`` of a float tensor are one of two numbers, ``low`` and ``high``."""
     low: float = 0.0
     """Inclusive lower end (uniform, integers); the mean for ``normal``."""
     high: float = 1.0

@@ -111,6 +111,8 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
             values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
         case "bools":
             values = torch.rand(shape, generator=generator) < 0.5
+            if is_float(meta.dtype):
+                values = torch.where(values, sampler.high, sampler.low)
     if is_float(meta.dtype):
         return values.to(torch.float64)
     return values.to(dtype)

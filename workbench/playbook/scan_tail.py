@@ -119,7 +119,7 @@ def _replaced(pool: Pool, scan: Scan, value: Expr) -> Expr | None:
     """The value with exclusive totals named as such; None where it reads totals of other columns."""
 
     def exclusive(expr: Expr) -> Expr | None:
-        if _is_difference(expr, scan) or _is_shifted(expr, scan):
+        if _is_shifted(expr, scan):
             return pool.load(_before(scan), expr.dtype, scan.view)
         return None
 
@@ -133,14 +133,6 @@ def _replaced(pool: Pool, scan: Scan, value: Expr) -> Expr | None:
         if isinstance(expr, Index):
             split(expr.view, scan.rows, scan.columns)
     return changed
-
-
-def _is_difference(expr: Expr, scan: Scan) -> bool:
-    """``cumsum(x) - x``: the sum before, without the rounding of adding and taking away."""
-    match expr:
-        case Apply(op="sub", args=(Load(buffer=buffer, view=view), taken)):
-            return scan.op == "sum" and (buffer, view) == (scan.buffer, scan.view) and taken is scan.value
-    return False
 
 
 def _is_shifted(expr: Expr, scan: Scan) -> bool:

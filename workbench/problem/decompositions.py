@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._decomp import get_decompositions
+from torch._decomp.decompositions import upsample_compute_output_size
 from torch.export import default_decompositions
 
 aten = torch.ops.aten
@@ -32,7 +33,7 @@ _BROKEN_DOWN = [
     "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
     "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
     "_scaled_dot_product_flash_attention_for_cpu", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "upsample_bilinear2d", "upsample_linear1d", "upsample_trilinear3d", "im2col",
+    "upsample_nearest3d", "im2col",
 ]  # fmt: skip
 
 _WHOLE = [
@@ -64,6 +65,15 @@ def _own() -> dict[Any, Callable[..., Any]]:
         ),
         aten.var_mean.correction: _var_mean,
         aten.native_group_norm.default: _group_norm,
+        aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
+        aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
+            _rrelu(x, *rest, **named),
+            noise,
+        ),
+        **dict.fromkeys(
+            (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec),
+            _smoothly_resized,
+        ),
         aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _var(
             x, dim, correction=correction, keepdim=keepdim
         ).sqrt(),
@@ -140,6 +150,36 @@ def _var_mean(
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
     return _moments(x, dim, correction, keepdim)
+
+
+def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:
+    """Outside training, where the slope would be drawn and is refused: the middle of its range."""
+    return torch.where(x > 0, x, x * ((lower + upper) / 2))
+
+
+def _smoothly_resized(
+    x: Tensor, size: Sequence[Any] | None, align_corners: bool, scales: Sequence[float] | None
+) -> Tensor:
+    """Linear interpolation along the last axes, as a weighted sum of the two neighbours along each.
+
+    torch's own decomposition adds a share of the neighbours' difference, which is NaN beside an infinity
+    where eager has the infinity.
+    """
+    sizes = upsample_compute_output_size(x.shape, size, scales)
+    result = _accumulator(x)
+    for axis, count in enumerate(sizes, x.ndim - len(sizes)):
+        whole, scale = x.shape[axis], scales[axis - x.ndim + len(sizes)] if scales else None
+        at = torch.arange(count, device=x.device).to(result.dtype)
+        if align_corners:
+            place = at * ((whole - 1) / (count - 1) if count > 1 else 0.0)
+        else:
+            place = ((at + 0.5) * (1 / scale if scale else whole / count) - 0.5).clamp(min=0.0)
+        before = place.to(torch.int64)
+        after = (before + 1).clamp(max=whole - 1)
+        share = (place - before).clamp(0.0, 1.0).reshape(-1, *(1,) * (x.ndim - axis - 1))
+        left, right = result.index_select(axis, before), result.index_select(axis, after)
+        result = left * (1 - share) + right * share
+    return result.to(x.dtype)
 
 
 def _group_norm(

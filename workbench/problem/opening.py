@@ -32,6 +32,7 @@ from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
+from workbench.problem.samplers import of_two_values
 from workbench.problem.statements import needed, read_statements
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine, runnable
@@ -101,7 +102,13 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         note = "large parameters: only a few small batches are checked, and the problem did not test itself"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
     tell("testing whether wrong answers would be noticed")
-    return _self_tested(problem, seen.form)
+    try:
+        return _self_tested(problem, seen.form)
+    except ProblemError:
+        labelled = _with_labels(problem, seen)
+        if labelled == problem:
+            raise
+        return _self_tested(labelled, seen.form)
 
 
 def _traced(seen: Seen) -> Traced:
@@ -145,6 +152,15 @@ def _self_tested(problem: Problem, form: Form) -> Problem:
             raise ProblemError(f"{problem.name}: {finding.message}")
     warnings = tuple(finding.message for finding in findings)
     return problem.model_copy(update={"notes": (*problem.notes, *warnings)})
+
+
+def _with_labels(problem: Problem, seen: Seen) -> Problem:
+    """Float inputs that were one of two numbers always are: a loss may look for labels of exactly -1 and 1."""
+    specs = []
+    for spec in problem.tensors:
+        sampler = of_two_values(seen.inputs[spec.name]) if spec.role == "input" else None
+        specs.append(spec.model_copy(update={"sampler": sampler}) if sampler else spec)
+    return problem.model_copy(update={"tensors": tuple(specs)})
 
 
 # ------------------------------------------------------------------------------------ the problem

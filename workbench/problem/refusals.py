@@ -129,10 +129,10 @@ def _storage(tensor: Tensor) -> int:
 
 
 def _draws(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Attention carries the tag of random operations even when its dropout is off."""
+    """Operations carry the tag of random ones even when their dropout or training mode is off."""
     for index, argument in enumerate(func._schema.arguments):
-        if argument.name == "dropout_p":
-            given = args[index] if index < len(args) else kwargs.get("dropout_p", argument.default_value)
+        if argument.name in ("dropout_p", "training"):
+            given = args[index] if index < len(args) else kwargs.get(argument.name, argument.default_value)
             return bool(given)
     return True
 

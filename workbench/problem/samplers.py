@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from workbench.model import Sampler
@@ -101,6 +102,19 @@ def learn(tensor: Tensor) -> Sampler:
     return Sampler(
         kind="normal", low=0.0 if centred else _round(mean), high=1.0 if unit else _round(deviation)
     )
+
+
+def of_two_values(tensor: Tensor) -> Sampler | None:
+    """For floats that are one of two numbers, such as labels of -1 and 1: these two; else None."""
+    if isinstance(tensor, FakeTensor) or tensor.is_meta or not tensor.dtype.is_floating_point:
+        return None
+    flat = tensor.detach().reshape(-1)[:_READ]
+    if not flat.numel():
+        return None
+    low, high = float(flat.min()), float(flat.max())
+    if low == high or not bool(((flat == low) | (flat == high)).all()):
+        return None
+    return Sampler(kind="bools", low=low, high=high, scalable=False)
 
 
 def assumed(tensor: Tensor) -> Sampler:

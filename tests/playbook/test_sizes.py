@@ -1,8 +1,11 @@
 """Sizes are equal when they agree wherever the reference is defined, and print as Python."""
 
 import pytest
+import torch
 
-from workbench.model import size_of
+from tests.playbook.problems import problem_of
+from workbench.model import Case, size_of
+from workbench.playbook.lowering import lower
 from workbench.playbook.sizes import ONE, Sizes, number
 
 SIZES = Sizes(("s0", "s1"), [{"s0": 5, "s1": 9}])
@@ -54,3 +57,13 @@ def test_divides() -> None:
     assert number(4).divides(SIZES.read("4*s0"))
     assert SIZES.read("s1").divides(SIZES.read("s0*s1"))
     assert not SIZES.read("s1").divides(SIZES.read("s0"))
+
+
+def test_sizes_at_which_a_tensor_is_empty_keep_no_axis_from_dividing() -> None:
+    """``x[:, 1:]`` is empty where one column is accepted: its rows are its rows for all that."""
+    call = lambda t: (t["x"][:, 1:] - t["x"][:, :-1]).abs().mean()  # noqa: E731
+    problem = problem_of(call, {"x": torch.randn(5, 9)})
+    (rows, columns) = problem.tensors[0].dims
+    proofs = tuple(Case(label="", sizes=((str(rows), 3), (str(columns), n))) for n in (1, 7))
+    program = lower(problem.model_copy(update={"proofs": proofs}), fuse=True)
+    assert len(program.steps) == 1

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.playbook.sizes import ONE, Size, Sizes, number
+from workbench.playbook.sizes import ONE, Size, number
 from workbench.playbook.views import (
     NotAView,
     View,
@@ -97,12 +97,3 @@ def test_linear_and_constant() -> None:
     assert strided(sizes((2, 3)), sizes((0, 0))).is_constant
     assert not strided(sizes((2, 3)), sizes((1, 2))).is_linear
     assert contiguous((ONE,)).is_linear
-
-
-def test_an_axis_that_is_empty_at_some_accepted_size_is_still_an_axis() -> None:
-    """``x[:, :-1]`` where one column is accepted: its pieces are found, and a concatenation is one kernel."""
-    known = Sizes(["m", "n"], [{"m": 3, "n": 1}, {"m": 5, "n": 7}])
-    rows, columns, cut = known.shape(["m", "n", "n - 1"])
-    whole = contiguous((rows, columns))
-    part = sliced(whole, (rows, columns), 1, number(0), ONE, cut)
-    assert [tuple(axis.stride for axis in run) for run in runs(part, (rows, cut))] == [(columns,), (ONE,)]

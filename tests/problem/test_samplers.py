@@ -85,6 +85,15 @@ def test_labels_of_two_values_are_these_where_no_others_mean_anything() -> None:
     assert of_two_values(torch.randn(9)) is None and of_two_values(torch.ones(9)) is None
 
 
+def test_halves_of_an_odd_row_that_broadcast_by_chance_are_no_proof() -> None:
+    problem = opened(
+        "def f(x):\n    a, b = x.chunk(2, -1)\n    return F.gelu(a) * b\n"
+        "inputs = [torch.randn(17, 640, dtype=torch.bfloat16)]"
+    )
+    columns = str(problem.tensors[0].dims[1])
+    assert problem.proofs and not any(case.size_map[columns] % 2 for case in problem.proofs)
+
+
 def test_huge_inputs_are_not_drawn() -> None:
     problem = opened("def f(x): return torch.exp(x)\ninputs = [torch.rand(200_000, 500_000) * 2]")
     assert problem.cases[0].label == "200000x500000" and not problem.own_inputs

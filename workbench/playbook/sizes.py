@@ -211,11 +211,22 @@ class Sizes:
 
 
 def sizes_of(problem: Problem) -> Sizes:
-    """Reads dimensions of one problem."""
+    """Reads dimensions of one problem.
+
+    Sizes at which a tensor is empty, as ``x[:, 1:]`` of one column is, say nothing: zero divides nothing.
+    """
+    dims = {str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims}
     accepted = [case.size_map for case in (*problem.proofs, *problem.cases)]
-    dims = [str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims]
+    accepted = [sizes for sizes in accepted if not _some_empty(dims, sizes)]
     divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
     return Sizes(problem.symbols, accepted, divisors)
+
+
+def _some_empty(dims: Iterable[str], sizes: Mapping[str, int]) -> bool:
+    try:
+        return any(size_of(dim, sizes) == 0 for dim in dims)
+    except ZeroDivisionError:
+        return True
 
 
 def product(sizes: Iterable[Size]) -> Size:

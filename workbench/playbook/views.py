@@ -85,10 +85,7 @@ def runs(view: View, shape: Sequence[Size]) -> Runs:
             if not rest:
                 raise NotAView
             axis = rest.pop()
-            if axis.size == left:  # also where both are zero at some accepted size, as x[:, 1:] is
-                run.insert(0, axis)
-                left = ONE
-            elif axis.size.divides(left):
+            if axis.size.divides(left):
                 run.insert(0, axis)
                 left = left // axis.size
             elif left.divides(axis.size):

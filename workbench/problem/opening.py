@@ -155,7 +155,7 @@ def _self_tested(problem: Problem, form: Form) -> Problem:
 
 
 def _with_labels(problem: Problem, seen: Seen) -> Problem:
-    """Float inputs that were one of two numbers always are: a loss may look for labels of exactly -1 and 1."""
+    """Float inputs that were one of two numbers always are: a loss may look for labels of just -1 and 1."""
     specs = []
     for spec in problem.tensors:
         sampler = of_two_values(seen.inputs[spec.name]) if spec.role == "input" else None

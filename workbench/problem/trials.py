@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from workbench.errors import ProblemError
-from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
+from workbench.model import Case, Dim, OpNode, Problem, Ref, Sampler, TensorSpec, size_of
 from workbench.numerics.bounds import agrees
 from workbench.numerics.inputs import draw
+from workbench.numerics.pointwise import POINTWISE
 from workbench.numerics.running import Running
 from workbench.problem.cost import elements, fixed_elements, multiplications
 from workbench.problem.form import Form
@@ -212,7 +213,28 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
         tracked = Running(case.size_map, problem.contract).outputs(problem.graph, tensors)
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError):
         return False
-    return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True))
+    return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True)) and not any(
+        _broadcast_by_chance(problem, case, node)
+        for node in problem.graph.nodes
+        if node.op.split(".")[1] in POINTWISE
+    )
+
+
+def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
+    """True where an operand's axis is 1 long and repeated at this case, though not at the declared one.
+
+    The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on.
+    """
+    dims = {(spec.name, None): spec.dims for spec in problem.tensors}
+    dims |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
+    declared, wide = problem.cases[0].size_map, node.outs[0].dims
+    for ref in (arg for arg in node.args if isinstance(arg, Ref)):
+        own = dims.get((ref.ref, ref.item)) or dims.get((ref.ref, 0), ())
+        for one, whole in zip(reversed(own), reversed(wide), strict=False):
+            equal = [size_of(one, sizes) == size_of(whole, sizes) for sizes in (declared, case.size_map)]
+            if equal == [True, False]:
+                return True
+    return False
 
 
 # ------------------------------------------------------------------------------------ float64

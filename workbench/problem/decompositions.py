@@ -165,7 +165,7 @@ def _smoothly_resized(
     torch's own decomposition adds a share of the neighbours' difference, which is NaN beside an infinity
     where eager has the infinity.
     """
-    sizes = upsample_compute_output_size(x.shape, size, scales)
+    sizes = upsample_compute_output_size(x.shape, size, scales)  # type: ignore[no-untyped-call]
     result = _accumulator(x)
     for axis, count in enumerate(sizes, x.ndim - len(sizes)):
         whole, scale = x.shape[axis], scales[axis - x.ndim + len(sizes)] if scales else None

@@ -225,6 +225,7 @@ def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
 
     The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on.
     """
+    dims: dict[tuple[str, int | None], tuple[Dim, ...]]
     dims = {(spec.name, None): spec.dims for spec in problem.tensors}
     dims |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
     declared, wide = problem.cases[0].size_map, node.outs[0].dims

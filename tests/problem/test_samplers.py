@@ -94,6 +94,15 @@ def test_halves_of_an_odd_row_that_broadcast_by_chance_are_no_proof() -> None:
     assert problem.proofs and not any(case.size_map[columns] % 2 for case in problem.proofs)
 
 
+def test_sizes_that_only_the_data_shows_to_be_one_stay_equal() -> None:
+    problem = opened(
+        "def f(x, y): return F.nll_loss(x, y)\n"
+        "inputs = [torch.randn(3, 10, 8, 9), torch.randint(0, 10, (3, 8, 9))]"
+    )
+    shapes = [[meta.shape for meta in problem.metas(case).values()] for case in problem.proofs]
+    assert len(shapes) > 2 and all(y == (x[0], *x[2:]) for x, y in shapes)
+
+
 def test_huge_inputs_are_not_drawn() -> None:
     problem = opened("def f(x): return torch.exp(x)\ninputs = [torch.rand(200_000, 500_000) * 2]")
     assert problem.cases[0].label == "200000x500000" and not problem.own_inputs

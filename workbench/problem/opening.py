@@ -97,7 +97,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     if not runnable(problem):
         note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
-    problem = examine(problem, seen.form)
+    problem = _examined(problem, seen, traced)
     if fixed_elements(problem) > LARGE_FIXED:
         note = "large parameters: only a few small batches are checked, and the problem did not test itself"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
@@ -142,6 +142,19 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     if not told_of:
         return ()
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
+
+
+def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
+    """Run the reference; where only its data shows that sizes must agree, as a loss's do, they agree."""
+    try:
+        return examine(problem, seen.form)
+    except ProblemError:
+        tied = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), tied=True)
+        if tied in ((), problem.proofs):
+            raise
+        note = "sizes that are equal in the inputs are kept equal: the reference refuses others as it runs"
+        changes = {"proofs": tied, "notes": (*problem.notes, note)}
+        return examine(problem.model_copy(update=changes), seen.form)
 
 
 def _self_tested(problem: Problem, form: Form) -> Problem:

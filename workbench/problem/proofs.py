@@ -36,12 +36,13 @@ LARGEST_UNVARYING = 2**23
 Accept = Callable[[Mapping[str, int]], bool]
 
 
-def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
+def proofs(problem: Problem, accept: Accept, tied: bool = False) -> tuple[Case, ...]:
     """Choose at most ``MOST_PROOFS`` small cases: 1, odd, just below and above powers of two, long rows.
 
     ``accept`` says whether the reference takes the sizes. A pattern whose sizes are refused is tried
     again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
-    only proof, if it is small. Very large parameters leave few proofs, or none.
+    only proof, if it is small. Very large parameters leave few proofs, or none. With ``tied``, sizes that
+    are equal at the declared case stay equal, those of parameters too.
     """
     declared = problem.cases[0]
     fixed = fixed_elements(problem)
@@ -52,9 +53,12 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
     tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
+    like = _ties(problem) if tied else {}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
-        for sizes in _attempts(budget.shrunk(pattern, problem)):
+        for attempt in _attempts(budget.shrunk(pattern, problem)):
+            ends = {s: like.get(s, s) for s in attempt}
+            sizes = {s: attempt[end] if isinstance(end, str) else end for s, end in ends.items()}
             if tries and budget.allow(problem, sizes):
                 tries -= 1
                 if accept(sizes):
@@ -65,6 +69,16 @@ def proofs(problem: Problem, accept: Accept) -> tuple[Case, ...]:
         if len(found) == most:
             break
     return tuple(found.values())
+
+
+def _ties(problem: Problem) -> dict[str, Dim]:
+    """For each symbol the first that has its declared size, or that size where a parameter has it."""
+    held = {dim for spec in problem.tensors if spec.role != "input" for dim in spec.dims}
+    first: dict[int, str] = {}
+    found: dict[str, Dim] = {}
+    for symbol, size in problem.cases[0].size_map.items():
+        found[symbol] = size if size in held and size > 1 else first.setdefault(size, symbol)
+    return found
 
 
 @dataclass(frozen=True)

@@ -130,3 +130,16 @@ def test_a_move_changes_one_class(rows: Problem) -> None:
         changed = [b != a for b, a in zip(before, after, strict=True)]
         assert sum(changed) == 1, card.title
     assert cross(rows, vector, settled(rows, ()), H100) == ()
+
+
+def test_what_holds_at_the_sizes_of_one_class_alone_is_not_taken_for_a_rule() -> None:
+    """All declared heights above 128 are even: planes of two rows of windows still have odd ones."""
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.nn.functional.avg_pool2d(t["x"], 2)
+
+    tensors = {"x": torch.randn(2, 3, 57, 57)}
+    problem = problem_of(call, tensors, cases=({"s0": 1, "s1": 2, "s2": 224, "s3": 224},))
+    source = generate(problem, parse_vector("by_shape=width<=128|else vector_width=1|2")).kernel.source
+    check(call, source, {"x": torch.randn(1, 3, 3, 223)})
+    check(call, source, tensors)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from workbench.model.value import DTYPE_BYTES, Dim, DType, Value, size_of
@@ -178,6 +179,8 @@ class Problem(Value):
     """Declared sizes, the person's, most important first."""
     proofs: tuple[Case, ...] = ()
     """Small sizes the reference accepts, chosen for correctness checks."""
+    accepted: tuple[Case, ...] = Field(default=(), exclude=True)
+    """Further sizes the reference accepts, for a part of a problem: what holds at its own few may not hold."""
     graph: Graph
     contract: Contract = "ieee-fp32"
     own_inputs: bool = False

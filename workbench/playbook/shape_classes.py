@@ -206,5 +206,6 @@ def _restricted(problem: Problem, conditions: Sequence[Condition], number: int) 
             "name": f"{problem.name}_{conditions[number].stem}",
             "cases": tuple(case for case in problem.cases if belongs(case)),
             "proofs": tuple(case for case in problem.proofs if belongs(case)),
+            "accepted": tuple(c for c in (*problem.proofs, *problem.cases) if not belongs(c)),
         }
     )

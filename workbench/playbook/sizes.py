@@ -216,7 +216,7 @@ def sizes_of(problem: Problem) -> Sizes:
     Sizes at which a tensor is empty, as ``x[:, 1:]`` of one column is, say nothing: zero divides nothing.
     """
     dims = {str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims}
-    accepted = [case.size_map for case in (*problem.proofs, *problem.cases)]
+    accepted = [case.size_map for case in (*problem.proofs, *problem.cases, *problem.accepted)]
     accepted = [sizes for sizes in accepted if not _some_empty(dims, sizes)]
     divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
     return Sizes(problem.symbols, accepted, divisors)

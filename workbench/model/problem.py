@@ -180,7 +180,7 @@ class Problem(Value):
     proofs: tuple[Case, ...] = ()
     """Small sizes the reference accepts, chosen for correctness checks."""
     accepted: tuple[Case, ...] = Field(default=(), exclude=True)
-    """Further sizes the reference accepts, for a part of a problem: what holds at its own few may not hold."""
+    """Further sizes the reference accepts, for a part of a problem: its own few would say too little."""
     graph: Graph
     contract: Contract = "ieee-fp32"
     own_inputs: bool = False

@@ -22,6 +22,11 @@ from workbench.errors import EmulatorBuildError
 # More than any GPU's 227 KB, so that an overrun of the size a launch asked for stays inside the area
 # and is reported rather than fatal.
 DYNAMIC_AREA_BYTES = 256 * 1024
+_LINK = (
+    "-shared", "-nodefaultlibs", "-Wl,--no-as-needed", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN",
+)  # fmt: skip
+# Without C++'s own library, which the runtime brings along: reading its names took most of a link.
+_LIBRARIES = ("-lm", "-lgcc", "-lc")
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
 _LAYOUT = "5"
 
@@ -123,8 +128,9 @@ def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> 
     if contents.open_arrays:
         (folder / "dynamic.s").write_text(_dynamic_shared(contents.open_arrays))
         inputs.append("dynamic.s")
-    link = ["-shared", "-Wl,--no-as-needed", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,-rpath,$ORIGIN"]
-    toolchain.run([toolchain.compiler(), *link, *inputs, str(runtime), "-o", library.name], folder)
+    toolchain.run(
+        [toolchain.compiler(), *_LINK, *inputs, str(runtime), *_LIBRARIES, "-o", library.name], folder
+    )
     return library, warnings
 
 

@@ -22,37 +22,40 @@ EMU_OPAQUE inline T emu_read_modify_write(T* pointer, F change) {
   }
 }
 
+// Templates with nothing to fill in: g++ compiles those that a kernel calls, not all of them in every kernel.
+#define EMU_IF_CALLED template <class = void> EMU_INLINE
+
 #define EMU_ATOMIC(T)                                                          \
-  EMU_INLINE T atomicAdd(T* p, T v) {                                          \
+  EMU_IF_CALLED T atomicAdd(T* p, T v) {                                       \
     return emu_read_modify_write(p, [=](T old) { return (T)(old + v); });      \
   }                                                                            \
-  EMU_INLINE T atomicMin(T* p, T v) {                                          \
+  EMU_IF_CALLED T atomicMin(T* p, T v) {                                       \
     return emu_read_modify_write(p, [=](T old) { return v < old ? v : old; }); \
   }                                                                            \
-  EMU_INLINE T atomicMax(T* p, T v) {                                          \
+  EMU_IF_CALLED T atomicMax(T* p, T v) {                                       \
     return emu_read_modify_write(p, [=](T old) { return old < v ? v : old; }); \
   }                                                                            \
-  EMU_INLINE T atomicExch(T* p, T v) {                                         \
+  EMU_IF_CALLED T atomicExch(T* p, T v) {                                      \
     return emu_read_modify_write(p, [=](T) { return v; });                     \
   }                                                                            \
   EMU_ATOMIC_SCOPES(atomicAdd, T)                                              \
   EMU_ATOMIC_SCOPES(atomicMin, T)                                              \
   EMU_ATOMIC_SCOPES(atomicMax, T)                                              \
   EMU_ATOMIC_SCOPES(atomicExch, T)
-#define EMU_ATOMIC_SCOPES(name, T)                            \
-  EMU_INLINE T name##_block(T* p, T v) { return name(p, v); } \
-  EMU_INLINE T name##_system(T* p, T v) { return name(p, v); }
+#define EMU_ATOMIC_SCOPES(name, T)                               \
+  EMU_IF_CALLED T name##_block(T* p, T v) { return name(p, v); } \
+  EMU_IF_CALLED T name##_system(T* p, T v) { return name(p, v); }
 #define EMU_ATOMIC_INTEGER(T)                                             \
-  EMU_INLINE T atomicSub(T* p, T v) {                                     \
+  EMU_IF_CALLED T atomicSub(T* p, T v) {                                  \
     return emu_read_modify_write(p, [=](T old) { return (T)(old - v); }); \
   }                                                                       \
-  EMU_INLINE T atomicAnd(T* p, T v) {                                     \
+  EMU_IF_CALLED T atomicAnd(T* p, T v) {                                  \
     return emu_read_modify_write(p, [=](T old) { return (T)(old & v); }); \
   }                                                                       \
-  EMU_INLINE T atomicOr(T* p, T v) {                                      \
+  EMU_IF_CALLED T atomicOr(T* p, T v) {                                   \
     return emu_read_modify_write(p, [=](T old) { return (T)(old | v); }); \
   }                                                                       \
-  EMU_INLINE T atomicXor(T* p, T v) {                                     \
+  EMU_IF_CALLED T atomicXor(T* p, T v) {                                  \
     return emu_read_modify_write(p, [=](T old) { return (T)(old ^ v); }); \
   }                                                                       \
   EMU_ATOMIC_SCOPES(atomicSub, T)                                         \
@@ -60,14 +63,14 @@ EMU_OPAQUE inline T emu_read_modify_write(T* pointer, F change) {
   EMU_ATOMIC_SCOPES(atomicOr, T)                                          \
   EMU_ATOMIC_SCOPES(atomicXor, T)
 // A failed exchange is how a lock waits: let the holder run.
-#define EMU_ATOMIC_CAS(T)                                                                   \
-  EMU_INLINE T atomicCAS(T* p, T expected, T v) {                                           \
-    T found = emu_read_modify_write(p, [=](T old) { return old == expected ? v : old; });   \
-    if (found != expected) emu_yield();                                                     \
-    return found;                                                                           \
-  }                                                                                         \
-  EMU_INLINE T atomicCAS_block(T* p, T expected, T v) { return atomicCAS(p, expected, v); } \
-  EMU_INLINE T atomicCAS_system(T* p, T expected, T v) { return atomicCAS(p, expected, v); }
+#define EMU_ATOMIC_CAS(T)                                                                      \
+  EMU_IF_CALLED T atomicCAS(T* p, T expected, T v) {                                           \
+    T found = emu_read_modify_write(p, [=](T old) { return old == expected ? v : old; });      \
+    if (found != expected) emu_yield();                                                        \
+    return found;                                                                              \
+  }                                                                                            \
+  EMU_IF_CALLED T atomicCAS_block(T* p, T expected, T v) { return atomicCAS(p, expected, v); } \
+  EMU_IF_CALLED T atomicCAS_system(T* p, T expected, T v) { return atomicCAS(p, expected, v); }
 EMU_ATOMIC(int)
 EMU_ATOMIC(unsigned)
 EMU_ATOMIC(unsigned long long)
@@ -83,15 +86,15 @@ EMU_ATOMIC_CAS(unsigned)
 EMU_ATOMIC_CAS(unsigned long long)
 EMU_ATOMIC_CAS(long long)
 EMU_ATOMIC_CAS(unsigned short)
-EMU_INLINE unsigned atomicInc(unsigned* p, unsigned limit) {
+EMU_IF_CALLED unsigned atomicInc(unsigned* p, unsigned limit) {
   return emu_read_modify_write(p, [=](unsigned old) { return old >= limit ? 0u : old + 1; });
 }
-EMU_INLINE unsigned atomicDec(unsigned* p, unsigned limit) {
+EMU_IF_CALLED unsigned atomicDec(unsigned* p, unsigned limit) {
   return emu_read_modify_write(p, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
 }
 
 #define EMU_ATOMIC_ADD(T, add)                                           \
-  EMU_INLINE T atomicAdd(T* p, T v) {                                    \
+  EMU_IF_CALLED T atomicAdd(T* p, T v) {                                 \
     return emu_read_modify_write(p, [=](T old) { return add(old, v); }); \
   }
 EMU_ATOMIC_ADD(__half, __hadd)
@@ -99,10 +102,10 @@ EMU_ATOMIC_ADD(__half2, __hadd2)
 EMU_ATOMIC_ADD(__nv_bfloat16, __hadd)
 EMU_ATOMIC_ADD(__nv_bfloat162, __hadd2)
 // Atomic for each element, not for the whole vector: as the hardware has it.
-EMU_INLINE float2 atomicAdd(float2* p, float2 v) {
+EMU_IF_CALLED float2 atomicAdd(float2* p, float2 v) {
   return make_float2(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));
 }
-EMU_INLINE float4 atomicAdd(float4* p, float4 v) {
+EMU_IF_CALLED float4 atomicAdd(float4* p, float4 v) {
   return make_float4(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z),
                      atomicAdd(&p->w, v.w));
 }

@@ -1,5 +1,8 @@
 // Makes g++ accept CUDA C++ device code. Precompiled, and included before the kernel's source.
 #pragma once
+#include <bits/c++config.h>
+// Bessel functions and the like, which no GPU has: g++ would make all of them again for every kernel.
+#undef _GLIBCXX_USE_STD_SPEC_FUNCS
 #include <cfloat>
 #include <climits>
 #include <cmath>

@@ -21,8 +21,8 @@ from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
 from workbench.model import Dim, Graph, OutputSpec
-from workbench.problem.decompositions import table
 from workbench.problem.lines import call_from_persons_frame, line_of_traceback
+from workbench.problem.lowering import lowered
 from workbench.problem.translate import NotSymbolic, Translation
 
 Call = Callable[[dict[str, Tensor]], Tensor | tuple[Tensor, ...]]
@@ -116,8 +116,7 @@ def _export(
     program = export(
         Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
     )
-    decomposed: ExportedProgram = program.run_decompositions(dict(table()))
-    return decomposed
+    return lowered(program)
 
 
 @contextmanager

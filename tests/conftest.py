@@ -8,6 +8,7 @@ All processes of a run share one cache, empty at first: tests build what they te
 kernel of the emulator needs (ten seconds of a compiler).
 """
 
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -26,6 +27,13 @@ SEED = int(os.environ.setdefault("WORKBENCH_SEED", "0"))
 settings.register_profile("suite", derandomize=SEED == 0)
 settings.load_profile("suite")
 torch.manual_seed(SEED)  # for what a module draws while it is imported
+torch.set_num_threads(1)  # the processes of a run share the cores
+
+
+def pytest_collection_finish() -> None:
+    """What the imports of all tests have left stays: half a second for each look through it for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from test_browser import HERE, environment, missing, served
 
@@ -27,6 +26,8 @@ FINDINGS = 14
 def test_a_kernel_by_hand_from_a_command_to_its_verdict(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)
+    import nbformat  # four seconds of a processor, and every process of a run imports every test
+
     with served(tmp_path, sys.executable, "jupyterlab") as url:
         cell = nbformat.v4.new_code_cell(OPERATION)  # type: ignore[no-untyped-call]
         made = nbformat.v4.new_notebook(cells=[cell], metadata=KERNEL)  # type: ignore[no-untyped-call]

@@ -9,10 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import story
-from nbclient import NotebookClient
 from test_browser import HERE, environment, missing
 
 from workbench.events import EVENT
@@ -31,6 +29,9 @@ def test_a_saved_panel_is_drawn(tmp_path: Path) -> None:
         pytest.skip(reason)
     if not WIDGETS.exists() or not REQUIRE.exists():
         pytest.skip("VS Code's widget manager is not there; tests/browser/tools.sh gets it from npm")
+    import nbformat  # four seconds of a processor, and every process of a run imports every test
+    from nbclient import NotebookClient
+
     lines = [EVENT.dump_json(event).decode() + "\n" for event in story.large_events(12)]
     (tmp_path / "journal.jsonl").write_text("".join(lines))
     cell = nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))  # type: ignore[no-untyped-call]

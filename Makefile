@@ -6,9 +6,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 
 # nbval brings jsonschema, which takes four seconds of a processor to import, in each process of a run.
 PYTEST := $(BIN)/pytest -p no:nbval
+# Bytecode is kept, whatever the person's shell says: without it each process compiles all of the tests again.
+unexport PYTHONDONTWRITEBYTECODE
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test check sweep browser in-the-browser notebooks-and-sample assets format clean
+.PHONY: help demo lab test check sweep browser in-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -52,15 +54,18 @@ check: $(VENV)/installed-dev
 	$(BIN)/mypy
 	$(PYTEST) tests/test_layers.py
 
-# A test process that dies ends the run: pytest-xdist waits for ever when it replaces one. Three on two cores:
-# tests of processes mostly wait.
-test: check
+# mypy and a notebook take one core each. A test process that dies ends the run: pytest-xdist waits for ever
+# when it replaces one. Three on two cores: tests of processes mostly wait.
+test: $(VENV)/installed-dev
+	$(MAKE) -j 2 --output-sync=target check notebooks
 	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
-	$(MAKE) -j 2 --output-sync=target notebooks-and-sample in-the-browser
+	$(MAKE) -j 2 --output-sync=target sample in-the-browser
 
-notebooks-and-sample: $(VENV)/installed-dev
-	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
+notebooks: $(VENV)/installed-dev
 	$(BIN)/pytest --nbval-lax notebooks
+
+sample: $(VENV)/installed-dev
+	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
 
 sweep: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook -m sweep

@@ -51,6 +51,23 @@ def test_one_library_for_each_set_of_macros() -> None:
         module.find(("f<2>", ()))
 
 
+def test_an_atomic_that_cuda_lacks_may_be_written_and_what_the_compiler_calls_is_linked(
+    tmp_path: Path,
+) -> None:
+    source = (
+        "__device__ float atomicMax(float* to, float x) {\n"
+        "  return __int_as_float(atomicMax((int*)to, __float_as_int(x)));\n}\n"
+        "__global__ void k(const float* x, float* y) {\n  float value = x[threadIdx.x];\n"
+        "  __int128 wide = (__int128)(value * 1e6f) * 1000003;\n"
+        "  atomicMax(y, sinhf((float)(wide / ((__int128)value + 1000003)) / 1e6f));\n}\n"
+    )
+    x = torch.linspace(0, 2, 32)
+    args = {"x": x, "y": Out((1,), zero=True)}
+    (tmp_path / "own.cu").write_text(source)
+    found = run(f"{tmp_path}/own.cu:k", Shape(1, 32), args, "plain")
+    torch.testing.assert_close(found.outputs[0], x.sinh().amax(0, True), rtol=1e-4, atol=0)
+
+
 def test_macros_do_not_reach_the_headers() -> None:
     source = (
         "#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n"

@@ -1,7 +1,7 @@
 // Makes g++ accept CUDA C++ device code. Precompiled, and included before the kernel's source.
 #pragma once
 #include <bits/c++config.h>
-// Bessel functions and the like, which no GPU has: g++ would make all of them again for every kernel.
+// std::legendre and the like, which NVRTC has not: g++ would compile all of them again with every kernel.
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS
 #include <cfloat>
 #include <climits>

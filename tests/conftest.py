@@ -5,7 +5,8 @@ set; another number asks whether a test's claim holds for other numbers too. The
 cheats, which is also run by a command, are fresh there. Tests of the archive name a folder.
 
 All processes of a run share one cache, empty at first: tests build what they test, and build once what every
-kernel of the emulator needs (ten seconds of a compiler).
+kernel of the emulator needs (ten seconds of a compiler). ``make test`` names one for all its runs in
+``$WORKBENCH_SUITE_CACHE``.
 """
 
 import gc
@@ -46,7 +47,8 @@ def _one_seed() -> None:
 def cache_of_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder that all processes of this run build into."""
     base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    own = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    folder = Path(os.environ.get("WORKBENCH_SUITE_CACHE") or own)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WORKBENCH_CACHE", str(folder))
         yield folder

@@ -1,12 +1,13 @@
 """Every sample opens, says why it is interesting, and can be checked and traced."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 
-from workbench.model import size_of
+from workbench.model import Problem, size_of
 from workbench.numerics.inputs import draw
 from workbench.problem.capture import read_file
 from workbench.problem.opening import open_capture
@@ -15,6 +16,11 @@ from workbench.problem.reference import Reference
 torch.set_num_threads(1)
 FOLDER = Path(__file__).parents[2] / "sample_ops"
 SAMPLES = sorted(FOLDER.glob("*.py"))
+
+
+@cache
+def opened(path: Path) -> Problem:
+    return open_capture(read_file(path), lambda note: None)
 
 
 def test_there_are_enough() -> None:
@@ -26,8 +32,7 @@ def test_sample(path: Path) -> None:
     text = path.read_text()
     docstring = ast.get_docstring(ast.parse(text)) or ""
     assert "Why it is interesting:" in docstring and "Look for:" in docstring
-    capture = read_file(path)
-    problem = open_capture(capture, lambda note: None)
+    problem = opened(path)
     assert problem.name.lower().replace("_", "") == path.stem.replace("_", "")
     assert len(problem.cases) >= 2 and len(problem.proofs) >= 4 and problem.symbols
     assert problem.graph.nodes
@@ -36,10 +41,7 @@ def test_sample(path: Path) -> None:
     _check_reference(problem)
 
 
-def _check_reference(problem: object) -> None:
-    from workbench.model import Problem
-
-    assert isinstance(problem, Problem)
+def _check_reference(problem: Problem) -> None:
     case = problem.proofs[1]
     tensors = draw(problem, case, "normal", 0)
     reference = Reference(problem)
@@ -54,5 +56,5 @@ def _check_reference(problem: object) -> None:
 
 
 def test_softmax_is_the_demo() -> None:
-    problem = open_capture(read_file(FOLDER / "softmax.py"), lambda note: None)
+    problem = opened(FOLDER / "softmax.py")
     assert [case.label for case in problem.cases] == ["4096x32768", "16x16384", "4096x1024", "1x1048576"]

@@ -3,12 +3,14 @@
 import random
 
 import pytest
+import torch
+from torch import Tensor
 
 from tests.playbook.problems import problem_of
 from tests.playbook.references import REFERENCES
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
-from workbench.errors import UsageError
+from workbench.errors import NotCovered, UsageError
 from workbench.model import CompileReport, Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
@@ -124,3 +126,15 @@ def test_misspelt_techniques_are_named(vector: Vector, words: str) -> None:
 
 
 pytestmark = pytest.mark.sweep
+
+
+def test_halves_of_unequal_length_are_refused_not_read_beyond() -> None:
+    def gated(t: dict[str, Tensor]) -> Tensor:
+        value, gate = t["x"].chunk(2, 1)
+        return value * torch.sigmoid(gate)
+
+    tensors = {"x": torch.randn(5, 8)}
+    source = generate(problem_of(gated, tensors), ()).kernel.source
+    check(gated, source, tensors)
+    with pytest.raises(NotCovered, match="sizes that meet must be equal"):
+        plan_of(source, {"x": torch.randn(5, 7)})

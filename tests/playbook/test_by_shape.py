@@ -139,6 +139,27 @@ def test_a_class_that_the_model_calls_slower_is_parted_or_not_joined(
     assert from_found(problem, kernels, H100) is None
 
 
+def test_a_shape_that_cannot_have_its_fastest_kernel_takes_the_next(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, _ = vectors(problem)
+    kernels = [
+        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
+        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
+    ]
+
+    def model(_: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
+        classes = classes_of(problem, vector)
+        taken = dict(class_at(classes, problem, sizes).vector) if classes else {}
+        lost = sizes["s1"] == 2**20 and taken.get("block_size") == "256"
+        return Estimate(120.0 if lost else 100.0, 0.0, 1, 0.0, 1.0)
+
+    monkeypatch.setattr(by_shape, "estimate", model)
+    card = from_found(problem, kernels, H100)
+    assert card is not None and "b7 at 16x16384." in card.cause
+    assert card.predicted_factor == pytest.approx(((551 * 15.0 * 11.0) / (487 * 14.4 * 12.5)) ** 0.25)
+
+
 def test_a_shape_that_lost_in_a_joined_kernel_gets_a_class_of_its_own(problem: Problem) -> None:
     one, two, _ = vectors(problem)
     kernels = [

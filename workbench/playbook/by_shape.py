@@ -28,7 +28,7 @@ from workbench.playbook.shape_classes import (
     symbol_of,
 )
 from workbench.playbook.techniques import TECHNIQUES, settled
-from workbench.search.shapes import NOISE, Shares, shares, source_of, times_of
+from workbench.search.shapes import NOISE, Shares, gain_of, shares, source_of, times_of
 
 _MODEL_NOISE = 0.05
 """Predicted times this close are no reason for another kernel."""
@@ -53,21 +53,16 @@ class Found:
 def from_found(problem: Problem, kernels: Sequence[Found], target: Target) -> Hypothesis | None:
     """A card that takes each declared shape's fastest kernel; None where one kernel is fastest everywhere.
 
-    None, too, where a class of shapes cannot have what was fastest there: what a class is given is generated
-    anew, and the model must not call it slower than the kernel that it was taken from.
+    What a class is given is generated anew, and the model must not call it slower than the kernel that it was
+    taken from: where it does, that case takes the next best.
     """
     source = source_of(kernels[0].evaluation) if kernels else ""
     able = [kernel for kernel in kernels if source and source_of(kernel.evaluation) == source]
-    found = shares([times_of(kernel.evaluation) for kernel in able], most=MOST_CLASSES)
-    if found is None or len(found.kernels) < 2:
-        return None
-    wanted = {
-        case.label: _at(problem, able[dict(found.by_case)[case.label]].vector, case) for case in problem.cases
-    }
     lost = _lost(problem, able)
-    vector = _as_fast(problem, wanted, frozenset(lost), target)
-    if vector is None or any(vector == kernel.vector for kernel in able):
+    joint = _joint(problem, able, frozenset(lost), target)
+    if joint is None or any(joint[1] == kernel.vector for kernel in able):
         return None
+    found, vector = joint
     return Hypothesis(
         title=TITLES[BY_SHAPE, "some"],
         bottleneck=bound_of(able[found.kernels[0]].evaluation) or "none",
@@ -79,6 +74,28 @@ def from_found(problem: Problem, kernels: Sequence[Found], target: Target) -> Hy
         risk=RISKS[BY_SHAPE],
         vector=vector,
     )
+
+
+def _joint(
+    problem: Problem, able: Sequence[Found], apart: frozenset[str], target: Target
+) -> tuple[Shares, Vector] | None:
+    """Which kernel takes which case, and the vector of it; None where no two kernels go together."""
+    times = [dict(times_of(kernel.evaluation)) for kernel in able]
+    for _ in problem.cases:
+        found = shares(times, most=MOST_CLASSES)
+        if found is None or len(found.kernels) < 2:
+            return None
+        takes = dict(found.by_case)
+        wanted = {case.label: _at(problem, able[takes[case.label]].vector, case) for case in problem.cases}
+        vector = _as_fast(problem, wanted, apart, target)
+        if vector is None:
+            return None
+        if not isinstance(vector, frozenset):
+            gain = gain_of([times_of(kernel.evaluation) for kernel in able], takes)
+            return Shares(found.by_case, gain), vector
+        for case in vector:
+            times[takes[case]][case] = math.inf
+    return None
 
 
 def _at(problem: Problem, vector: Vector, case: Case) -> Vector:
@@ -103,8 +120,12 @@ def _lost(problem: Problem, kernels: Sequence[Found]) -> dict[str, str]:
 
 def _as_fast(
     problem: Problem, wanted: Mapping[str, Vector], apart: frozenset[str], target: Target
-) -> Vector | None:
-    """``vector_by_case``; a case that the model calls slower in its class than alone gets its own class."""
+) -> Vector | frozenset[str] | None:
+    """``vector_by_case``; a case that the model calls slower in its class than alone gets its own class.
+
+    The cases that are slower even so, where there are any.
+    """
+    slower: frozenset[str] = frozenset()
     for _ in range(2):
         vector = vector_by_case(problem, wanted, target, apart)
         if vector is None:
@@ -113,7 +134,7 @@ def _as_fast(
         if not slower:
             return vector
         apart |= slower
-    return None
+    return slower
 
 
 def _slower(problem: Problem, vector: Vector, wanted: Mapping[str, Vector], target: Target) -> frozenset[str]:

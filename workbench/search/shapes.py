@@ -59,8 +59,14 @@ def shares(kernels: Sequence[Times], noise: float = NOISE, most: int = MOST_KERN
         by_case[case] = next(
             p for p in chosen if kernels[p][case] <= (1 + noise) * kernels[by_case[case]][case]
         )
-    shared = _mean(kernels[by_case[case]][case] for case in cases)
-    return Shares(tuple(by_case.items()), min(means.values()) / shared)
+    return Shares(tuple(by_case.items()), gain_of(kernels, by_case))
+
+
+def gain_of(kernels: Sequence[Times], by_case: Mapping[str, int]) -> float:
+    """Time of the best single kernel, of those that have all cases, over the time with shares."""
+    able = [times for times in kernels if all(times.get(case, 0) > 0 for case in by_case)]
+    shared = _mean(kernels[place][case] for case, place in by_case.items())
+    return min(_mean(times[case] for case in by_case) for times in able) / shared
 
 
 def times_of(evaluation: Evaluation | None) -> Times:

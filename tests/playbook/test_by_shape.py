@@ -42,6 +42,15 @@ def evaluation(*times_us: float, source: str = "measured") -> Evaluation:
     return Evaluation(kernel=Digest("k"), device="cuda", target="H100", outcome=Passed(), times=tuple(times))
 
 
+def two_found(problem: Problem) -> list[Found]:
+    """The first is faster at the first and third shape, the second at the others."""
+    one, two, _ = vectors(problem)
+    return [
+        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
+        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
+    ]
+
+
 def conditions(problem: Problem, wanted: list[int]) -> list[str]:
     known = vectors(problem)
     by_case = {label: known[number] for label, number in zip(LABELS, wanted, strict=True)}
@@ -115,11 +124,7 @@ def test_a_class_of_short_rows_launches_what_was_measured(cache: str) -> None:
 def test_a_class_that_the_model_calls_slower_is_parted_or_not_joined(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two, _ = vectors(problem)
-    kernels = [
-        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
-        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
-    ]
+    kernels = two_found(problem)
     always = False
 
     def model(_: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
@@ -142,11 +147,7 @@ def test_a_class_that_the_model_calls_slower_is_parted_or_not_joined(
 def test_a_shape_that_cannot_have_its_fastest_kernel_takes_the_next(
     problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two, _ = vectors(problem)
-    kernels = [
-        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
-        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
-    ]
+    kernels = two_found(problem)
 
     def model(_: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
         classes = classes_of(problem, vector)
@@ -161,11 +162,7 @@ def test_a_shape_that_cannot_have_its_fastest_kernel_takes_the_next(
 
 
 def test_a_shape_that_lost_in_a_joined_kernel_gets_a_class_of_its_own(problem: Problem) -> None:
-    one, two, _ = vectors(problem)
-    kernels = [
-        Found("b3", one, evaluation(487, 10.4, 14.4, 12.5)),
-        Found("b7", two, evaluation(551, 7.8, 15.0, 11.0)),
-    ]
+    kernels = two_found(problem)
     first = from_found(problem, kernels, H100)
     assert first is not None and first.vector is not None
     kernels.append(Found("b9", first.vector, evaluation(487, 7.8, 14.4, 20.0)))

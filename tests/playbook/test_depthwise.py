@@ -91,6 +91,14 @@ def test_one_axis_needs_no_strips() -> None:
     check(call, generate(problem, ()).kernel.source, tensors, "checked")
 
 
+def test_a_window_that_is_computed_fixes_its_own_sizes_only() -> None:
+    call = lambda t: F.conv2d(t["x"], t["w"] * 2, padding=1, groups=4)  # noqa: E731
+    problem = problem_of(call, of(x=(2, 4, 9, 10), w=(4, 1, 3, 3))())
+    assert not traits_of(problem).library_calls
+    x, w = (spec.dims for spec in problem.tensors)
+    assert isinstance(x[0], str) and isinstance(x[2], str) and w[2:] == (3, 3)
+
+
 @pytest.mark.parametrize("name", ["mixed", "transposed", "large"])
 def test_what_is_left_to_the_library(name: str) -> None:
     calls = {

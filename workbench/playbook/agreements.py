@@ -1,11 +1,13 @@
 """Sizes that meet in one operation and are written differently: a plan must ask whether they are equal.
 
 The halves of a row that is cut in two are as long as each other only where its length is even. The reference
-refuses other lengths as it runs; a kernel would read beyond the shorter half.
+refuses other lengths as it runs; a kernel would read beyond the shorter half. Owns which sizes these are, and
+how a plan spells them; never writes a plan.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from workbench.model import Arg, Dim, Problem, Ref, size_of
@@ -15,8 +17,18 @@ _POINTS = 12
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
-def agreements(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
-    """Pairs of sizes that pointwise operations take for equal, and that are not equal whatever the sizes."""
+def agreements(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Pairs of sizes that must be equal, in the plan language; ``names`` are the symbols' in the plan."""
+    return [(_spelt(one, names), _spelt(other, names)) for one, other in _pairs(problem)]
+
+
+def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
+    """A size as the graph has it: by its value, another spelling would do."""
+    return re.sub(r"[A-Za-z_]\w*", lambda found: names[found.group()], str(dim)).replace("//", " // ")
+
+
+def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
+    """Sizes that pointwise operations take for equal, and that are not equal whatever the sizes."""
     dims: dict[Ref, tuple[Dim, ...]] = {Ref(ref=spec.name): spec.dims for spec in problem.tensors}
     for node in problem.graph.nodes:
         for item, out in enumerate(node.outs):

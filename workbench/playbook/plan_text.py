@@ -6,11 +6,10 @@ Owns the text between ``/* plan`` and ``*/``. Never writes CUDA.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from workbench.model import Dim, Problem, Sym
+from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.agreements import agreements
 from workbench.playbook.kernel_text import (
@@ -87,15 +86,8 @@ class PlanText:
                     [f"{spec.name}.strides == {strides}"], f"{spec.name} must have strides {strides}"
                 )
 
-        for pair in agreements(self.problem):
-            one, other = (self._spelt(dim) for dim in pair)
+        for one, other in agreements(self.problem, self.locals):
             self._require([f"{one} == {other}"], f"sizes that meet must be equal: {one} and {other}")
-
-    def _spelt(self, dim: Dim) -> str:
-        """A size as the graph has it: by its value, another spelling would do."""
-        return re.sub(r"[A-Za-z_]\w*", lambda found: self.locals[found.group()], str(dim)).replace(
-            "//", " // "
-        )
 
     def _bind(self, tensor: str, shape: tuple[Size, ...], all_new: bool) -> None:
         stems = axis_names(tensor, len(shape), set(self.locals.values()))

@@ -44,6 +44,7 @@ _VIEWS = frozenset(
 _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
 _MOST_CONSTANT_ELEMENTS = 32
+_SYMBOL = re.compile(r"s\d+")
 
 
 @dataclass
@@ -190,13 +191,14 @@ class Translation:
 
     def _fix_window(self, op: str, args: tuple[Arg, ...]) -> None:
         """Windows that single channels have are written out in a kernel: their sizes must be numbers."""
-        if op != "aten.convolution.default" or args[-1] == 1 or not isinstance(args[1], Ref):
+        if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return
+        transposed, groups = args[6], args[8]
         _, (_, inputs, *window) = self._metas[args[1]]
-        if inputs == 1 and any(isinstance(size, str) for size in window):
-            name = args[1].ref
-            axes = tuple((name, axis) for axis, size in enumerate(window, 2) if isinstance(size, str))
-            raise NotSymbolic("each element of a depthwise convolution's window is an operand", axes)
+        names = {name for size in window if isinstance(size, str) for name in _SYMBOL.findall(size)}
+        if names and inputs == 1 and groups != 1 and not transposed:
+            why = "each element of a depthwise convolution's window is an operand"
+            raise NotSymbolic(why, self._axes_with(names))
 
     @property
     def _where(self) -> str:
@@ -277,12 +279,15 @@ class Translation:
         return int(text) if re.fullmatch(r"-?\d+", text) else text
 
     def _axes_of(self, expression: sympy.Expr) -> tuple[tuple[str, int], ...]:
-        names = {self._symbols[s] for s in expression.free_symbols if s in self._symbols}
+        return self._axes_with({self._symbols[s] for s in expression.free_symbols if s in self._symbols})
+
+    def _axes_with(self, names: set[str]) -> tuple[tuple[str, int], ...]:
+        """The inputs' axes whose sizes have one of these symbols."""
         return tuple(
             (tensor, axis)
             for tensor, dims in self.dims
             for axis, dim in enumerate(dims)
-            if isinstance(dim, str) and names & set(re.findall(r"s\d+", dim))
+            if isinstance(dim, str) and names & set(_SYMBOL.findall(dim))
         )
 
     def _arg(self, value: Any) -> Arg:

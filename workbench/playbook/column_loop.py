@@ -182,7 +182,7 @@ class ColumnLoop:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
         if begin:
             position = f"{begin} + {position}"
-        inner = body if team.kind == "thread" else block(f"if (col < {end})", body)
+        inner = body if team.kind == "thread" else block(f"if ({self._inside(begin, end)})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
         before, behind = self.kernel.next_row.around_step(self.number)
@@ -191,6 +191,13 @@ class ColumnLoop:
             columns = self.frame.macros.text(self.kernel.space.columns)
             return block(f"for (int i = 0; i * {team.lanes} < {columns}; ++i)", inner)
         return [*self._ahead, "#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
+
+    def _inside(self, begin: str, end: str) -> str:
+        """True for a column of the row; all steps but the last need not look, and the compiler knows them."""
+        if begin or not self.kernel.waits.in_registers:
+            return f"col < {end}"
+        step = " * ".join(part for part in (self.kernel.team.lanes, "VEC" if self.vector else "") if part)
+        return f"(i + 1) * {step} <= {end} || col < {end}"
 
     # -------------------------------------------------------------------------------- loads
 

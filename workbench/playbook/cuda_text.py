@@ -46,6 +46,7 @@ _HELPED: Mapping[str, str] = {
     "floordiv": "floordiv",
     "quotient": "quotient",
     "over": "over",
+    "round_bf16": "nearest_bf16",
 }
 """Operations that are functions of the file itself."""
 _VARIANTS: Mapping[tuple[str, DType], str] = {
@@ -92,8 +93,6 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
         return _cast(expr, args[0])
     if op == "round_f16":
         return Text(f"__half2float(__float2half({args[0].code}))")
-    if op == "round_bf16":
-        return Text(f"__bfloat162float(__float2bfloat16({args[0].code}))")
     return Text(f"{_function(op, expr, fast)}({', '.join(arg.code for arg in args)})")
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, walk
-from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.packs import address, packs_of
@@ -93,7 +93,8 @@ def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
         inner = [index, *block(f"if (WHOLE || i < {count})", body)]
         return lines + block(f"for (int item = 0; item < {schedule.items}; ++item)", inner)
     index = f"const size_t i = ({first}){width};" if width else f"const size_t i = {first};"
-    return [index, *block(f"if (i >= {count})", ["return;"]), *body]
+    beyond = f"if ({count} % (THREADS{width}) != 0 && i >= {count})"
+    return [index, *block(beyond, ["return;"]), *body]
 
 
 def _along_copies(frame: Frame, copies: Copies, shared: list[str], body: list[str]) -> list[str]:
@@ -150,7 +151,8 @@ def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> S
     """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors."""
 
     def leaf(expr: Expr) -> Text:
-        if expr.serial in packs and isinstance(expr, Load):
+        alone = "{element}" in packs.get(expr.serial, "{element}")
+        if isinstance(expr, Load) and not alone:
             return frame.value(expr, packs[expr.serial])
         assert isinstance(expr, (Load, Index))
         base = at(expr.view)
@@ -159,7 +161,8 @@ def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> S
         index = lookup_text(expr, base, frame, scope.text)
         element = frame.element(expr.buffer, index)
         streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
-        return frame.value(expr, f"__ldcs(&{element})" if streamed else element)
+        element = f"__ldcs(&{element})" if streamed else element
+        return frame.value(expr, packs.get(expr.serial, "{element}").format(element=element))
 
     scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)
     return scope
@@ -199,6 +202,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     each = inner.lines
     for variable in at.all:
         each = name_pieces(each, variable, frame.names)
+    each = once_a_vector(each)
     each = at.named(each, "size_t")
     return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 

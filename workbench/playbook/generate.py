@@ -135,7 +135,7 @@ def _headers(kernels: list[KernelText]) -> list[str]:
     lines = []
     if any("half" in kernel.code for kernel in kernels):
         lines.append("#include <cuda_fp16.h>")
-    if any("bfloat16" in kernel.code for kernel in kernels):
+    if any("bfloat16" in kernel.code or "nearest_bf16" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
     if any("fetch" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")

@@ -144,6 +144,31 @@ def name_pieces(lines: list[str], variable: str, names: Names) -> list[str]:
     return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]
 
 
+_QUOTIENT = re.compile(r"= \(i \+ k\) / (\w+)( % \w+)?;$")
+_REMAINDER = re.compile(r"= \(i \+ k\) % (\w+);$")
+
+
+def once_a_vector(lines: list[str]) -> list[str]:
+    """Named pieces of the index of element ``k``, divided once a vector where the vector lies in one row.
+
+    The compiler knows sizes and VEC, and not that ``i`` is a multiple of VEC: it would divide for every
+    element, which is most of what a pooling kernel computes.
+    """
+    found = [
+        _REMAINDER.sub(
+            r"= \1 % VEC ? (i + k) % \1 : i % \1 + k;",
+            _QUOTIENT.sub(r"= (i + (\1 % VEC ? k : 0)) / \1\2;", line),
+        )
+        for line in lines
+    ]
+    if found == lines:
+        return lines
+    return [
+        "// Where VEC divides a size, a vector lies in one row: then it is divided once a vector.",
+        *found,
+    ]
+
+
 def _word(variable: str) -> str:
     return rf"\b{variable}" if variable.isidentifier() else re.escape(variable)
 

@@ -16,7 +16,7 @@ from functools import partial
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
 from workbench.playbook import depthwise, movement, pieces, products, reductions, scans, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
-from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise
+from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
 from workbench.playbook.program import (
     Buffer,
@@ -170,7 +170,7 @@ class Lowering:
 
     def store(self, buffer: str, value: Value, where: View) -> None:
         """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
-        expr = value.expr
+        expr = unrounded(value.expr, self.buffers[buffer].dtype)
         while True:
             best = best_placement(self.pool, expr)
             if best is None:

@@ -56,6 +56,28 @@ __device__ Pack<T, VEC> load_where(const T* from) {
     }
 }
 """,
+    "load_run": """
+// Elements that follow one another.
+template <typename T, int IN_RUN>
+struct Run {
+    T at[IN_RUN];
+};
+
+// The windows of VEC results side by side, where each begins APART elements behind the one before.
+template <int VEC, int APART, typename T>
+__device__ Run<T, VEC * APART> load_run(const T* from) {
+    Run<T, VEC * APART> run;
+#pragma unroll
+    for (int part = 0; part < APART; ++part) {
+        const auto pack = load<VEC>(from + part * VEC);
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            run.at[part * VEC + k] = pack.at[k];
+        }
+    }
+    return run;
+}
+""",
     "load_repeated": """
 // VEC neighbours of a row of SIZE elements that repeats: one load where none of them lies beyond its end.
 template <int VEC, int SIZE, typename T, typename Index>

@@ -17,6 +17,7 @@ from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
+from workbench.playbook.window_runs import load_window_runs, window_runs
 
 Path = tuple[tuple[Expr, bool], ...]
 """Conditions, and which way each must go."""
@@ -28,6 +29,7 @@ class Packs:
     """Vectors by the serial of their load, names of conditions that hold for a whole vector, statements."""
 
     elements: dict[int, str] = field(default_factory=dict)
+    """Element ``k`` of each; ``{element}`` in it is the element read by itself."""
     conditions: dict[int, Text] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
@@ -54,6 +56,10 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
             packs.lines += head.lines
             head.lines = []
             _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
+    runs = window_runs([load for load in open_loads if load.serial not in packs.elements])
+    lines, elements = load_window_runs(frame, list(runs))
+    packs.lines += lines
+    packs.elements.update(elements)
     _pieces(frame, kernel, packs, head)
     return packs
 

@@ -84,7 +84,7 @@ __global__ __launch_bounds__(THREADS) void softmax(const float* __restrict__ x, 
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
         const int col = (i * THREADS + threadIdx.x) * VEC;
-        if (col < COLS) {
+        if ((i + 1) * THREADS * VEC <= COLS || col < COLS) {
             const auto x_pack = load<VEC>(x_row + col);
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {
@@ -99,7 +99,7 @@ __global__ __launch_bounds__(THREADS) void softmax(const float* __restrict__ x, 
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
         const int col = (i * THREADS + threadIdx.x) * VEC;
-        if (col < COLS) {
+        if ((i + 1) * THREADS * VEC <= COLS || col < COLS) {
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {
                 x_kept[i][k] = expf(x_kept[i][k] - x_max);
@@ -113,7 +113,7 @@ __global__ __launch_bounds__(THREADS) void softmax(const float* __restrict__ x, 
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
         const int col = (i * THREADS + threadIdx.x) * VEC;
-        if (col < COLS) {
+        if ((i + 1) * THREADS * VEC <= COLS || col < COLS) {
             Pack<float, VEC> out_pack;
 #pragma unroll
             for (int k = 0; k < VEC; ++k) {

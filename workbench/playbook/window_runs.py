@@ -1,0 +1,98 @@
+"""Windows side by side: all elements that VEC neighbouring results need of a row, read as vectors.
+
+A pool whose windows do not overlap reads every second or third element, and those between by further loads:
+each touches as many cache lines as all of them together. Owns which loads form such a run and their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from workbench.playbook.expr import Load
+from workbench.playbook.indexing import divisors_of, index_text, name_pieces
+from workbench.playbook.kernel_text import Frame, block
+from workbench.playbook.sizes import Size, number
+
+_MOST_APART = 4
+"""Elements from one window to the next: a thread keeps as many for each of its results."""
+
+
+@dataclass(frozen=True)
+class WindowRun:
+    """Loads that take turns at the elements of a row, in the order of their elements."""
+
+    loads: tuple[Load, ...]
+
+    @property
+    def first(self) -> Load:
+        return self.loads[0]
+
+    @property
+    def apart(self) -> int:
+        """Elements from one window to the next: none is left out."""
+        return len(self.loads)
+
+
+def window_runs(loads: Sequence[Load]) -> Iterator[WindowRun]:
+    """The runs among loads that are made for every element."""
+    free = [load for load in loads if not load.lookups and _apart(load)]
+    while free:
+        load = free.pop(0)
+        places = [load.view.offset + number(step) for step in range(_apart(load))]
+        others = [
+            other
+            for other in (load, *free)
+            if (other.buffer, other.view.axes) == (load.buffer, load.view.axes)
+        ]
+        run = [next((other for other in others if other.view.offset == place), None) for place in places]
+        found = tuple(other for other in run if other is not None)
+        if len(found) == len(places):
+            free = [other for other in free if other not in found]
+            yield WindowRun(found)
+
+
+def _apart(load: Load) -> int:
+    """Elements between what neighbouring indices find; 0 where that is none of a few."""
+    step = load.view.axes[-1].stride.number if load.view.axes else None
+    return step if step is not None and 2 <= step <= _MOST_APART else 0
+
+
+def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str], dict[int, str]]:
+    """Statements that read the runs of elements ``i`` to ``i + VEC - 1``, and each load's element by serial.
+
+    In an element ``{element}`` stands for the element by itself: what the compiler takes where sizes keep
+    vectors from beginning at borders. Runs that no width would do for are left out.
+    """
+    able = [
+        run for run in runs if not any(size.number is not None and size.number % 2 for size in _sizes(run))
+    ]
+    if not able:
+        return [], {}
+    width = frame.site.schedule.width
+    sizes = dict.fromkeys(size for run in able for size in _sizes(run))
+    tests = [f"{frame.macros.text(s)} % VEC == 0" for s in sizes if s.number is None or s.number % width]
+    whole = frame.names.new("side_by_side") if tests else ""
+    lines, elements = list[str](), dict[int, str]()
+    for run in able:
+        name = frame.names.new(f"{run.first.buffer}_run")
+        begin = index_text(run.first.view, "i", frame.macros, wide=True).within(12)
+        read = f"load_run<VEC, {run.apart}>({frame.pointer(run.first.buffer)} + {begin})"
+        if whole:
+            lines.append(f"Run<{frame.element_type(run.first.buffer)}, VEC * {run.apart}> {name};")
+            lines += block(f"if constexpr ({whole})", [f"{name} = {read};"])
+        else:
+            lines.append(f"const auto {name} = {read};")
+        for place, load in enumerate(run.loads):
+            one = f"{name}.at[k * {run.apart}{f' + {place}' if place else ''}]"
+            elements[load.serial] = f"({whole} ? {one} : {{element}})" if whole else one
+        frame.vectors.add(run.first.buffer)
+    frame.helpers.add("load_run")
+    comment = "// Windows side by side: what a vector of results needs of a row is read as vectors."
+    flag = [f"constexpr bool {whole} = {' && '.join(tests)};"] if whole else []
+    return [comment, *flag, *name_pieces(lines, "i", frame.names)], elements
+
+
+def _sizes(run: WindowRun) -> list[Size]:
+    """What the width must divide."""
+    return [size for size in divisors_of(run.first.view) if not size.is_zero]

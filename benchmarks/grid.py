@@ -58,7 +58,7 @@ MORE_SHAPES: dict[str, str] = {
     "silu_mul": "[(16384, 5632)]",
 }
 """Shapes beyond those of ``sample_ops``, so that every op has four."""
-FIRST, REFINED = 5, 5
+FIRST, REFINED = 6, 8
 """Kernels tried before and after the first times are known."""
 JOINED = 2
 """Then, files with each shape's fastest kernel, timed as their parts were; the best of all is measured."""

@@ -113,12 +113,12 @@ def main() -> None:
         kin: dict[str, str] = {}
         for op in options.ops:
             found.extend(await searches(op, device, root, policy, kin))
-        how["gpu"] = card_of(device)
+            how["gpu"] = card_of(device)
+            report("second-run", how, table(found), found)  # so far: what follows may be cut short
         await device.close()
 
     with tempfile.TemporaryDirectory(prefix="archives-") as root:
         asyncio.run(everything(Path(root)))
-    report("second-run", how, table(found), found)
     if failed := sorted({one.op for one in found if not one.best}):
         raise SystemExit(f"no correct kernel: {', '.join(failed)}")
 

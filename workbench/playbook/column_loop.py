@@ -182,7 +182,7 @@ class ColumnLoop:
             position = f"{position} * VEC" if position == "i" else f"({position}) * VEC"
         if begin:
             position = f"{begin} + {position}"
-        inner = body if team.kind == "thread" else block(f"if ({self._inside(begin, end)})", body)
+        inner = body if team.kind == "thread" else block(f"if ({self._inside(end)})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
         before, behind = self.kernel.next_row.around_step(self.number)
@@ -192,12 +192,15 @@ class ColumnLoop:
             return block(f"for (int i = 0; i * {team.lanes} < {columns}; ++i)", inner)
         return [*self._ahead, "#pragma unroll", *block("for (int i = 0; i < KEPT; ++i)", inner)]
 
-    def _inside(self, begin: str, end: str) -> str:
+    def _inside(self, end: str) -> str:
         """True for a column of the row; all steps but the last need not look, and the compiler knows them."""
-        if begin or not self.kernel.waits.in_registers:
+        peeled = self.kernel.peeling is not None
+        if self.kernel.begin or not self.kernel.waits.in_registers:
             return f"col < {end}"
+        columns = self.frame.macros.text(self.kernel.space.columns)
         step = " * ".join(part for part in (self.kernel.team.lanes, "VEC" if self.vector else "") if part)
-        return f"(i + 1) * {step} <= {end} || col < {end}"
+        whole = f"(i + 1) * {step} <= {columns}"
+        return f"({columns} % VEC == 0 && {whole}) || col < {end}" if peeled else f"{whole} || col < {end}"
 
     # -------------------------------------------------------------------------------- loads
 

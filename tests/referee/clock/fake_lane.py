@@ -33,9 +33,12 @@ class FakeLane:
     calibrated: bool = True
     behind: bool = False
     """True when the device had to wait for the host since the last flush."""
+    left_behind_us: float = 0.0
+    """What lines of the L2 that a kernel pinned cost whoever comes next."""
 
     def work(self, time_us: float, kernels: int = 1) -> None:
         """One call of a contestant."""
+        time_us += self.left_behind_us
         for _ in range(kernels):
             self._record("work", int(time_us * 1e3 / kernels), GAP_NS)
 
@@ -82,7 +85,9 @@ class FakeLane:
         self._record("work", int(time_us * 1e3), 0)
 
     def reset_l2(self) -> None:
-        pass
+        """Lines of a kernel that the device has not come to yet are pinned after this."""
+        if self.time_ns + self.hidden_ns <= self.host_ns:
+            self.left_behind_us = 0.0
 
     def wait(self) -> None:
         self.time_ns = self.host_ns = max(self.time_ns + self.hidden_ns, self.host_ns)

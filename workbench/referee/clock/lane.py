@@ -118,7 +118,6 @@ class _Issuing:
 
         A sample in which the device had to wait for the host is taken again, with a longer lead.
         """
-        self.lane.reset_l2()
         times = [0.0] * len(turns)
         waiting = list(range(len(turns)))
         for attempt in range(ATTEMPTS):
@@ -142,6 +141,10 @@ class _Issuing:
 
     def _issue(self, turn: Turn, margin: float) -> _Issued:
         act, lane = self.acts[turn.name], self.lane
+        # Lines that a contestant asked to be evicted last survive the flush and slow down whoever comes next.
+        # Making them ordinary again works at once, not in the stream: whoever left them must be done.
+        lane.wait()
+        lane.reset_l2()
         lane.busy(_lead_us(lane, margin * self.host_us[turn.name], self.warm))
         if self.warm:
             act(turn.rotation)

@@ -201,6 +201,7 @@ PHASES = {
         Phase("max-autotune", 130, 170, script("remeasure", ["--seconds", "{seconds}", *LONG_AUTOTUNE],
               ["--list", *LONG_AUTOTUNE])),
         Phase("walks", 15, 40, script("walks", [], ["--source"])),
+        Phase("lines-left-behind", 30, 60, script("lines_left_behind", [], ["--source"])),
         Phase("joins", 25, 60, script("joins", [], ["--source"])),
         Phase("bare-moves", 40, 90, script("bare_moves", [], ["--list"])),
         Phase("followed", 70, 110, script("baselines_followed", ["layer_norm", "--seconds", "{seconds}"],

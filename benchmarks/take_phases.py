@@ -32,6 +32,7 @@ TAKEN = {
     "first-branch/first_branch.json": "{date}-{card}-first-branch.json",
     "followed/baselines_followed.json": "{date}-{card}-baselines-followed.json",
     "walks/walks.json": "walks.json",
+    "lines-left-behind/lines-left-behind.json": "lines-left-behind.json",
     "joins/joins.json": "joins.json",
     "bare-moves/bare-moves.json": "bare-moves-{card}.json",
     "search-cost/search-cost.json": "search-cost-{card}.json",

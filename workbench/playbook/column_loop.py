@@ -194,10 +194,10 @@ class ColumnLoop:
 
     def _inside(self, end: str) -> str:
         """True for a column of the row; all steps but the last need not look, and the compiler knows them."""
-        peeled = self.kernel.peeling is not None
-        if self.kernel.begin or not self.kernel.waits.in_registers:
+        peeled, columns = self.kernel.peeling is not None, self.frame.macros.text(self.kernel.space.columns)
+        all_its_own = peeled or end == columns  # some lanes have no row, or the row goes on in another block
+        if self.kernel.begin or not all_its_own or not self.kernel.waits.in_registers:
             return f"col < {end}"
-        columns = self.frame.macros.text(self.kernel.space.columns)
         step = " * ".join(part for part in (self.kernel.team.lanes, "VEC" if self.vector else "") if part)
         whole = f"(i + 1) * {step} <= {columns}"
         return f"({columns} % VEC == 0 && {whole}) || col < {end}" if peeled else f"{whole} || col < {end}"

@@ -13,7 +13,6 @@ from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref, Sym
 from workbench.playbook.operations import compute_type, is_float
 from workbench.playbook.sizes import ONE, ZERO, Size, number
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs
-from workbench.playbook.windows import MOST_UNROLLED
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering import Lowering
@@ -140,28 +139,6 @@ def _adaptive(lowering: Lowering, node: OpNode) -> bool:
     return _block_means(lowering, node, tuple(s // c for s, c in zip(planes, counts, strict=True)))
 
 
-def _wide_pool(lowering: Lowering, node: OpNode) -> bool:
-    """Means over blocks that are too large to be written out, side by side without overlap."""
-    given: tuple[Arg, ...] = node.args[1:]
-    defaults: tuple[Arg, ...] = ((), (), 0)
-    kernel, stride, padding = (given + defaults[len(given) :])[:3]
-    if not isinstance(kernel, tuple) or any(given[3:4]) or any(given[5:]):
-        return False
-    blocks = kernel * 2 if len(kernel) == 1 else kernel
-    if stride not in ((), kernel, blocks) or padding not in (0, (0,), (0, 0)):
-        return False
-    sizes = tuple(number(n) for n in blocks if isinstance(n, int))
-    planes = lowering.value(node.args[0]).shape[-2:]
-    wide = (sizes[0] * sizes[1]).number if len(sizes) == 2 else None
-    if (
-        wide is None
-        or wide <= MOST_UNROLLED
-        or not all(b.divides(s) for b, s in zip(sizes, planes, strict=True))
-    ):
-        return False
-    return _block_means(lowering, node, sizes)
-
-
 def _block_means(lowering: Lowering, node: OpNode, sizes: tuple[Size, ...]) -> bool:
     """The plane with its blocks as axes, summed over them."""
     out = node.outs[0]
@@ -203,5 +180,4 @@ _RULES: dict[str, Rule] = {
     "aten.copy.default": _copy,
     "aten.slice_scatter.default": _slice_scatter,
     "aten._adaptive_avg_pool2d.default": _adaptive,
-    "aten.avg_pool2d.default": _wide_pool,
 }

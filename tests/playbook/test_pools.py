@@ -1,0 +1,95 @@
+"""Pools of large windows, folded down the columns first: every form against PyTorch on the emulator."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+from workbench.playbook.traits import traits_of
+
+half = torch.float16
+plane, line, volume = of(x=(2, 3, 30, 33)), of(x=(2, 3, 100)), of(x=(1, 2, 9, 10, 11))
+
+
+def few_values(shape: tuple[int, ...]) -> Tensor:
+    """Whole numbers, of which many are equal, and some that are none."""
+    torch.manual_seed(1)
+    x = torch.randint(-3, 4, shape).float()
+    x.view(-1)[::13] = torch.nan
+    x.view(-1)[::7] = -torch.inf
+    return x
+
+
+CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "side by side": (lambda t: F.avg_pool2d(t["x"], 11), plane()),
+    "overlapping": (lambda t: F.avg_pool2d(t["x"], 9, 2, 4).relu() + 1, plane()),
+    "strips": (lambda t: F.avg_pool2d(t["x"], 9, 1, 4), plane()),
+    "padding left out": (lambda t: F.avg_pool2d(t["x"], 9, 2, 4, count_include_pad=False), plane()),
+    "beyond the end": (lambda t: F.avg_pool2d(t["x"], (9, 10), 4, (2, 3), ceil_mode=True), plane()),
+    "beyond, left out": (
+        lambda t: F.avg_pool2d(t["x"], (9, 10), 4, (2, 3), ceil_mode=True, count_include_pad=False),
+        plane(),
+    ),
+    "small, beyond the end": (lambda t: F.avg_pool2d(t["x"], 3, 2, 1, ceil_mode=True), plane()),
+    "divisor": (lambda t: F.avg_pool2d(t["x"], 9, 3, 4, divisor_override=7), plane()),
+    "half": (lambda t: F.avg_pool2d(t["x"], 9, 2, 4), of(x=((2, 3, 30, 33), half))()),
+    "long line": (lambda t: F.avg_pool1d(t["x"], 70, 3, 5), line()),
+    "whole width": (lambda t: F.avg_pool2d(t["x"], (5, 33), (2, 33)), plane()),
+    "very large": (lambda t: F.avg_pool2d(t["x"], (10, 66), 3, (0, 33)), of(x=(1, 2, 14, 70))()),
+    "volume": (lambda t: F.avg_pool3d(t["x"], 5, 2, 2), volume()),
+    "computed": (lambda t: F.avg_pool2d(t["x"].exp().sin() * 2 + t["x"], 9, 2), plane()),
+    "read again": (lambda t: F.avg_pool2d(t["x"], 9, 2).softmax(-1), plane()),
+    "power": (lambda t: F.lp_pool2d(t["x"].abs() + 0.1, 2.0, 9, 3), plane()),
+    "largest": (lambda t: F.max_pool2d(t["x"], 9, 2, 4), plane()),
+    "largest, dilated": (lambda t: F.max_pool2d(t["x"], 9, 2, 4, 2), plane()),
+    "largest, half": (lambda t: F.max_pool2d(t["x"], (9, 11), 2, 4), of(x=((2, 3, 30, 33), half))()),
+    "largest, line": (lambda t: F.max_pool1d(t["x"], 70, 3, 5), line()),
+    "largest, volume": (lambda t: F.max_pool3d(t["x"], 5, 2, 2), volume()),
+    "largest, beyond": (lambda t: F.max_pool2d(t["x"], 9, 4, 1, ceil_mode=True), plane()),
+}
+PLACES: dict[str, Call] = {
+    "large": lambda t: F.max_pool2d(t["x"], 9, 2, 4, return_indices=True),
+    "large, dilated": lambda t: F.max_pool2d(t["x"], (9, 8), 2, (4, 3), (2, 3), return_indices=True),
+    "large, no padding": lambda t: F.max_pool2d(t["x"], 9, 3, return_indices=True),
+    "small": lambda t: F.max_pool2d(t["x"], 3, 2, 1, return_indices=True),
+    "small, dilated": lambda t: F.max_pool2d(t["x"], 5, 1, 2, 3, return_indices=True),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_right_with_and_without_vectors(name: str) -> None:
+    call, tensors = CALLS[name]
+    problem = problem_of(call, tensors, "pool")
+    assert not traits_of(problem).library_calls
+    vectors: tuple[Vector, ...] = ((), (("vector_width", "4"), ("index_width", "32")), (("strip", "4"),))
+    for source in dict.fromkeys(generate(problem, vector).kernel.source for vector in vectors):
+        check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_of_equal_ones_the_first_has_the_place(name: str) -> None:
+    call = PLACES[name]
+    tensors = {"x": few_values((2, 3, 30, 33))}
+    problem = problem_of(call, tensors, "pool")
+    assert not traits_of(problem).library_calls
+    check(call, generate(problem, ()).kernel.source, tensors, "checked")
+
+
+def test_places_in_a_volume() -> None:
+    call: Call = lambda t: F.max_pool3d(t["x"], 5, 2, 2, return_indices=True)  # noqa: E731
+    tensors = {"x": few_values((1, 2, 9, 10, 11))}
+    source = generate(problem_of(call, tensors, "pool"), ()).kernel.source
+    check(call, source, tensors, "checked")
+
+
+def test_each_operation_apart_is_right() -> None:
+    for name in ("overlapping", "largest"):
+        call, tensors = CALLS[name]
+        check(call, generate(problem_of(call, tensors), (("fusion", "none"),)).kernel.source, tensors)

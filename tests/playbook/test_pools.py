@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.traits import traits_of
@@ -68,7 +68,13 @@ def test_right_with_and_without_vectors(name: str) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "pool")
     assert not traits_of(problem).library_calls
-    vectors: tuple[Vector, ...] = ((), (("vector_width", "4"), ("index_width", "32")), (("strip", "4"),))
+    vectors: tuple[Vector, ...] = (
+        (),
+        (("vector_width", "4"), ("index_width", "32")),
+        (("strip", "4"),),
+        (("window_parts", "shared"),),
+        (("block_size", "64"), ("index_width", "32"), ("vector_width", "4"), ("window_parts", "shared")),
+    )
     for source in dict.fromkeys(generate(problem, vector).kernel.source for vector in vectors):
         check(call, source, tensors, "checked")
 
@@ -79,13 +85,57 @@ def test_of_equal_ones_the_first_has_the_place(name: str) -> None:
     tensors = {"x": few_values((2, 3, 30, 33))}
     problem = problem_of(call, tensors, "pool")
     assert not traits_of(problem).library_calls
-    check(call, generate(problem, ()).kernel.source, tensors, "checked")
+    for parts in ("memory", "shared"):
+        source = generate(problem, (("window_parts", parts),)).kernel.source
+        assert ("__shared__" in source) == (parts == "shared" and "large" in name)
+        check(call, source, tensors, "checked")
 
 
 def test_places_in_a_volume() -> None:
     call: Call = lambda t: F.max_pool3d(t["x"], 5, 2, 2, return_indices=True)  # noqa: E731
     tensors = {"x": few_values((1, 2, 9, 10, 11))}
     source = generate(problem_of(call, tensors, "pool"), ()).kernel.source
+    check(call, source, tensors, "checked")
+
+
+WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "side by side": (lambda t: F.avg_pool2d(t["x"], 11), of(x=(1, 2, 24, 1201))()),
+    "aligned": (
+        lambda t: F.avg_pool2d(t["x"], 11, 3) * t["s"].view(2, 1, 1),
+        of(x=(1, 2, 24, 1200), s=(2,))(),
+    ),
+    "padded": (lambda t: F.avg_pool2d(t["x"], 9, 1, 4), of(x=(1, 1, 9, 1200))()),
+    "two": (lambda t: F.avg_pool2d(t["x"], 9, 2, 4) - F.max_pool2d(t["x"], 9, 2, 4), of(x=(1, 2, 12, 600))()),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("threads", ["64", "256"])
+def test_rows_longer_than_a_block_are_cut(name: str, threads: str) -> None:
+    call, tensors = WIDE[name]
+    problem = problem_of(call, tensors, "pool")
+    vector = (("block_size", threads), ("vector_width", "4"), ("window_parts", "shared"))
+    source = generate(problem, vector).kernel.source
+    assert len(plan_of(source, tensors).launches) == 1
+    check(call, source, tensors, "checked")
+
+
+def test_each_element_is_read_once() -> None:
+    call, tensors = WIDE["side by side"]
+    problem = problem_of(call, tensors, "pool")
+    read = {}
+    for parts in ("memory", "shared"):
+        source = generate(problem, (("vector_width", "1"), ("window_parts", parts))).kernel.source
+        read[parts] = run(source, tensors, "checked").report.counts
+    assert read["shared"].load_bytes <= 4 * 2 * 22 * 1201 < 0.95 * read["memory"].load_bytes
+    assert read["shared"].sectors < 1.25 * read["shared"].ideal_sectors
+
+
+def test_what_others_read_too_waits_in_memory() -> None:
+    call: Call = lambda t: (F.max_pool2d(t["x"], (9, 1)), F.max_pool2d(t["x"], 9))  # noqa: E731
+    tensors = of(x=(1, 2, 20, 30))()
+    problem = problem_of(call, tensors, "pool")
+    source = generate(problem, (("window_parts", "shared"),)).kernel.source
     check(call, source, tensors, "checked")
 
 

@@ -26,6 +26,8 @@ from workbench.playbook.techniques import settled
 from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
+from workbench.playbook.window_kernel import window_kernel
+from workbench.playbook.window_parts import in_one_launch
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -102,6 +104,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
     steps: list[tuple[ProgramStep, Step]] = []
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
+    if site.schedule.windows_here:
+        written = in_one_launch(site.program, written)
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -117,6 +121,12 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
             step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)
+            if step.ahead is not None:
+                ahead = (
+                    step.ahead if site.schedule.fast_math else with_quotients(site.program.pool, step.ahead)
+                )
+                steps.append((step, window_kernel(site, step, ahead, name)))
+                continue
             turn = turn_of(step) if site.schedule.tile else None
             seen = stencils_of(step, site.program.stencils) if site.schedule.strip else ()
             if turn is not None:

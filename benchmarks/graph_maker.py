@@ -627,10 +627,12 @@ class _Maker:
         if any(not isinstance(dim, int) for dim in x.dims[-2:]):
             return None
         kernel, step, pad = self.dice.choice(((2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0)))
+        if self.at(x.dims[-2]) >= 9 and self.at(x.dims[-1]) >= 9 and self.dice.random() < 0.5:
+            kernel, step, pad = self.dice.choice(((9, 2, 4), (9, 3, 0), (9, 1, 2)))
         outs = tuple((self.at(dim) + 2 * pad - kernel) // step + 1 for dim in x.dims[-2:])
         dims = (*x.dims[:-2], *outs)
         args: tuple[Arg, ...] = ((kernel, kernel), (step, step), (pad, pad))
-        if len(x.dims) == 4 and self.dice.random() < 0.4:
+        if len(x.dims) == 4 and kernel < 9 and self.dice.random() < 0.4:
             return self._depthwise(x, kernel, args[1:], dims)
         if self.dice.random() < 0.5:
             return self.one("avg_pool2d.default", x, *args, dims=dims)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.model import OpNode
+from workbench.model import DType, OpNode
 from workbench.playbook import windows as seen_by
 from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type
@@ -47,13 +47,21 @@ def folded(lowering: Lowering, node: OpNode, value: Value, windows: tuple[Window
     """Every window's elements folded: an expression over what comes of the windows."""
     parts = stages(windows, value.shape)
     value = seen_by.input_of(lowering, node, value, parts[0].windows)
-    for number_, stage in enumerate(parts):
-        expr = _taken_in(lowering, value, stage, fold)
+    for stage in parts:
+        expr = taken_in(lowering, value, stage, fold)
         if stage is not parts[-1]:
-            dtype = compute_type(value.dtype) if fold.rounds else value.dtype
-            part = type(value)(stage.results(value.shape), dtype, expr)
-            value = lowering.loaded(lowering.write(part, f"{node.name}_part{number_ or ''}"))
+            value = part_of(lowering, node, stage.results(value.shape), (value.dtype, expr), fold)
     return expr
+
+
+def part_of(
+    lowering: Lowering, node: OpNode, shape: tuple[Size, ...], made: tuple[DType, Expr], fold: Fold
+) -> Value:
+    """What a stage has come to, in memory, for the next."""
+    dtype, expr = made
+    whole = lowering.value(node.args[0])
+    part = type(whole)(shape, compute_type(dtype) if fold.rounds else dtype, expr)
+    return lowering.loaded(lowering.write(part, f"{node.name}_part"))
 
 
 # ------------------------------------------------------------------------------------ stages
@@ -115,7 +123,8 @@ def _grouped(windows: Sequence[Window]) -> list[list[int]]:
 # ------------------------------------------------------------------------------------ one stage
 
 
-def _taken_in(lowering: Lowering, value: Value, stage: Stage, fold: Fold) -> Expr:
+def taken_in(lowering: Lowering, value: Value, stage: Stage, fold: Fold) -> Expr:
+    """What comes of one stage."""
     dtype = compute_type(value.dtype)
     fill = lowering.pool.const(fold.nothing, dtype)
     if not stage.unrolled:
@@ -192,39 +201,64 @@ def largest_with_place(
 def _in_order(
     lowering: Lowering, node: OpNode, value: Value, windows: tuple[Window, ...]
 ) -> tuple[Expr, Expr]:
-    """Elements are met as they are numbered: one that is larger than all before it takes their place."""
-    pool, dtype = lowering.pool, compute_type(value.dtype)
-    lowest = pool.const(float("-inf"), dtype)
-    places = list(zip(places_of(lowering, value, windows, lowest), offsets_of(windows), strict=True))
+    dtype = compute_type(value.dtype)
+    lowest = lowering.pool.const(float("-inf"), dtype)
+    seen = places_of(lowering, value, windows, lowest)
+    places = [_plane_index(lowering, value.shape, windows, at) for at in offsets_of(windows)]
     if any(window.padding for window in windows):
-        best, found = lowest, _first_inside(lowering, value.shape, windows)
-    else:
-        (best, at), *places = places
-        found = _plane_index(lowering, value.shape, windows, at)
-    for seen, at in places:
-        better = pool.apply("gt", "bool", (seen, best))
-        better = pool.apply("or", "bool", (better, pool.apply("isnan", "bool", (seen,))))
-        index = _plane_index(lowering, value.shape, windows, at)
-        found = pool.apply("where", "i32", (better, index, found))
-        best = pool.apply("larger", dtype, (best, seen), node.name)
+        seen, places = [lowest, *seen], [_first_inside(lowering, value.shape, windows), *places]
+    return met_in_order(lowering, node, seen, places)
+
+
+def met_in_order(
+    lowering: Lowering, node: OpNode, seen: Sequence[Expr], places: Sequence[Expr]
+) -> tuple[Expr, Expr]:
+    """The largest, and its place, of elements in the order of their places: a larger one takes over."""
+    pool = lowering.pool
+    best, found = seen[0], places[0]
+    for other, there in zip(seen[1:], places[1:], strict=True):
+        better = pool.apply("gt", "bool", (other, best))
+        better = pool.apply("or", "bool", (better, pool.apply("isnan", "bool", (other,))))
+        found = pool.apply("where", found.dtype, (better, there, found))
+        best = pool.apply("larger", best.dtype, (best, other), node.name)
     return best, found
 
 
 def _in_any_order(
     lowering: Lowering, node: OpNode, found: tuple[Value, Value], windows: tuple[Window, ...]
 ) -> tuple[Expr, Expr]:
-    """Parts that each know their largest and its place: the places decide between equals."""
-    pool = lowering.pool
+    values, places = written_parts(lowering, node, found)
+    seen = places_of(lowering, values, windows, nothing(lowering, values))
+    at = places_of(lowering, places, windows, nowhere(lowering))
+    return met_in_any_order(lowering, node, seen, at)
+
+
+def written_parts(lowering: Lowering, node: OpNode, found: tuple[Value, Value]) -> tuple[Value, Value]:
+    """The largest of parts, and their places, in memory."""
     values, places = (
         lowering.loaded(lowering.write(one, f"{node.name}_{word}"))
         for one, word in zip(found, ("part", "place"), strict=True)
     )
-    dtype = compute_type(values.dtype)
-    fills = pool.const(float("-inf"), dtype), pool.const(_NOWHERE, "i32")
-    seen = places_of(lowering, values, windows, fills[0])
-    at = places_of(lowering, places, windows, fills[1])
-    (best, *others), (place, *further) = seen, at
-    for other, there in zip(others, further, strict=True):
+    return values, places
+
+
+def nothing(lowering: Lowering, value: Value) -> Expr:
+    """What is larger than nothing."""
+    return lowering.pool.const(float("-inf"), compute_type(value.dtype))
+
+
+def nowhere(lowering: Lowering) -> Expr:
+    """The place of an element outside: behind every other."""
+    return lowering.pool.const(2**31 - 1, "i32")
+
+
+def met_in_any_order(
+    lowering: Lowering, node: OpNode, seen: Sequence[Expr], places: Sequence[Expr]
+) -> tuple[Expr, Expr]:
+    """The largest of parts that each know their largest and its place, which decides between equals."""
+    pool = lowering.pool
+    best, place = seen[0], places[0]
+    for other, there in zip(seen[1:], places[1:], strict=True):
         earlier = pool.apply("lt", "bool", (there, place))
         equal = pool.apply("eq", "bool", (other, best))
         nans = [pool.apply("isnan", "bool", (one,)) for one in (other, best)]
@@ -234,12 +268,8 @@ def _in_any_order(
         last = pool.apply("and", "bool", (nans[0], pool.apply("not", "bool", (kept,))))
         better = pool.apply("or", "bool", (better, last))
         place = pool.apply("where", "i32", (better, there, place))
-        best = pool.apply("larger", dtype, (best, other), node.name)
+        best = pool.apply("larger", best.dtype, (best, other), node.name)
     return best, place
-
-
-_NOWHERE = 2**31 - 1
-"""The number of an element outside: behind every other."""
 
 
 def _plane_index(

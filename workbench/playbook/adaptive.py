@@ -118,12 +118,13 @@ def _mean(lowering: Lowering, node: OpNode, total: Expr, axes: tuple[_Along, ...
     """A window's sum over its number of elements."""
     pool, shape = lowering.pool, lowering.sizes.shape(node.outs[0].dims)
     even = [along for along in axes if along.each is not None and along.most]
-    by = pool.const(float(math.prod(along.most for along in even)), total.dtype)
+    by = pool.const(float(math.prod(along.most for along in even)), total.dtype) if even else None
     for along in axes:
         if along not in even:
             start, end = _bounds(lowering, shape, along)
             own = lowering.cast(pool.apply("sub", along.dtype, (end, start)), total.dtype)
-            by = pool.apply("mul", total.dtype, (by, own))
+            by = own if by is None else pool.apply("mul", total.dtype, (by, own))
+    assert by is not None
     return pool.apply("div", total.dtype, (total, by), node.name)
 
 
@@ -182,12 +183,29 @@ def _places(lowering: Lowering, value: Value, along: _Along, fill: Expr) -> list
     found = []
     for k in range(along.most):
         index = pool.apply("add", along.dtype, (start, pool.const(k, along.dtype))) if k else start
-        expr = looked_up(lowering, value, index, along.axis, _without(value.shape, along))
-        if k >= min(along.lengths):
-            inside = pool.apply("lt", "bool", (index, end))
-            expr = pool.apply("select", expr.dtype, (inside, expr, lowering.cast(fill, expr.dtype)))
+        change = _without(value.shape, along)
+        if k < min(along.lengths):
+            expr = looked_up(lowering, value, index, along.axis, change)
+        else:
+            expr = _before(lowering, value, along, (index, end, fill), change)
         found.append(type(value)(shape, value.dtype, expr))
     return found
+
+
+def _before(
+    lowering: Lowering,
+    value: Value,
+    along: _Along,
+    bounds: tuple[Expr, Expr, Expr],
+    change: Callable[[View], View],
+) -> Expr:
+    """An element, or ``fill`` from the end on: there the axis's last may be read, so that no load waits."""
+    index, end, fill = bounds
+    pool, last = lowering.pool, along.size + number(-1)
+    there = pool.const(last.text if last.number is None else last.number, along.dtype)
+    within = pool.apply("smaller", along.dtype, (index, there))
+    seen = looked_up(lowering, value, within, along.axis, change)
+    return pool.apply("where", seen.dtype, (pool.apply("lt", "bool", (index, end)), seen, fill))
 
 
 def _without(shape: tuple[Size, ...], along: _Along, columns: Size | None = None) -> Callable[[View], View]:
@@ -209,9 +227,8 @@ def _reduced(lowering: Lowering, value: Value, along: _Along, fold: Fold, fill: 
     place = View((Axis(product(shape), ZERO), Axis(columns, ONE)))
     column = pool.apply("cast", along.dtype, (pool.index(merged(place), along.dtype),))
     index = pool.apply("add", along.dtype, (start, column))
-    seen = looked_up(lowering, value, index, along.axis, _without(value.shape, along, columns))
-    inside = pool.apply("lt", "bool", (index, end))
-    body = pool.apply("select", seen.dtype, (inside, seen, fill))
+    change = _without(value.shape, along, columns)
+    body = _before(lowering, value, along, (index, end, fill), change)
     rows = product(shape)
     body = lowering.body(body, rows, columns)
     return pool.reduction(fold.row, body.dtype, body, identity(rows), identity(columns))

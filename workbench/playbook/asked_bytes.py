@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook import reach
-from workbench.playbook.expr import Load
+from workbench.playbook.expr import Load, leaves
 from workbench.playbook.program import Kernel, Program, Store
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import Schedule
@@ -80,6 +80,9 @@ class Asked:
         touched = 1
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
+        if any(not leaf.view.is_constant for index, _ in load.lookups for leaf in leaves(index)):
+            whole = self.at(product(self.program.buffers[load.buffer].shape))
+            touched = max(touched, min(self.at(load.view.size), whole))
         return float(touched * self.element(load))
 
     def element(self, load: Load) -> int:

@@ -24,7 +24,7 @@ from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
 from workbench.playbook.stencil import stencils_of
 from workbench.playbook.turning import LEAST_TILED, turn_of
-from workbench.playbook.views import View, split
+from workbench.playbook.views import Axis, View, split
 from workbench.playbook.window_parts import in_one_launch
 
 MOST_NARROW = 2_000_000_000
@@ -212,10 +212,19 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
     else is read.
     """
     loads = [load for step in passes for load in space.column_loads(step.roots)]
-    parts = [split(load.view, space.rows, space.columns) for load in loads]
+    parts = [_walked(space, load) for load in loads]
     everything = product((space.rows, space.columns))
     whole = [(row, column) for row, column in parts if _elements(row, column) == everything]
     return any(_near(row, column) for row, column in whole or parts if column.axes)
+
+
+def _walked(space: RowSpace, load: Load) -> tuple[View, View]:
+    """What a load finds from row to row and from column to column; that may be looked up."""
+    row, column = split(load.view, space.rows, space.columns)
+    for index, stride in load.lookups:
+        if space.row_form(index) is None:
+            column = View((Axis(space.columns, stride),))
+    return row, column
 
 
 def _bundles(space: RowSpace, passes: list[Pass]) -> bool:

@@ -156,6 +156,14 @@ def _is_read_again(lowering: Lowering, node: OpNode) -> bool:
     return False
 
 
+def total_of(lowering: Lowering, terms: list[Expr]) -> Expr:
+    """The sum of all."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = lowering.pool.apply("add", term.dtype, (total, term))
+    return total
+
+
 def per_axis(arg: Arg, ndim: int) -> tuple[int, ...]:
     numbers = arg if isinstance(arg, tuple) else (arg,)
     found = tuple(n for n in numbers if isinstance(n, int))

@@ -73,6 +73,7 @@ def test_right_with_and_without_vectors(name: str) -> None:
         (("vector_width", "4"), ("index_width", "32")),
         (("strip", "4"),),
         (("window_parts", "shared"),),
+        (("reciprocal", "on"), ("vector_width", "4"), ("window_parts", "shared")),
         (("block_size", "64"), ("index_width", "32"), ("vector_width", "4"), ("window_parts", "shared")),
     )
     for source in dict.fromkeys(generate(problem, vector).kernel.source for vector in vectors):

@@ -10,7 +10,7 @@ from functools import partial
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Load, loads_below
 from workbench.playbook.flat_kernel import line_scope, narrow_limits, narrowed
-from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces
+from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for
 from workbench.playbook.packs import packs_of
 from workbench.playbook.program import Kernel
@@ -142,6 +142,7 @@ def _vectors(frame: Frame, ahead: Kernel, shared: dict[str, str]) -> list[str]:
     each = inner.lines
     for variable in at.all:
         each = name_pieces(each, variable, frame.names)
+    each = once_a_vector(each)
     each = at.named(each, "size_t")
     lines = [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
     return name_pieces(lines, "i", frame.names)

@@ -10,8 +10,10 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
-from workbench.model import Vector
+from workbench.compile import compile_kernel
+from workbench.model import H100, CompileReport, Vector
 from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
 from workbench.playbook.traits import traits_of
 
 half = torch.float16
@@ -119,6 +121,31 @@ def test_rows_longer_than_a_block_are_cut(name: str, threads: str) -> None:
     source = generate(problem, vector).kernel.source
     assert len(plan_of(source, tensors).launches) == 1
     check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("width", ["1", "4"])
+def test_blocks_take_several_short_rows_where_there_are_many(width: str) -> None:
+    call: Call = lambda t: F.avg_pool2d(t["x"], 9, 8, 1)  # noqa: E731
+    tensors = of(x=(1, 343, 25, 20))()
+    problem = problem_of(call, tensors, "pool")
+    vector = (("block_size", "64"), ("vector_width", width), ("window_parts", "shared"))
+    source = generate(problem, vector).kernel.source
+    (launch,) = plan_of(source, tensors).launches
+    assert launch.grid[0] == -(-343 * 3 // 2)  # the last block has a single row
+    check(call, source, tensors, "checked")
+
+
+def test_the_first_seeds_have_parts_in_shared_memory_and_nvrtc_takes_them() -> None:
+    call, tensors = CALLS["side by side"]
+    problem = problem_of(call, tensors, "pool", cases=({"s0": 16, "s1": 64, "s2": 2048, "s3": 2048},))
+    cards = seed_vectors(problem, H100, 4)
+    assert any(dict(card.vector or ()).get("window_parts") == "shared" for card in cards)
+    for name in ("side by side", "half", "volume"):
+        call, tensors = CALLS[name]
+        vector = (("reciprocal", "on"), ("vector_width", "4"), ("window_parts", "shared"))
+        source = generate(problem_of(call, tensors), vector).kernel.source
+        report = compile_kernel(source, plan_of(source, tensors).instances)
+        assert isinstance(report, CompileReport) and not report.warnings
 
 
 def test_each_element_is_read_once() -> None:

@@ -34,7 +34,7 @@ def window_time(asked: Asked, kernel: Kernel, ahead: Kernel) -> Estimate:
     assert parts is not None
     blocks = blocks_of(parts, schedule.threads)
     results = asked.at(parts.window.out)
-    rows, span = blocks.rows(results), blocks.span(results)
+    rows, span = blocks.rows(results, asked.at(parts.rows)), blocks.span(results)
     teams = math.ceil(asked.at(parts.rows) / rows) * blocks.stretches(results)
     loads = loads_below(store.value for store in ahead.stores)
     others = _beside(kernel, parts)

@@ -18,8 +18,8 @@ from workbench.playbook.scope import statement
 from workbench.playbook.window_parts import Parts, blocks_of, parts_of
 
 _WORDS = (
-    "STRETCHES", "EACH", "REACH", "FIT", "ROWS", "SPAN", "SLACK", "e", "result", "first_result", "column",
-    "first_column", "aligned",
+    "STRETCHES", "EACH", "REACH", "FIT", "SHARE", "ROWS", "SPAN", "SLACK", "e", "result", "first_result",
+    "column", "first_column", "aligned",
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def _written(site: Site, kernel: Kernel, ahead: Kernel, what: tuple[Parts, str],
     lines = [
         "// A block makes what windows along a row share, once, in shared memory: it reads along memory, and",
         "// windows that begin anywhere are looked for where that costs nothing.",
-        *blocks.constants(frame.macros.text(results)),
+        *blocks.constants(frame.macros.text(parts.rows), frame.macros.text(results)),
         *_head(frame, parts),
         *(_array(frame, buffer, array) for buffer, array in shared.items()),
         *_parts(frame, parts, ahead, shared),

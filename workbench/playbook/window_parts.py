@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.expr import Load, walk
 from workbench.playbook.placement import identity
+from workbench.playbook.plan_lines import atom
 from workbench.playbook.program import Kernel, Program, ProgramStep
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.sizes import Size, product
@@ -19,6 +20,8 @@ from workbench.playbook.stencil import Stencil, Window
 _COLUMNS, _A_THREAD = 2048, 8
 """Elements of a block's parts at most, and those for each of its threads."""
 _MOST_ROWS = 32
+_ENOUGH = 512
+"""Blocks that a card has work for: a guess, some four a multiprocessor."""
 _MOST_BYTES = 16
 """Of the parts at one place, such as a value and where it was found."""
 
@@ -140,21 +143,24 @@ class Blocks:
         each = -(-results // self.stretches(results))
         return (each - 1) * self.window.stride + self.window.extent
 
-    def rows(self, results: int) -> int:
-        """That a block takes."""
-        return min(_MOST_ROWS, max(1, self.columns // self.span(results)))
+    def rows(self, results: int, rows: int) -> int:
+        """That a block takes: fewer where the card would go short of blocks."""
+        share = rows * self.stretches(results) // _ENOUGH
+        return max(1, min(_MOST_ROWS, self.columns // self.span(results), share))
 
     def grid(self, rows: str, results: str) -> str:
-        """Blocks, in the plan language; a number of results as such is reckoned with here."""
-        if results.isdecimal():
-            a_row, rows_of_block = self.stretches(int(results)), self.rows(int(results))
-            blocks = rows if rows_of_block == 1 else f"cdiv({rows}, {rows_of_block})"
-            return blocks if a_row == 1 else f"{a_row} * {blocks}"
+        """Blocks, in the plan language."""
         stretches = f"cdiv({results}, {self.most})"
-        abreast = (
-            f"min({_MOST_ROWS}, max(1, {self.columns} // ({self._reach(f'cdiv({results}, {stretches})')})))"
-        )
-        return f"cdiv({rows}, {abreast}) * {stretches}"
+        each = f"cdiv({results}, {stretches})"
+        if results.isdecimal():
+            a_row = self.stretches(int(results))
+            stretches, each = str(a_row), str(-(-int(results) // a_row))
+        reach = str(self.span(int(results))) if results.isdecimal() else f"({self._reach(each)})"
+        fit = str(self.columns // int(reach)) if reach.isdecimal() else f"{self.columns} // {reach}"
+        times = "" if stretches == "1" else f" * {stretches}"
+        share = f"{atom(rows)}{times} // {_ENOUGH}"
+        abreast = f"max(1, min({_MOST_ROWS}, {fit}, {share}))"
+        return f"cdiv({rows}, {abreast}){times}"
 
     def _reach(self, results: str) -> str:
         """Parts under the windows of neighbouring results, as text."""
@@ -162,13 +168,15 @@ class Blocks:
         steps = f"{results} * {self.window.stride}" if self.window.stride > 1 else results
         return steps if not beyond else f"{steps} {'+' if beyond > 0 else '-'} {abs(beyond)}"
 
-    def constants(self, results: str) -> list[str]:
+    def constants(self, rows: str, results: str) -> list[str]:
         """The same as constants of the kernel."""
         return [
             f"constexpr int STRETCHES = ({results} + {self.most - 1}) / {self.most};",
             f"constexpr int EACH = ({results} + STRETCHES - 1) / STRETCHES;",
             f"constexpr int REACH = {self._reach('EACH')};",
-            f"constexpr int FIT = {self.columns} / REACH;",
+            "// As many rows as there is room for, if that leaves blocks for the whole card.",
+            f"constexpr long long SHARE = 1LL * {rows} * STRETCHES / {_ENOUGH};",
+            f"constexpr int FIT = {self.columns} / REACH < SHARE ? {self.columns} / REACH : int(SHARE);",
             f"constexpr int ROWS = FIT < 1 ? 1 : FIT > {_MOST_ROWS} ? {_MOST_ROWS} : FIT;",
         ]
 

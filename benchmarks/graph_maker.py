@@ -627,16 +627,30 @@ class _Maker:
         if any(not isinstance(dim, int) for dim in x.dims[-2:]):
             return None
         kernel, step, pad = self.dice.choice(((2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0)))
-        outs = tuple((self.at(dim) + 2 * pad - kernel) // step + 1 for dim in x.dims[-2:])
+        sizes, kernels = tuple(self.at(dim) for dim in x.dims[-2:]), (kernel, kernel)
+        if self.dice.random() < 0.3:
+            return self._adaptive(x, tuple(self.dice.choice(range(1, size + 2)) for size in sizes))
+        if sizes[0] * sizes[1] > 64 and self.dice.random() < 0.7:
+            high = min(sizes[0], 9)
+            kernels, step, pad = (high, min(sizes[1], 64 // high + 1)), self.dice.choice((1, 2, 3)), 1
+        outs = tuple((size + 2 * pad - k) // step + 1 for size, k in zip(sizes, kernels, strict=True))
         dims = (*x.dims[:-2], *outs)
-        args: tuple[Arg, ...] = ((kernel, kernel), (step, step), (pad, pad))
-        if len(x.dims) == 4 and self.dice.random() < 0.4:
+        args: tuple[Arg, ...] = (kernels, (step, step), (pad, pad))
+        if len(x.dims) == 4 and kernels == (kernel, kernel) and self.dice.random() < 0.4:
             return self._depthwise(x, kernel, args[1:], dims)
         if self.dice.random() < 0.5:
             return self.one("avg_pool2d.default", x, *args, dims=dims)
         both = self.node(
             "aten.max_pool2d_with_indices.default", (x.ref, *args), (x.dtype, dims), ("i64", dims)
         )
+        return both[0]
+
+    def _adaptive(self, x: Made, outs: tuple[int, ...]) -> Made:
+        """As many windows as asked for, of unequal sizes where they do not divide the plane."""
+        dims = (*x.dims[:-2], *outs)
+        if self.dice.random() < 0.5:
+            return self.one("_adaptive_avg_pool2d.default", x, outs, dims=dims)
+        both = self.node("aten.adaptive_max_pool2d.default", (x.ref, outs), (x.dtype, dims), ("i64", dims))
         return both[0]
 
     def _depthwise(self, x: Made, kernel: int, moves: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Made:

@@ -56,6 +56,14 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
         lambda t: F.conv3d(t["x"], t["w"], padding=1, stride=(2, 1, 1), groups=2),
         of(x=(2, 2, 7, 8, 9), w=(2, 1, 3, 3, 3))(),
     ),
+    "few channels a group": (
+        lambda t: F.conv2d(t["x"], t["w"], t["b"], padding=1, groups=3).relu() + 1,
+        of(x=(2, 6, 9, 10), w=(12, 2, 3, 3), b=(12,))(),
+    ),
+    "few channels of 16 bits": (
+        lambda t: F.conv2d(t["x"], t["w"], padding=1, stride=(1, 2), groups=2),
+        of(x=((2, 6, 9, 10), half), w=((4, 3, 3, 3), half))(),
+    ),
     "pools": (both_pools, of(x=(2, 3, 12, 13))()),
     "pool of strides": (lambda t: F.max_pool2d(t["x"], 3, 2, 1), of(x=(2, 3, 15, 16))()),
 }
@@ -99,12 +107,78 @@ def test_a_window_that_is_computed_fixes_its_own_sizes_only() -> None:
     assert isinstance(x[0], str) and isinstance(x[2], str) and w[2:] == (3, 3)
 
 
-@pytest.mark.parametrize("name", ["mixed", "transposed", "large"])
+TRANSPOSED: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "plain": (
+        lambda t: F.conv_transpose2d(t["x"], t["w"], t["b"], padding=1, groups=5).relu(),
+        of(x=(2, 5, 9, 10), w=(5, 1, 3, 3), b=(5,))(),
+    ),
+    "twice as large": (
+        lambda t: F.conv_transpose2d(t["x"], t["w"], stride=2, padding=1, groups=6),
+        of(x=(2, 6, 9, 10), w=(6, 1, 4, 4))(),
+    ),
+    "odd": (
+        lambda t: F.conv_transpose2d(
+            t["x"], t["w"], t["b"], stride=(2, 3), padding=(1, 2), output_padding=(1, 0), groups=5
+        ),
+        of(x=(2, 5, 7, 8), w=(5, 1, 3, 5), b=(5,))(),
+    ),
+    "several results": (
+        lambda t: F.conv_transpose1d(t["x"], t["w"], stride=2, groups=4) * 2,
+        of(x=(2, 8, 19), w=(8, 3, 4))(),
+    ),
+    "half": (
+        lambda t: F.conv_transpose2d(t["x"], t["w"], stride=2, groups=4),
+        of(x=((2, 4, 9, 10), half), w=((4, 1, 2, 2), half))(),
+    ),
+    "volume": (
+        lambda t: F.conv_transpose3d(t["x"], t["w"], stride=2, padding=1, groups=2),
+        of(x=(1, 2, 4, 5, 6), w=(2, 1, 3, 3, 3))(),
+    ),
+    "computed": (
+        lambda t: F.conv_transpose2d(t["x"].sin().exp() + t["x"], t["w"], stride=2, groups=4),
+        of(x=(2, 4, 9, 10), w=(4, 1, 3, 3))(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRANSPOSED)
+def test_transposed_windows_are_gathered(name: str) -> None:
+    call, tensors = TRANSPOSED[name]
+    problem = problem_of(call, tensors, "windows")
+    assert not traits_of(problem).library_calls
+    for vector in ((), (("index_width", "32"), ("vector_width", "4"))):
+        check(call, generate(problem, vector).kernel.source, tensors, "checked")
+
+
+def test_nothing_meets_an_infinite_weight() -> None:
+    """Padding of a transposed convolution is cut off: no zero is multiplied there."""
+    call, tensors = TRANSPOSED["plain"]
+    weight = tensors["w"].clone()
+    weight[:, :, 0, 0] = torch.inf
+    tensors = {**tensors, "w": weight}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors, "checked")
+
+
+def test_few_channels_of_a_line() -> None:
+    call = lambda t: F.conv1d(t["x"], t["w"], t["b"], padding=2, dilation=2)  # noqa: E731
+    tensors = of(x=(2, 2, 50), w=(3, 2, 3), b=(3,))()
+    problem = problem_of(call, tensors)
+    assert not traits_of(problem).library_calls
+    x, w = (spec.dims for spec in problem.tensors if spec.name in "xw")
+    assert isinstance(x[0], str) and isinstance(x[2], str) and x[1] == 2 and w == (3, 2, 3)
+    check(call, generate(problem, ()).kernel.source, tensors, "checked")
+
+
+@pytest.mark.parametrize("name", ["many channels", "images", "dilated", "large"])
 def test_what_is_left_to_the_library(name: str) -> None:
     calls = {
-        "mixed": (lambda t: F.conv2d(t["x"], t["w"], groups=2), of(x=(1, 4, 8, 8), w=(4, 2, 3, 3))()),
-        "transposed": (
-            lambda t: F.conv_transpose2d(t["x"], t["w"], groups=4),
+        "many channels": (
+            lambda t: F.conv2d(t["x"], t["w"], groups=2),
+            of(x=(1, 10, 8, 8), w=(4, 5, 3, 3))(),
+        ),
+        "images": (lambda t: F.conv2d(t["x"], t["w"]), of(x=(1, 3, 8, 8), w=(4, 3, 3, 3))()),
+        "dilated": (
+            lambda t: F.conv_transpose2d(t["x"], t["w"], dilation=2, groups=4),
             of(x=(1, 4, 8, 8), w=(4, 1, 3, 3))(),
         ),
         "large": (lambda t: F.conv2d(t["x"], t["w"], groups=4), of(x=(1, 4, 9, 9), w=(4, 1, 9, 8))()),

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import run
@@ -16,6 +17,12 @@ FUNCTIONS: dict[str, Call] = {
     "logsumexp": lambda t: t["x"].logsumexp(1),
     "mean_var": lambda t: (t["x"].mean(1), t["x"].var(1)),
     "cumsum_before": lambda t: t["x"].cumsum(1) - t["x"],
+    "multi_margin": lambda t: (
+        F.multi_margin_loss(t["x"], torch.arange(9), reduction="none"),
+        F.multi_margin_loss(t["x"], torch.arange(9), p=2, margin=0.5, weight=t["x"][0], reduction="none"),
+    ),
+    "multi_margin_sum": lambda t: F.multi_margin_loss(t["x"][:2], torch.arange(2), reduction="sum"),
+    "multi_margin_of_one": lambda t: F.multi_margin_loss(t["x"][1], torch.tensor(3)),
     "relu_clamp": lambda t: torch.relu(t["x"]) + t["x"].clamp(-1, 1),
 }
 VECTORS: tuple[Vector, ...] = (

@@ -5,12 +5,13 @@ Owns the counting that estimate.py makes a time of: what is stored, what is read
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook import reach
-from workbench.playbook.expr import Load
+from workbench.playbook.expr import Load, leaves
 from workbench.playbook.program import Kernel, Program, Store
 from workbench.playbook.row_passes import RowSpace
 from workbench.playbook.schedule import Schedule
@@ -79,18 +80,29 @@ class Asked:
         touched = 1
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
+        if any(not leaf.view.is_constant for index, _ in load.lookups for leaf in leaves(index)):
+            whole = self.at(product(self.program.buffers[load.buffer].shape))
+            touched = max(touched, min(self.at(load.view.size), whole))
         return float(touched * self.element(load))
 
     def element(self, load: Load) -> int:
         """Bytes of an element."""
-        return DTYPE_BYTES[self.program.buffers[load.buffer].dtype]
+        return self.element_of(load.buffer)
+
+    def element_of(self, name: str) -> int:
+        """Bytes of an element of a buffer."""
+        return DTYPE_BYTES[self.program.buffers[name].dtype]
 
     def read_once(self, loads: Iterable[Load]) -> float:
         """Bytes of memory behind the loads: the windows of a pool overlap, and L1 serves what they share."""
         by_buffer: dict[str, tuple[float, float]] = {}
+        loads = list(loads)
+        beside = Counter((load.buffer, load.view.axes) for load in loads)
         for load in loads:
             part, most = by_buffer.get(load.buffer, (0.0, 1.0))
             apart = reach.sectors_over_least(load.view)
+            if beside[load.buffer, load.view.axes] >= apart:  # others read what lies between
+                apart = 1.0
             far = apart if apart >= reach.APART else 1.0
             by_buffer[load.buffer] = (part + self.read(load) * apart, max(most, far))
         return sum(min(part, self.bytes_of(name) * most) for name, (part, most) in by_buffer.items())

@@ -34,7 +34,7 @@ def with_reciprocals(pool: Pool, kernel: Kernel) -> Kernel:
         replace(store, value=_multiplied(pool, space, store.value)) if store.level == "full" else store
         for store in kernel.stores
     ]
-    return Kernel(stores, kernel.tail)
+    return replace(kernel, stores=stores)
 
 
 def body_with_reciprocals(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
@@ -173,7 +173,7 @@ def _is_step(expr: Expr) -> bool:
 
 def with_products(pool: Pool, kernel: Kernel) -> Kernel:
     """The kernel with a product for every division by a number, a root or, in a row kernel, a value a row."""
-    return Kernel([_store(pool, kernel, store) for store in kernel.stores], kernel.tail)
+    return replace(kernel, stores=[_store(pool, kernel, store) for store in kernel.stores])
 
 
 def divides(pool: Pool, kernel: Kernel) -> bool:

@@ -38,6 +38,8 @@ from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
+from workbench.playbook.window_estimate import window_time
+from workbench.playbook.window_parts import in_one_launch
 
 _TOTALS_US = 2.0  # to arrive, and to join what all blocks of a launch have left (a guess)
 _LANES = 32
@@ -66,6 +68,8 @@ def estimate_schedule(
     program = program_of(problem, schedule.fuse, schedule.without)
     asked = Asked(program, schedule, target, sizes, as_written)
     steps = with_tails(program) if schedule.join_rows else program.steps
+    if schedule.windows_here:
+        steps = in_one_launch(program, steps)
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -93,6 +97,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
 def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     if asked.schedule.reciprocal:
         kernel = with_products(asked.program.pool, kernel)
+    if kernel.ahead is not None:
+        return window_time(asked, kernel, kernel.ahead)
     if kernel.stores[0].level == "flat":
         turned = asked.schedule.tile and turn_of(kernel) is not None
         seen = stencils_of(kernel, asked.program.stencils) if asked.schedule.strip and not turned else ()

@@ -134,7 +134,7 @@ def _grid(site: Site, kernel: Kernel) -> str:
 
 
 def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
-    scope = _scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
+    scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
     scope.prepare(store.value for store in kernel.stores)
     for store in kernel.stores:
         index = index_text(store.view, "i", frame.macros, wide=True)
@@ -147,7 +147,7 @@ def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
     return name_pieces(scope.lines, "i", frame.names)
 
 
-def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> Scope:
+def line_scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> Scope:
     """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors."""
 
     def leaf(expr: Expr) -> Text:
@@ -174,10 +174,10 @@ def _scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> S
 def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     """What all vectors of a thread share, and what is done for each."""
     frame.helpers.update(["load", "store_once" if _streams_stores(frame) else "store"])
-    packs = packs_of(frame, kernel, partial(_scope, frame))
+    packs = packs_of(frame, kernel, partial(line_scope, frame))
     lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
-    inner = _scope(frame, lambda view: at.text(view, wide=True), packs.elements)
+    inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements)
     inner.bound.update(packs.conditions)
     inner.prepare(store.value for store in kernel.stores)
     after: list[str] = []

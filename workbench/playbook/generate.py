@@ -15,6 +15,7 @@ from workbench.playbook.kernel_text import KernelText, Site, Step, kernels_of
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText
+from workbench.playbook.program import Kernel as ProgramKernel
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
@@ -26,6 +27,8 @@ from workbench.playbook.techniques import settled
 from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
+from workbench.playbook.window_kernel import window_kernel
+from workbench.playbook.window_parts import in_one_launch
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -102,6 +105,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
     steps: list[tuple[ProgramStep, Step]] = []
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
+    if site.schedule.windows_here:
+        written = in_one_launch(site.program, written)
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -111,12 +116,15 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
             steps.append((step, scan_step(site, step, name, names)))
             continue
-        if site.schedule.reciprocal:
-            step = with_products(site.program.pool, step)
+        step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
         if step.stores[0].level == "flat":
-            step = step if site.schedule.fast_math else with_quotients(site.program.pool, step)
+            step = _exactly_divided(site, step)
+            if step.ahead is not None:
+                ahead = _exactly_divided(site, _divided(site, step.ahead))
+                steps.append((step, window_kernel(site, step, ahead, name)))
+                continue
             turn = turn_of(step) if site.schedule.tile else None
             seen = stencils_of(step, site.program.stencils) if site.schedule.strip else ()
             if turn is not None:
@@ -129,6 +137,16 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     if site.schedule.launches != "apart":
         return sharing_launches(site, steps, names)
     return [text for _, text in steps]
+
+
+def _divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:
+    """The kernel with products for divisions, where they are wanted."""
+    return with_products(site.program.pool, kernel) if site.schedule.reciprocal else kernel
+
+
+def _exactly_divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:
+    """The kernel with what is still divided rounded as divisions are."""
+    return kernel if site.schedule.fast_math else with_quotients(site.program.pool, kernel)
 
 
 def _headers(kernels: list[KernelText]) -> list[str]:

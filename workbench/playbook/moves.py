@@ -45,6 +45,7 @@ _WEIGHT = (
     *REWRITES,
     "turned_tile",
     "strip",
+    "window_parts",
     "row_cache",
     "grid_split",
     "columns_by",
@@ -250,6 +251,15 @@ def _pointwise(problem: Problem) -> list[Vector]:
     for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
         below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
         found[settled(problem, below)] = None
+    for width, threads in (("4", "256"), ("4", "512"), ("1", "256")) if traits.windowed else ():
+        here = (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("reciprocal", "on"),
+            ("vector_width", width),
+            ("window_parts", "shared"),
+        )
+        found[settled(problem, here)] = None
     # Two results a thread for windows: they are read element by element, and four touch many lines.
     two = ("off", "2", "256", "1")
     plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)

@@ -46,14 +46,19 @@ def _lines(traits: Traits, settings: Settings) -> int:
     """Kernels that walk along a line of indices, neither in tiles nor in strips."""
     turned = traits.turned if settings.get("turned_tile", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else 0
-    return max(0, traits.flat_kernels - turned - strips)
+    return max(0, traits.flat_kernels - turned - strips - _here(traits, settings))
+
+
+def _here(traits: Traits, settings: Settings) -> int:
+    """Kernels that are one with another, which sees what they make through windows; and those others."""
+    return 2 * traits.windowed if settings.get("window_parts") == "shared" else 0
 
 
 def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
-    if not (_lines(traits, settings) or along or beside):
+    if not (_lines(traits, settings) or _here(traits, settings) or along or beside):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -190,7 +195,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
-    bound = bound or schedule.join_told
+    bound = bound or schedule.join_told or schedule.windows_here
     if alone or bound or schedule.team_fit or schedule.tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -246,6 +251,10 @@ def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "2", "4", "8", "16") if traits.strips and settings["fusion"] == "all" else ()
+
+
+def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("memory", "shared") if traits.windowed and settings["fusion"] == "all" else ()
 
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
-"""Diagonals, sliding windows, tensors with a piece replaced, and means over blocks of a plane.
+"""Diagonals, sliding windows, tensors with a piece replaced.
 
-Owns how each becomes a change of views, a choice an element, or a reduction that is known already. Returns
-False for what it does not cover.
+Owns how each becomes a change of views, or a choice an element. Returns False for what it does not cover.
 """
 
 from __future__ import annotations
@@ -9,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref, Sym
-from workbench.playbook.operations import compute_type, is_float
+from workbench.model import Arg, OpNode, Sym
+from workbench.playbook.operations import compute_type
 from workbench.playbook.sizes import ONE, ZERO, Size, number
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs
-from workbench.playbook.windows import MOST_UNROLLED
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering import Lowering
@@ -128,73 +126,6 @@ def _from(lowering: Lowering, start: Arg, size: Size) -> Size | None:
     return lowering.sizes.read(start) if isinstance(start, int | Sym) else None
 
 
-# ------------------------------------------------------------------------------------ means over blocks
-
-
-def _adaptive(lowering: Lowering, node: OpNode) -> bool:
-    """As many means as asked for, where they divide the plane: each over a block of its own."""
-    planes = lowering.value(node.args[0]).shape[-2:]
-    counts = _shape(lowering, node)[-2:]
-    if not all(count.divides(size) for count, size in zip(counts, planes, strict=True)):
-        return False
-    return _block_means(lowering, node, tuple(s // c for s, c in zip(planes, counts, strict=True)))
-
-
-def _wide_pool(lowering: Lowering, node: OpNode) -> bool:
-    """Means over blocks that are too large to be written out, side by side without overlap."""
-    given: tuple[Arg, ...] = node.args[1:]
-    defaults: tuple[Arg, ...] = ((), (), 0)
-    kernel, stride, padding = (given + defaults[len(given) :])[:3]
-    if not isinstance(kernel, tuple) or any(given[3:4]) or any(given[5:]):
-        return False
-    blocks = kernel * 2 if len(kernel) == 1 else kernel
-    if stride not in ((), kernel, blocks) or padding not in (0, (0,), (0, 0)):
-        return False
-    sizes = tuple(number(n) for n in blocks if isinstance(n, int))
-    planes = lowering.value(node.args[0]).shape[-2:]
-    wide = (sizes[0] * sizes[1]).number if len(sizes) == 2 else None
-    if (
-        wide is None
-        or wide <= MOST_UNROLLED
-        or not all(b.divides(s) for b, s in zip(sizes, planes, strict=True))
-    ):
-        return False
-    return _block_means(lowering, node, sizes)
-
-
-def _block_means(lowering: Lowering, node: OpNode, sizes: tuple[Size, ...]) -> bool:
-    """The plane with its blocks as axes, summed over them."""
-    out = node.outs[0]
-    if not is_float(out.dtype) or not isinstance(node.args[0], Ref):
-        return False
-    *front, height, width = out.dims
-    high, wide = (_dim(size) for size in sizes)
-    cut = (*front, height, high, width, wide)
-    axes = (len(front) + 1, len(front) + 3)
-    blocks = _made(lowering, node, "aten.view.default", (node.args[0], _sizes(cut)), cut)
-    total = _made(lowering, node, "aten.sum.dim_IntList", (blocks, axes, False), out.dims)
-    count = _dim(sizes[0] * sizes[1])
-    by: Arg = count if isinstance(count, int) else Sym(sym=count)
-    lowering.node(node.model_copy(update={"op": "aten.div.Tensor", "args": (total, by), "kwargs": ()}))
-    return True
-
-
-def _dim(size: Size) -> Dim:
-    return size.text if size.number is None else size.number
-
-
-def _sizes(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
-    return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)
-
-
-def _made(lowering: Lowering, node: OpNode, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Ref:
-    """Lower one more node on the way."""
-    name = f"{node.name}_{op.split('.')[1]}"
-    out = OutputSpec(dtype=node.outs[0].dtype, dims=dims)
-    lowering.node(OpNode(name=name, op=op, args=args, outs=(out,)))
-    return Ref(ref=name)
-
-
 Rule = Callable[["Lowering", OpNode], bool]
 
 _RULES: dict[str, Rule] = {
@@ -202,6 +133,4 @@ _RULES: dict[str, Rule] = {
     "aten.unfold.default": _unfold,
     "aten.copy.default": _copy,
     "aten.slice_scatter.default": _slice_scatter,
-    "aten._adaptive_avg_pool2d.default": _adaptive,
-    "aten.avg_pool2d.default": _wide_pool,
 }

@@ -49,6 +49,8 @@ class Kernel:
     stores: list[Store] = field(default_factory=list)
     tail: Kernel | None = None
     """What adds up, in the same launch, the one value that each row comes to."""
+    ahead: Kernel | None = None
+    """What makes, in the same launch, the tensors that this kernel sees through windows along their rows."""
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,11 @@ class RowSpace:
                 inner.update(part.serial for part in walk(expr))
         return found[::-1]
 
-    def column_loads(self, roots: list[Expr]) -> list[Load]:
-        """Loads that differ from column to column, in order of appearance."""
+    def column_loads(self, roots: list[Expr], guarded: bool = False) -> list[Load]:
+        """Loads that differ from column to column, in order of appearance; ``guarded`` ones on request."""
         found: dict[int, Load] = {}
         for root in roots:
-            for leaf in unguarded(root):
+            for leaf in walk(root) if guarded else unguarded(root):
                 if isinstance(leaf, Load) and self.row_form(leaf) is None:
                     found[leaf.serial] = leaf
         return [found[serial] for serial in sorted(found)]

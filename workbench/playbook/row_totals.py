@@ -57,7 +57,7 @@ def _is_private(program: Program, rows: Kernel, tail: Kernel) -> bool:
     if any(output.buffer in values for output in program.outputs):
         return False
     others = [step for step in program.steps if step is not tail and step is not rows]
-    if any(name in _read(step) for step in others for name in values):
+    if any(name in buffers_read(step) for step in others for name in values):
         return False
     loads = [load for load in loads_below(s.value for s in tail.stores) if load.buffer in values]
     inside = {load.serial for body in _bodies(tail) for load in loads_below([body])}
@@ -69,7 +69,7 @@ def _bodies(kernel: Kernel) -> list[Expr]:
     return [e.body for store in kernel.stores for e in walk(store.value) if isinstance(e, Reduction)]
 
 
-def _read(step: ProgramStep) -> set[str]:
+def buffers_read(step: ProgramStep) -> set[str]:
     """Buffers that a step reads."""
     match step:
         case Kernel(stores=stores):

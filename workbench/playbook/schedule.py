@@ -82,6 +82,8 @@ class Schedule:
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
+    windows_here: bool = False
+    """What windows along rows share is made in shared memory, in the launch that looks through them."""
     early: bool = False
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
@@ -268,6 +270,7 @@ def schedule_of(vector: Vector) -> Schedule:
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         strip=int(values.get("strip", "off").replace("off", "0")),
+        windows_here=values.get("window_parts") == "shared",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
         launches=launches,

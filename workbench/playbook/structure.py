@@ -60,6 +60,23 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="window_parts",
+        title="what windows share is made on the chip",
+        values=("memory", "shared"),
+        offers=offers.window_parts,
+        structural=True,
+        bottleneck="memory",
+        look_for="bytes moved against the least; sectors a request",
+        teaches=(
+            "A window of 11 x 11 is eleven sums of eleven. Taken down the columns first, neighbouring "
+            "threads read neighbouring elements, whole lines at a time, and an eleventh of them is left; "
+            "taken along the row, a warp would ask for 32 places that lie 44 bytes apart. What is left is "
+            "looked at through windows that begin anywhere. In memory that is a tensor more to write and to "
+            "read; a block that makes the part of a row which its own results need keeps it in shared "
+            "memory, where a strange stride costs little."
+        ),
+    ),
+    Technique(
         name="threads_per_row",
         title="who computes a row",
         values=("block", "warp", "thread", "fit", "bundle", "eight"),

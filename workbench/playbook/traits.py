@@ -24,7 +24,8 @@ from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
 from workbench.playbook.stencil import stencils_of
 from workbench.playbook.turning import LEAST_TILED, turn_of
-from workbench.playbook.views import View, split
+from workbench.playbook.views import Axis, View, split
+from workbench.playbook.window_parts import in_one_launch
 
 MOST_NARROW = 2_000_000_000
 """Elements that an index of 32 bits can tell apart, with room for the last block's idle threads."""
@@ -64,6 +65,8 @@ class Traits:
     """Of these, kernels with inputs that lie across their result, where both axes are worth a tile."""
     strips: int
     """Kernels without rows, of windows that overlap from row to row."""
+    windowed: int
+    """Kernels without rows that see through windows what another makes, which nobody else does."""
     rows: tuple[RowTraits, ...]
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
@@ -139,6 +142,10 @@ def _traits(digest: str, holder: _Holder) -> Traits:
             _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
         ),
         strips=sum(bool(stencils_of(kernel, program.stencils)) for kernel in kernels),
+        windowed=sum(
+            isinstance(step, Kernel) and step.ahead is not None
+            for step in in_one_launch(program, program.steps)
+        ),
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
@@ -205,10 +212,19 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
     else is read.
     """
     loads = [load for step in passes for load in space.column_loads(step.roots)]
-    parts = [split(load.view, space.rows, space.columns) for load in loads]
+    parts = [_walked(space, load) for load in loads]
     everything = product((space.rows, space.columns))
     whole = [(row, column) for row, column in parts if _elements(row, column) == everything]
     return any(_near(row, column) for row, column in whole or parts if column.axes)
+
+
+def _walked(space: RowSpace, load: Load) -> tuple[View, View]:
+    """What a load finds from row to row and from column to column; that may be looked up."""
+    row, column = split(load.view, space.rows, space.columns)
+    for index, stride in load.lookups:
+        if space.row_form(index) is None:
+            column = View((Axis(space.columns, stride),))
+    return row, column
 
 
 def _bundles(space: RowSpace, passes: list[Pass]) -> bool:

@@ -117,10 +117,10 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
 def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
     """Of the last of the passes, which knows what those before it have read."""
     space, kept_at = crew.space, crew.schedule.cache
-    seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots)}
+    seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots, guarded=True)}
     fresh = near = again = behind = requests = 0.0
     streams = 0
-    for load in space.column_loads(passes[-1].roots):
+    for load in space.column_loads(passes[-1].roots, guarded=True):
         size = asked.read(load) * reach.read_apart(space, load, crew.schedule)
         if load.serial not in seen:
             recent = asked.is_recent(load)

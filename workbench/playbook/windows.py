@@ -1,13 +1,13 @@
-"""Padding and pooling: an element outside the tensor is a constant, a pool folds shifted slices.
+"""Padding and windows: an element outside the tensor is a constant, a window is as many shifted slices.
 
-Owns how a window over the last axes becomes one expression that neighbours can be fused with. Returns
-False for what it does not cover: adaptive windows, windows of many elements, integer maxima.
+Owns how what a window sees becomes expressions that neighbours can be fused with. pools.py, folds.py and
+depthwise.py say what is made of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product as every
 from typing import TYPE_CHECKING
 
@@ -89,9 +89,9 @@ def _tests(lowering: Lowering, position: Expr, pad: Padding, size: Size) -> list
     pool = lowering.pool
     found = []
     if not (pad.before.is_zero or _is_cut(pad.before)):
-        found.append(pool.apply("ge", "bool", (position, _integer(lowering, pad.before))))
+        found.append(pool.apply("ge", "bool", (position, integer(lowering, pad.before))))
     if not (pad.after.is_zero or _is_cut(pad.after)):
-        found.append(pool.apply("lt", "bool", (position, _integer(lowering, pad.before + size))))
+        found.append(pool.apply("lt", "bool", (position, integer(lowering, pad.before + size))))
     return found
 
 
@@ -99,7 +99,8 @@ def _is_cut(side: Size) -> bool:
     return side.number is not None and side.number < 0
 
 
-def _integer(lowering: Lowering, size: Size) -> Expr:
+def integer(lowering: Lowering, size: Size) -> Expr:
+    """A size as a number to compute with."""
     return lowering.pool.const(size.text if size.number is None else size.number, "i32")
 
 
@@ -125,68 +126,7 @@ def _shifted(
     return change
 
 
-# ------------------------------------------------------------------------------------ pooling
-
-
-def _max_pool(lowering: Lowering, node: OpNode) -> bool:
-    ndim = 3 if "pool3d" in node.op else 2
-    value = lowering.value(node.args[0])
-    windows = _windows(lowering, node, ndim, dilation=4)
-    places_asked = Ref(ref=node.name, item=1) in lowering.used
-    # Of equal values the first counts: a window that begins in the padding would have to look for it.
-    if windows is None or not is_float(value.dtype) or (places_asked and any(w.padding for w in windows)):
-        return False
-    pool = lowering.pool
-    dtype = compute_type(value.dtype)
-    places = places_of(
-        lowering, input_of(lowering, node, value, windows), windows, pool.const(float("-inf"), dtype)
-    )
-    best, found = places[0], _plane_index(lowering, value, windows, (0,) * ndim)
-    for seen, at in zip(places[1:], list(offsets_of(windows))[1:], strict=True):
-        better = pool.apply("gt", "bool", (seen, best))
-        better = pool.apply("or", "bool", (better, pool.apply("isnan", "bool", (seen,))))
-        found = pool.apply("where", "i64", (better, _plane_index(lowering, value, windows, at), found))
-        best = pool.apply("larger", dtype, (best, seen), node.name)
-    keep_result(lowering, node, best, 0 if len(node.outs) > 1 else None)
-    if places_asked:
-        lowering.keep_expr(node, found, 1)
-    return True
-
-
-def _avg_pool(lowering: Lowering, node: OpNode) -> bool:
-    ndim = 3 if "pool3d" in node.op else 2
-    value = lowering.value(node.args[0])
-    windows = _windows(lowering, node, ndim, dilation=None)
-    counts_padding = node.args[5] if len(node.args) > 5 else True
-    divisor = node.args[6] if len(node.args) > 6 else None
-    if windows is None or not is_float(value.dtype):
-        return False
-    pool = lowering.pool
-    dtype = compute_type(value.dtype)
-    total = total_of(
-        lowering,
-        places_of(lowering, input_of(lowering, node, value, windows), windows, pool.const(0.0, dtype)),
-    )
-    uneven = any(window.ceil or (window.padding and not counts_padding) for window in windows)
-    if uneven and divisor is None:
-        by = _counted(lowering, value, windows, bool(counts_padding))
-    else:
-        whole = divisor if isinstance(divisor, int) else elements_of(windows)
-        by = pool.const(float(whole), dtype)
-    keep_result(lowering, node, pool.apply("div", dtype, (total, by), node.name), None)
-    return True
-
-
-def _counted(lowering: Lowering, value: Value, windows: tuple[Window, ...], counts_padding: bool) -> Expr:
-    """How many elements each window has: never those beyond the padding, and those in it where they count."""
-    shape, dtype = value.shape, compute_type(value.dtype)
-    if counts_padding:
-        first = len(shape) - len(windows)
-        wider = (size + number(2 * w.padding) for size, w in zip(shape[first:], windows, strict=True))
-        shape = (*shape[:first], *wider)
-        windows = tuple(replace(window, padding=0) for window in windows)
-    ones = type(value)(shape, value.dtype, lowering.pool.const(1.0, dtype))
-    return total_of(lowering, places_of(lowering, ones, windows, lowering.pool.const(0.0, dtype)))
+# ------------------------------------------------------------------------------------ windows
 
 
 def keep_result(lowering: Lowering, node: OpNode, expr: Expr, item: int | None) -> None:
@@ -217,28 +157,11 @@ def _is_read_again(lowering: Lowering, node: OpNode) -> bool:
 
 
 def total_of(lowering: Lowering, terms: list[Expr]) -> Expr:
+    """The sum of all."""
     total = terms[0]
     for term in terms[1:]:
         total = lowering.pool.apply("add", term.dtype, (total, term))
     return total
-
-
-def _windows(lowering: Lowering, node: OpNode, ndim: int, dilation: int | None) -> tuple[Window, ...] | None:
-    """The pooled axes; None when the window is too large to be written out. Strides default to sizes."""
-    counts = per_axis(node.args[1], ndim)
-    given = node.args[2] if len(node.args) > 2 else ()
-    strides = per_axis(given, ndim) if given not in ((), None) else counts
-    paddings = per_axis(node.args[3] if len(node.args) > 3 else 0, ndim)
-    apart: Arg = 1 if dilation is None or len(node.args) <= dilation else node.args[dilation]
-    dilations = per_axis(apart, ndim)
-    rounding = 4 if dilation is None else dilation + 1
-    ceil = len(node.args) > rounding and bool(node.args[rounding])
-    outs = lowering.sizes.shape(node.outs[0].dims)[-ndim:]
-    found = tuple(
-        Window(count, stride, padding, step, out, ceil)
-        for count, stride, padding, step, out in zip(counts, strides, paddings, dilations, outs, strict=True)
-    )
-    return found if elements_of(found) <= MOST_UNROLLED else None
 
 
 def per_axis(arg: Arg, ndim: int) -> tuple[int, ...]:
@@ -274,17 +197,8 @@ def input_of(lowering: Lowering, node: OpNode, value: Value, windows: tuple[Wind
 def places_of(lowering: Lowering, value: Value, windows: tuple[Window, ...], fill: Expr) -> list[Expr]:
     """For every element of the window: the tensor as the outputs see it, ``fill`` outside."""
     first = len(value.shape) - len(windows)
-    _name(lowering, (*value.shape[:first], *(window.out for window in windows)), "OUT")
-    sides = [Padding(ZERO, ZERO)] * first
-    for window, size in zip(windows, value.shape[first:], strict=True):
-        reach = (window.out + number(-1)) * number(window.stride)
-        reach = reach + number((window.count - 1) * window.dilation + 1)
-        after = reach + -size + number(-window.padding)
-        # Else a window without padding never reaches beyond the end, whatever the size's remainder is.
-        may_pass = window.padding or window.ceil
-        sides.append(Padding(number(window.padding), after if may_pass else _beyond(after)))
     written = len(lowering.operations)
-    around = padded(lowering, value, sides, fill)
+    around = surrounded(lowering, value, windows, fill)
     found = []
     for offsets in offsets_of(windows):
         seen = around
@@ -295,6 +209,20 @@ def places_of(lowering: Lowering, value: Value, windows: tuple[Window, ...], fil
         places = {expr.serial: offsets for expr, offsets in zip(found, offsets_of(windows), strict=True)}
         lowering.stencils.append(Stencil(value.expr, value.shape, windows, fill, places))
     return found
+
+
+def surrounded(lowering: Lowering, value: Value, windows: tuple[Window, ...], fill: Expr) -> Value:
+    """``value`` with all that its windows reach around it."""
+    first = len(value.shape) - len(windows)
+    _name(lowering, (*value.shape[:first], *(window.out for window in windows)), "OUT")
+    sides = [Padding(ZERO, ZERO)] * first
+    for window, size in zip(windows, value.shape[first:], strict=True):
+        reach = (window.out + number(-1)) * number(window.stride)
+        after = reach + number(window.extent) + -size + number(-window.padding)
+        # Else a window without padding never reaches beyond the end, whatever the size's remainder is.
+        may_pass = window.padding or window.ceil
+        sides.append(Padding(number(window.padding), after if may_pass else _beyond(after)))
+    return padded(lowering, value, sides, fill)
 
 
 _AXES = ("WIDTH", "HEIGHT", "DEPTH")
@@ -322,27 +250,8 @@ def _stepped(lowering: Lowering, value: Value, axis: int, window: Window, offset
     )
 
 
-def _plane_index(
-    lowering: Lowering, value: Value, windows: tuple[Window, ...], offsets: tuple[int, ...]
-) -> Expr:
-    """Number of an element of the window in its plane, as the pool's second result counts."""
-    first = len(value.shape) - len(windows)
-    shape = (*value.shape[:first], *(window.out for window in windows))
-    axes = [Axis(size, ZERO) for size in shape[:first]]
-    offset = ZERO
-    for position, (window, at) in enumerate(zip(windows, offsets, strict=True)):
-        step = product(value.shape[first + position + 1 :])
-        axes.append(Axis(window.out, step * number(window.stride)))
-        offset = offset + step * number(at * window.dilation - window.padding)
-    return lowering.pool.index(merged(View(tuple(axes), offset)), "i64")
-
-
 Rule = Callable[["Lowering", OpNode], bool]
 
 _RULES: dict[str, Rule] = {
     "aten.constant_pad_nd.default": _pad,
-    "aten.max_pool2d_with_indices.default": _max_pool,
-    "aten.max_pool3d_with_indices.default": _max_pool,
-    "aten.avg_pool2d.default": _avg_pool,
-    "aten.avg_pool3d.default": _avg_pool,
 }

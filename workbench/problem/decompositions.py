@@ -7,12 +7,14 @@ sorting and scans stay whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import DispatchKey
 from torch._decomp import get_decompositions
 from torch._decomp.decompositions import upsample_compute_output_size
 from torch.export import default_decompositions
@@ -55,6 +57,21 @@ def table() -> Mapping[Any, Callable[..., Any]]:
     return decompositions
 
 
+@contextmanager
+def kept_for_the_table() -> Iterator[None]:
+    """For a program's export: torch would break these operations down before any table is asked."""
+    early = [op for op in (aten.multi_margin_loss.default,) if DispatchKey.Autograd in op.py_kernels]
+    kernels = [op.py_kernels.pop(DispatchKey.Autograd) for op in early]
+    try:
+        for op in early:
+            op._dispatch_cache.clear()
+        yield
+    finally:
+        for op, kernel in zip(early, kernels, strict=True):
+            op.py_kernels[DispatchKey.Autograd] = kernel
+            op._dispatch_cache.clear()
+
+
 def _own() -> dict[Any, Callable[..., Any]]:
     return {
         aten.mean.dim: _mean_dim,
@@ -65,6 +82,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         ),
         aten.var_mean.correction: _var_mean,
         aten.native_group_norm.default: _group_norm,
+        aten.multi_margin_loss.default: _multi_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
             _rrelu(x, *rest, **named),
@@ -155,6 +173,31 @@ def _var_mean(
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:
     """Outside training, where the slope would be drawn and is refused: the middle of its range."""
     return torch.where(x > 0, x, x * ((lower + upper) / 2))
+
+
+def _multi_margin_loss(
+    x: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1,
+    weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    """Of every class but the target's, what comes closer to it than ``margin``, over the number of classes.
+
+    What is not a number is not closer, as in eager; torch's own decomposition clamps, which keeps NaN.
+    """
+    rows, labels = x.reshape(-1, x.shape[-1]), target.reshape(-1)
+    own = labels.reshape(-1, 1)
+    close = margin - rows.gather(1, own) + rows
+    lost = close if p == 1 else close * close
+    if weight is not None:
+        lost = lost * weight.index_select(0, labels).reshape(-1, 1)
+    others = torch.arange(rows.shape[1], device=x.device) != own
+    counted = torch.where(others & (close > 0), lost, 0)
+    total = counted.sum(1) if reduction == 0 else counted.sum()
+    mean: Tensor = total / (counted.numel() if reduction == 1 else rows.shape[1])
+    return mean
 
 
 def _smoothly_resized(

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
 from workbench.model import Dim, Graph, OutputSpec
+from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
 from workbench.problem.translate import NotSymbolic, Translation
@@ -113,10 +114,11 @@ def _export(
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
-    program = export(
-        Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
-    )
-    return lowered(program)
+    with kept_for_the_table():
+        program = export(
+            Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
+        )
+        return lowered(program)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Never exports anything itself.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ _VIEWS = frozenset(
 _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
 _MOST_CONSTANT_ELEMENTS = 32
+_FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
+"""Of a convolution that a kernel may write out: playbook/depthwise.py does."""
 _SYMBOL = re.compile(r"s\d+")
 
 
@@ -185,20 +188,27 @@ class Translation:
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
         op, args, kwargs = _canonical(op, args, kwargs, metas, _is_explicit_cast(node))
-        self._fix_window(op, args)
+        self._fix_window(op, args, node)
         same = self._nothing(op, args, metas)
         self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
 
-    def _fix_window(self, op: str, args: tuple[Arg, ...]) -> None:
-        """Windows that single channels have are written out in a kernel: their sizes must be numbers."""
+    def _fix_window(self, op: str, args: tuple[Arg, ...], node: fx.Node) -> None:
+        """Windows of few channels are written out in a kernel: what they consist of must be numbers."""
         if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return
-        transposed, groups = args[6], args[8]
-        _, (_, inputs, *window) = self._metas[args[1]]
-        names = {name for size in window if isinstance(size, str) for name in _SYMBOL.findall(size)}
-        if names and inputs == 1 and groups != 1 and not transposed:
-            why = "each element of a depthwise convolution's window is an operand"
-            raise NotSymbolic(why, self._axes_with(names))
+        _, dims = self._metas[args[1]]
+        first, second, *window = (_hint(size) for size in node.args[1].meta["val"].shape)  # type: ignore[union-attr]
+        groups = _hint(node.args[8])
+        mixed, made = (first // groups, second) if args[6] else (second, first // groups)
+        alone = mixed == 1 and groups > 1
+        few = max(mixed, made) <= _FEW_CHANNELS and (groups > 1 or len(window) == 1)
+        if not (alone or (few and mixed * math.prod(window) <= _FEW_PRODUCTS)):
+            return
+        sizes = [dim for dim in dims[2 if alone and not args[6] else 0 :] if isinstance(dim, str)]
+        names = {name for size in sizes for name in _SYMBOL.findall(size)}
+        if names:
+            what = "a depthwise convolution's window" if alone else "windows of so few channels"
+            raise NotSymbolic(f"each element of {what} is an operand", self._axes_with(names))
 
     @property
     def _where(self) -> str:
@@ -380,6 +390,12 @@ def _referred(args: tuple[Arg, ...]) -> set[str]:
         elif isinstance(arg, tuple):
             found |= _referred(arg)
     return found
+
+
+def _hint(size: Any) -> int:
+    """A size in the tensors that were traced."""
+    value = size.meta["val"] if isinstance(size, fx.Node) else size
+    return int(value.node.hint if isinstance(value, torch.SymInt) else value)
 
 
 def _has_tensors(value: Any) -> bool:

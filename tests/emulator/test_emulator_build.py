@@ -226,11 +226,15 @@ def test_a_kernel_deleted_by_another_process_is_built_again() -> None:
     assert Path(again.binaries[0].path).exists()
 
 
-def test_pruning_beside_another_process_that_prunes(monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = toolchain.cache_folder() / "kernel-gone.json"
-    real = Path.glob
-    monkeypatch.setattr(Path, "glob", lambda self, pattern: [*real(self, pattern), gone])
-    toolchain.prune()
+def test_pruning_beside_another_process_that_prunes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    folder = toolchain.cache_folder()
+    old = folder / "kernel-old.json"
+    old.touch()
+    os.utime(old, (0, 0))
+    monkeypatch.setattr(toolchain, "_kernels", lambda: ["kernel-gone.json", old.name])
+    toolchain.prune(keep=0)
+    assert not old.exists()
 
 
 def test_a_second_cache_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import nbformat
 import story
-from nbconvert import HTMLExporter
 from test_messages import Recorder
 
 from workbench.views.panel import Panel
@@ -13,6 +11,9 @@ from workbench.views.report import summary_text, to_fragment
 
 def exported(data: dict[str, object]) -> str:
     """The HTML page of a notebook whose one cell has this output, without the template's own scripts."""
+    import nbformat  # four seconds of a processor, and every process of a run imports every test
+    from nbconvert import HTMLExporter
+
     output = nbformat.v4.new_output("display_data", data=data)
     cell = nbformat.v4.new_code_cell("session.show()", outputs=[output])
     page, _ = HTMLExporter(template_name="basic").from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))

@@ -312,7 +312,7 @@ def test_close_ends_calls_in_flight(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["alone", "copied"])
 def test_killed_notebook_leaves_nothing(tmp_path: Path, kind: str) -> None:
     note = tmp_path / "pids"
-    script = Path(__file__).with_name("notebook.py")
+    script = Path(__file__).with_name("killed_notebook.py")
     with subprocess.Popen(
         [sys.executable, str(script), str(note), kind],
         stdout=subprocess.PIPE,

@@ -192,13 +192,27 @@ def prepare(*modes: Mode) -> None:
 
 
 def prune(keep: int = MAX_KERNELS, younger_than_s: float = 3600.0) -> None:
-    """Delete the oldest kernels beyond ``keep``; never one that another process may be about to load."""
-    ages = {path: age for path in cache_folder().glob("kernel-*.json") if (age := _age_s(path)) is not None}
+    """Delete the oldest kernels beyond ``keep``; never one that another process may be about to load.
+
+    Follows every build, so their ages are looked at only once there are too many of them.
+    """
+    names = _kernels()
+    if len(names) <= keep:
+        return
+    paths = [cache_folder() / name for name in names]
+    ages = {path: age for path in paths if (age := _age_s(path)) is not None}
     oldest = sorted(ages, key=lambda path: -ages[path])[: max(len(ages) - keep, 0)]
     for path in oldest:
         if ages[path] > younger_than_s:
             path.unlink(missing_ok=True)
             path.with_suffix(".so").unlink(missing_ok=True)
+
+
+def _kernels() -> list[str]:
+    """Names of the files with what is known of each kernel in the cache."""
+    with os.scandir(cache_folder()) as entries:
+        names = [entry.name for entry in entries]
+    return [name for name in names if name.startswith("kernel-") and name.endswith(".json")]
 
 
 def _age_s(path: Path) -> float | None:

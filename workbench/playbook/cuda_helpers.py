@@ -31,10 +31,10 @@ __device__ T smaller(T a, T b) {
 }
 """,
     "sign": """
-// -1, 0 or 1; NaN stays NaN.
+// -1, 0 or 1; of NaN it is 0, as torch has it.
 template <typename T>
 __device__ T sign(T a) {
-    return a != a ? a : T((a > 0) - (a < 0));
+    return T((a > 0) - (a < 0));
 }
 """,
     "floordiv": """

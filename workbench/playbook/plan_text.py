@@ -16,6 +16,7 @@ from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
     KernelText,
+    MaybeText,
     ShapedText,
     SplitText,
     Step,
@@ -150,8 +151,16 @@ class PlanText:
                 return self._tiled(program, step)
             case JointText():
                 return self._joint(program, step)
+            case MaybeText():
+                return self._maybe(program, step)
             case KernelText():
                 return [*self._prepared(program, step), *self._launch(step)]
+
+    def _maybe(self, program: Program, maybe: MaybeText) -> list[str]:
+        """The launches of a step where there is something to do; its results exist anyhow."""
+        prepared = [line for kernel in kernels_of(maybe) for line in self._prepared(program, kernel)]
+        condition = " and ".join(f"{self.size(size)} > 0" for size in maybe.work)
+        return [*prepared, f"if {condition}:", *(f"    {line}" for line in self._step(program, maybe.step))]
 
     def _shaped(self, program: Program, shaped: ShapedText) -> list[str]:
         """A branch on the length of a row."""

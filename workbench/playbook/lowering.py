@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
-from workbench.playbook import depthwise, movement, pieces, products, reductions, scans, windows
+from workbench.playbook import depthwise, movement, pieces, products, reductions, replaced, scans, windows
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
@@ -353,7 +353,7 @@ class Lowering:
         return Output(name)
 
 
-_KINDS = (movement, reductions, windows, depthwise, scans, products, pieces)
+_KINDS = (movement, reductions, windows, depthwise, scans, products, pieces, replaced)
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(
     ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]

@@ -238,12 +238,12 @@ def _gather(lowering: Lowering, node: OpNode) -> bool:
         return False
     axis = _int(node.args[1]) % len(source.shape)
     shape = _shape(lowering, node)
-    found = _looked_up(lowering, source, index.expr, axis, _keep_axes(source.shape, shape, axis))
+    found = looked_up(lowering, source, index.expr, axis, keep_axes(source.shape, shape, axis))
     lowering.keep_expr(node, found)
     return True
 
 
-def _keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+def keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
     """Every axis but the gathered one, cut to the index's size."""
 
     def change(view: View) -> View:
@@ -308,7 +308,7 @@ def _kept_lookup(lowering: Lowering, node: OpNode, source: Value, found: list[tu
         middle = tuple((Axis(size, ZERO),) for size in index.shape)
         return joined((*parts[:last], *middle, *parts[last + 1 :]), view.offset)
 
-    expr = _looked_up(lowering, source, _spread(lowering, index, before, after), last, replaced)
+    expr = looked_up(lowering, source, _spread(lowering, index, before, after), last, replaced)
     value = type(source)(shape, source.dtype, expr)
     for axis, other in others:
         value = _dropped(lowering, value, axis, _spread(lowering, other, value.shape[:axis], after))
@@ -334,7 +334,7 @@ def _dropped(lowering: Lowering, value: Value, axis: int, index: Expr) -> Value:
         parts = runs(view, value.shape)
         return joined((*parts[:axis], *parts[axis + 1 :]), view.offset)
 
-    return type(value)(shape, value.dtype, _looked_up(lowering, value, index, axis, change))
+    return type(value)(shape, value.dtype, looked_up(lowering, value, index, axis, change))
 
 
 def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
@@ -344,7 +344,7 @@ def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
     return pool.apply("where", index.dtype, (negative, counted, index))
 
 
-def _looked_up(
+def looked_up(
     lowering: Lowering, source: Value, index: Expr, axis: int, change: Callable[[View], View]
 ) -> Expr:
     """``source`` with one logical axis found by ``index``; written out first when it is not a load."""

@@ -1,6 +1,6 @@
-"""Diagonals, sliding windows, tensors with a piece replaced, and means over blocks of a plane.
+"""Diagonals, sliding windows, means and maxima over blocks of a plane.
 
-Owns how each becomes a change of views, a choice an element, or a reduction that is known already. Returns
+Owns how each becomes a change of views or a reduction that is known already. Returns
 False for what it does not cover.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref, Sym
 from workbench.playbook.operations import compute_type, is_float
-from workbench.playbook.sizes import ONE, ZERO, Size, number
+from workbench.playbook.sizes import ZERO, Size, number
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs
 from workbench.playbook.windows import MOST_UNROLLED
 
@@ -25,7 +25,7 @@ def lower(lowering: Lowering, node: OpNode) -> bool:
     return rule is not None and rule(lowering, node)
 
 
-def _stride(part: tuple[Axis, ...]) -> Size:
+def one_stride(part: tuple[Axis, ...]) -> Size:
     """Elements between neighbours along one logical axis."""
     run = merged(View(part)).axes
     if len(run) > 1:
@@ -50,7 +50,7 @@ def _diagonal(lowering: Lowering, node: OpNode) -> bool:
 
     def change(view: View) -> View:
         parts = list(runs(view, value.shape))
-        along = Axis(shape[-1], _stride(parts[one]) + _stride(parts[other]))
+        along = Axis(shape[-1], one_stride(parts[one]) + one_stride(parts[other]))
         kept = [part for axis, part in enumerate(parts) if axis not in (one, other)]
         return joined((*kept, (along,)), view.offset)
 
@@ -68,7 +68,7 @@ def _unfold(lowering: Lowering, node: OpNode) -> bool:
 
     def change(view: View) -> View:
         parts = list(runs(view, value.shape))
-        stride = _stride(parts[axis])
+        stride = one_stride(parts[axis])
         parts[axis] = (Axis(shape[axis], stride * number(step)),)
         return joined((*parts, (Axis(number(size), stride),)), view.offset)
 
@@ -84,50 +84,6 @@ def _copy(lowering: Lowering, node: OpNode) -> bool:
     return True
 
 
-def _slice_scatter(lowering: Lowering, node: OpNode) -> bool:
-    """A slice replaced: every element is read from where it comes from."""
-    into, piece = lowering.value(node.args[0]), lowering.value(node.args[1])
-    axis = node.args[2] if len(node.args) > 2 else 0
-    start = node.args[3] if len(node.args) > 3 else 0
-    if (len(node.args) > 5 and node.args[5] != 1) or not isinstance(axis, int):
-        return False
-    axis %= len(into.shape)
-    first = _from(lowering, start, into.shape[axis])
-    if first is None:
-        return False
-    pool, shape = lowering.pool, into.shape
-
-    def shifted(view: View) -> View:
-        parts = list(runs(view, piece.shape))
-        stride = _stride(parts[axis])
-        parts[axis] = (Axis(shape[axis], stride),)
-        return joined(tuple(parts), view.offset + -(first * stride))
-
-    seen = lowering.through(piece, shifted, shape).expr
-    places = tuple(Axis(size, ONE if i == axis else ZERO) for i, size in enumerate(shape))
-    position = pool.index(merged(View(places)), "i32")
-    end = first + piece.shape[axis]
-    tests = [
-        pool.apply(op, "bool", (position, pool.const(at.text if at.number is None else at.number, "i32")))
-        for op, at, always in (("ge", first, first.is_zero), ("lt", end, end == shape[axis]))
-        if not always
-    ]
-    if not tests:  # nothing of the old tensor is left
-        lowering.keep_expr(node, seen)
-        return True
-    inside = tests[0] if len(tests) == 1 else pool.apply("and", "bool", (tests[0], tests[1]))
-    lowering.keep_expr(node, pool.apply("select", into.expr.dtype, (inside, seen, into.expr)))
-    return True
-
-
-def _from(lowering: Lowering, start: Arg, size: Size) -> Size | None:
-    if start is None:
-        return ZERO
-    if isinstance(start, int) and start < 0:
-        return size + number(start)
-    return lowering.sizes.read(start) if isinstance(start, int | Sym) else None
-
-
 # ------------------------------------------------------------------------------------ means over blocks
 
 
@@ -138,6 +94,20 @@ def _adaptive(lowering: Lowering, node: OpNode) -> bool:
     if not all(count.divides(size) for count, size in zip(counts, planes, strict=True)):
         return False
     return _block_means(lowering, node, tuple(s // c for s, c in zip(planes, counts, strict=True)))
+
+
+def _adaptive_max(lowering: Lowering, node: OpNode) -> bool:
+    """As many maxima as asked for, over blocks of the plane; where they were found, nobody asks."""
+    if any(ref.ref == node.name and ref.item == 1 for ref in lowering.used):
+        return False
+    planes = lowering.value(node.args[0]).shape[-2:]
+    counts = _shape(lowering, node)[-2:]
+    if not all(count.divides(size) for count, size in zip(counts, planes, strict=True)):
+        return False
+    blocks, axes = _blocks(lowering, node, tuple(s // c for s, c in zip(planes, counts, strict=True)))
+    largest = _made(lowering, node, "aten.amax.default", (blocks, axes, False), node.outs[0].dims)
+    lowering.keep_view(node, lowering.value(largest), 0)
+    return True
 
 
 def _wide_pool(lowering: Lowering, node: OpNode) -> bool:
@@ -167,16 +137,21 @@ def _block_means(lowering: Lowering, node: OpNode, sizes: tuple[Size, ...]) -> b
     out = node.outs[0]
     if not is_float(out.dtype) or not isinstance(node.args[0], Ref):
         return False
-    *front, height, width = out.dims
-    high, wide = (_dim(size) for size in sizes)
-    cut = (*front, height, high, width, wide)
-    axes = (len(front) + 1, len(front) + 3)
-    blocks = _made(lowering, node, "aten.view.default", (node.args[0], _sizes(cut)), cut)
+    blocks, axes = _blocks(lowering, node, sizes)
     total = _made(lowering, node, "aten.sum.dim_IntList", (blocks, axes, False), out.dims)
     count = _dim(sizes[0] * sizes[1])
     by: Arg = count if isinstance(count, int) else Sym(sym=count)
     lowering.node(node.model_copy(update={"op": "aten.div.Tensor", "args": (total, by), "kwargs": ()}))
     return True
+
+
+def _blocks(lowering: Lowering, node: OpNode, sizes: tuple[Size, ...]) -> tuple[Ref, tuple[int, int]]:
+    """The plane with its blocks as axes, and which axes they are."""
+    *front, height, width = node.outs[0].dims
+    high, wide = (_dim(size) for size in sizes)
+    cut = (*front, height, high, width, wide)
+    blocks = _made(lowering, node, "aten.view.default", (node.args[0], _sizes(cut)), cut)
+    return blocks, (len(front) + 1, len(front) + 3)
 
 
 def _dim(size: Size) -> Dim:
@@ -201,7 +176,7 @@ _RULES: dict[str, Rule] = {
     "aten.diagonal.default": _diagonal,
     "aten.unfold.default": _unfold,
     "aten.copy.default": _copy,
-    "aten.slice_scatter.default": _slice_scatter,
     "aten._adaptive_avg_pool2d.default": _adaptive,
+    "aten.adaptive_max_pool2d.default": _adaptive_max,
     "aten.avg_pool2d.default": _wide_pool,
 }

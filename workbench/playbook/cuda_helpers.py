@@ -37,6 +37,21 @@ __device__ T sign(T a) {
     return T((a > 0) - (a < 0));
 }
 """,
+    "left_by": """
+// Shifted by any number of places, as torch has it: all bits are gone beyond the width.
+template <typename T>
+__device__ T left_by(T a, T by) {
+    return by < 0 || by >= T(8 * sizeof(T)) ? T(0) : T(a << by);
+}
+""",
+    "right_by": """
+// Shifted by any number of places, as torch has it: the sign is left beyond the width.
+template <typename T>
+__device__ T right_by(T a, T by) {
+    const T last = T(8 * sizeof(T) - 1);
+    return a >> (by < 0 || by > last ? last : by);
+}
+""",
     "floordiv": """
 // Quotient rounded down, as Python's //.
 template <typename T>

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workbench.errors import ProblemError
 from workbench.model import Graph, Ref, Sym, size_of
+from workbench.numerics.running import Running
 from workbench.problem.decompositions import table
 from workbench.problem.trace import trace
 
@@ -125,6 +126,23 @@ def test_size_as_a_float_fixes_only_that_axis() -> None:
     traced = trace(lambda t: t["x"] * t["x"].shape[0] ** -0.5, {"x": torch.randn(4, 7)}, varying=True)
     assert traced.dims == (("x", (4, "s0")),)
     assert "axis 0 of x" in traced.notes[0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t["x"] * (0.1 / t["x"].shape[1]) + t["x"].shape[0] / t["x"].shape[1],
+        lambda t: F.cross_entropy(t["x"], t["x"].argmax(1), label_smoothing=0.1),
+        lambda t: t["x"].std(1) + t["x"].var(0, correction=2.0).sum(),
+    ],
+)
+def test_numbers_made_of_sizes_leave_the_sizes_free(call: Callable[[Tensors], Tensor]) -> None:
+    x = torch.randn(4, 7)
+    traced = trace(lambda t: call(t), {"x": x}, varying=True)
+    assert traced.dims == (("x", ("s0", "s1")),) and not traced.notes
+    other = torch.randn(9, 5)
+    (got,) = Running(sizes={"s0": 9, "s1": 5}).outputs(traced.graph, {"x": other})
+    assert torch.allclose(got.value, call({"x": other.double()}), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

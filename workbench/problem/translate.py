@@ -45,6 +45,16 @@ _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
 _MOST_CONSTANT_ELEMENTS = 32
 _SYMBOL = re.compile(r"s\d+")
+_ARITHMETIC = frozenset(
+    f"aten.{name}.{kind}" for name in ("add", "sub", "mul", "div") for kind in ("Tensor", "Scalar")
+)
+_OF_SIZES = {
+    "Add": "aten.add.Tensor",
+    "Mul": "aten.mul.Tensor",
+    "FloatTrueDiv": "aten.div.Tensor",
+    "IntTrueDiv": "aten.div.Tensor",
+}
+"""What a number that is computed from sizes is made with, by sympy's name."""
 
 
 @dataclass
@@ -146,7 +156,7 @@ class Translation:
             ref = self._add("aten.view.default", (ref, shape), (), ((dtype, shape),), None)
         self._refs[node.name] = ref
 
-    def _scalar(self, value: bool | int | float, dtype: str) -> Ref:
+    def _scalar(self, value: bool | int | float | Sym, dtype: str) -> Ref:
         return self._add("aten.full.default", ((), value), (("dtype", dtype),), ((dtype, ()),), None)
 
     def _outputs(self) -> tuple[Ref, ...]:
@@ -180,7 +190,9 @@ class Translation:
             self._refuse_values(op)
             return
         metas = tuple(self._meta(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
-        args = tuple(self._arg(a) for a in node.args)
+        args = tuple(self._operand(op, a) for a in node.args)
+        if op in _ARITHMETIC and len(args) > 1 and isinstance(args[1], Ref):
+            op = op.replace(".Scalar", ".Tensor")
         kwargs = tuple(
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
@@ -263,9 +275,9 @@ class Translation:
         return DTYPES[value.dtype], tuple(self._dim(size) for size in value.shape)
 
     def _dim(self, size: int | torch.SymInt) -> Dim:
-        if not isinstance(size, torch.SymInt):
-            return int(size)
-        expression = size.node.expr
+        return self._dim_of(size.node.expr) if isinstance(size, torch.SymInt) else int(size)
+
+    def _dim_of(self, expression: sympy.Expr) -> Dim:
         unknown = [s for s in expression.free_symbols if s not in self._symbols]
         if unknown:
             raise ProblemError(
@@ -305,6 +317,35 @@ class Translation:
                 return value
             case _:
                 return str(value)
+
+    def _operand(self, op: str, value: Any) -> Arg:
+        """An argument; arithmetic may have one that is computed from sizes, as the part 0.1 / classes is."""
+        found = value.meta.get("val") if isinstance(value, fx.Node) else None
+        if isinstance(found, torch.SymFloat) and op in _ARITHMETIC:
+            return self._number(found.node.expr, found.node.expr)
+        return self._arg(value)
+
+    def _number(self, expression: sympy.Expr, whole: sympy.Expr) -> Ref:
+        """Nodes that compute a number from sizes in float64, as Python did: to the same last digit.
+
+        Powers and roots are not among them: the scale of attention stays a number that a library takes.
+        """
+        kind = type(expression).__name__
+        if expression.is_Number:
+            return self._scalar(float(expression), "f64")
+        if kind == "ToFloat":
+            size = self._dim_of(expression.args[0])
+            return self._scalar(Sym(sym=size) if isinstance(size, str) else float(size), "f64")
+        if kind not in _OF_SIZES:
+            raise NotSymbolic(f"it enters the arithmetic as {whole}", self._axes_of(whole))
+        first, *rest = expression.args
+        if kind == "IntTrueDiv":
+            first, *rest = (sympy.Function("ToFloat")(arg) for arg in (first, *rest))
+        result = self._number(first, whole)
+        for arg in rest:
+            args = (result, self._number(arg, whole))
+            result = self._add(_OF_SIZES[kind], args, (), (("f64", ()),), self._line)
+        return result
 
     def _node_arg(self, node: fx.Node) -> Arg:
         if node.name in self._refs:

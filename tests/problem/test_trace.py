@@ -176,3 +176,10 @@ def test_smooth_resizing_weighs_neighbours_so_that_an_infinity_stays_one(align: 
     for size, scales in ((None, (2.0, 1.5)), ((7, 3), None)):
         wanted = F.interpolate(x, size, scales, mode="bilinear", align_corners=align)
         torch.testing.assert_close(resize(x, size, align, scales), wanted, equal_nan=True)
+
+
+def test_steps_through_a_storage_fix_its_sizes() -> None:
+    traced = trace(
+        lambda t: t["x"].as_strided((2, 10, 5), (14, 1, 1)) + 1, {"x": torch.randn(2, 14)}, varying=True
+    )
+    assert traced.dims == (("x", (2, 14)),) and "stepped through" in traced.notes[0]

@@ -76,6 +76,32 @@ def _unfold(lowering: Lowering, node: OpNode) -> bool:
     return True
 
 
+def _strided(lowering: Lowering, node: OpNode) -> bool:
+    """Any steps through an argument that lies in one piece; of other tensors the storage is not known."""
+    source, given = node.args[0], node.args[1:3]
+    if not isinstance(source, Ref) or not all(isinstance(part, tuple) for part in given):
+        return False
+    buffer = lowering.buffers.get(source.ref)
+    if buffer is None or buffer.role != "argument" or buffer.strides is not None:
+        return False
+    start = node.args[3] if len(node.args) > 3 else 0
+    steps = [_read(lowering, step) for step in given[1]] if isinstance(given[1], tuple) else []
+    first = ZERO if start is None else _read(lowering, start)
+    value, shape = lowering.value(source), _shape(lowering, node)
+
+    def change(view: View) -> View:
+        axes = tuple((Axis(size, step),) for size, step in zip(shape, steps, strict=True))
+        return joined(axes, view.offset + first)
+
+    lowering.keep_view(node, lowering.through(value, change, shape))
+    return True
+
+
+def _read(lowering: Lowering, arg: Arg) -> Size:
+    assert isinstance(arg, int | Sym), f"not a size: {arg}"
+    return lowering.sizes.read(arg)
+
+
 def _copy(lowering: Lowering, node: OpNode) -> bool:
     """The source in the shape and type of what it is copied to."""
     shape = _shape(lowering, node)
@@ -175,6 +201,7 @@ Rule = Callable[["Lowering", OpNode], bool]
 _RULES: dict[str, Rule] = {
     "aten.diagonal.default": _diagonal,
     "aten.unfold.default": _unfold,
+    "aten.as_strided.default": _strided,
     "aten.copy.default": _copy,
     "aten._adaptive_avg_pool2d.default": _adaptive,
     "aten.adaptive_max_pool2d.default": _adaptive_max,

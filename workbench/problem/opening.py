@@ -203,7 +203,8 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
     unused = [name for name in seen.inputs if name not in used]
     if unused:
         raise ProblemError(
-            f"the output does not depend on input {unused[0]!r}. Remove it from the function and the inputs."
+            f"the output does not depend on input {unused[0]!r}. Remove it from the function and the inputs; "
+            "of a tensor that only gives its size, pass the size as a number."
         )
     keywords = {argument.name: argument.keyword for argument in seen.form.arguments}
     specs = [

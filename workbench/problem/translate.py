@@ -202,7 +202,14 @@ class Translation:
         self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
 
     def _fix_window(self, op: str, args: tuple[Arg, ...]) -> None:
-        """Windows that single channels have are written out in a kernel: their sizes must be numbers."""
+        """Windows that single channels have are written out in a kernel: their sizes must be numbers.
+
+        So must those of a tensor whose storage is stepped through, of which torch asks that it is long enough.
+        """
+        if op == "aten.as_strided.default" and isinstance(args[0], Ref):
+            sizes = self._metas[args[0]][1]
+            if names := {name for size in sizes if isinstance(size, str) for name in _SYMBOL.findall(size)}:
+                raise NotSymbolic("its storage is stepped through as it lies", self._axes_with(names))
         if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return
         transposed, groups = args[6], args[8]
@@ -271,7 +278,10 @@ class Translation:
     def _meta(self, value: Tensor) -> tuple[str, tuple[Dim, ...]]:
         if value.dtype not in DTYPES:
             name = str(value.dtype).removeprefix("torch.")
-            raise ProblemError(f"the reference uses {name} tensors, which are not supported.")
+            pairs = " Write it with real and imaginary parts." if value.dtype.is_complex else ""
+            raise ProblemError(
+                f"{self._where}the reference uses {name} tensors, which are not supported.{pairs}"
+            )
         return DTYPES[value.dtype], tuple(self._dim(size) for size in value.shape)
 
     def _dim(self, size: int | torch.SymInt) -> Dim:

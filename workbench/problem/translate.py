@@ -204,7 +204,7 @@ class Translation:
     def _fix_window(self, op: str, args: tuple[Arg, ...]) -> None:
         """Windows that single channels have are written out in a kernel: their sizes must be numbers.
 
-        So must those of a tensor whose storage is stepped through, of which torch asks that it is long enough.
+        So must those of a tensor whose storage is stepped through: torch asks that it is long enough.
         """
         if op == "aten.as_strided.default" and isinstance(args[0], Ref):
             sizes = self._metas[args[0]][1]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.agreements import agreements
+from workbench.playbook.agreements import agreements, least_sizes
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
@@ -89,6 +89,8 @@ class PlanText:
 
         for one, other in agreements(self.problem, self.locals):
             self._require([f"{one} == {other}"], f"sizes that meet must be equal: {one} and {other}")
+        for size, least in least_sizes(self.problem, self.locals):
+            self._require([f"{size} >= {least}"], f"what is taken lies inside: {size} is {least} or more")
 
     def _bind(self, tensor: str, shape: tuple[Size, ...], all_new: bool) -> None:
         stems = axis_names(tensor, len(shape), set(self.locals.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -51,3 +53,34 @@ def test_the_share_is_the_root_of_the_sum_of_squared_parts(values: int, share: f
     assert found.shape == (1, 1, 6) and torch.allclose(found, torch.tensor(share).double(), rtol=0.1)
     assert not reductions._repeated(torch.zeros(2, 128), [1], keepdim=False).any()
     assert not reductions._repeated(torch.ones(2, 64), [1], keepdim=False).any()  # few terms: no need
+
+
+def test_a_masked_score_is_no_doubt_about_the_maximum_of_the_others() -> None:
+    """Scores of -3e38 are off by 1e31 each; the largest of a row is not."""
+    scores = exact(torch.tensor([[-3e38, 1.0, 2.0]]), "f32")
+    doubtful = replace(scores, shared=torch.tensor([[1e31, 1e-6, 1e-7]], dtype=torch.float64))
+    largest = reductions.extremum(torch.ops.aten.amax.default, doubtful, 1, False, "f32")
+    assert 0 < largest.error.item() < 2e-7
+    values, _ = reductions.selected(torch.ops.aten.max.dim, doubtful, [1], {}, "f32")
+    assert 0 < values.error.item() < 2e-7
+
+
+def test_running_products_of_whole_numbers_are_exact() -> None:
+    found = reductions.scan_product(exact(torch.tensor([[3, 1, 0, 5]]), "i64"), 1, "i64")
+    assert found.is_exact and found.value.tolist() == [[3, 3, 0, 0]]
+
+
+def test_a_running_product_is_anything_where_a_part_of_it_overflows() -> None:
+    """1e-30 * 1e-30 * 1e30 * 1e30 is 1 in one order and 0 times infinity in another."""
+    factors = torch.tensor([[1e-30, 1e-10, 1e30, 1e30, 2.0]])
+    found = reductions.scan_product(exact(factors, "f32"), 1, "f32")
+    assert found.error.isinf().tolist() == [[False, False, False, True, True]]
+
+
+def test_sums_into_places_are_as_exact_as_their_terms() -> None:
+    """A large sum beside a small one says nothing about the small one."""
+    into, index = exact(torch.zeros(2), "f32"), exact(torch.tensor([0, 0, 1]), "i64")
+    terms = exact(torch.tensor([1e6, 3e5 + 0.1, 0.3]), "f32")
+    found = reductions.scattered(torch.ops.aten.scatter_add.default, [into, 0, index, terms], 3, True, "f32")
+    large, small = found.error.tolist()
+    assert 0.01 < large < 10 and 0 < small < 1e-5

@@ -235,3 +235,18 @@ def test_padding_under_an_infinite_weight_may_be_multiplied_or_left_out(rest: li
     free = bound.error.isinf()
     differs = multiplied.isnan()
     assert bool((free == differs).all()) and bool(differs.any()) and not bool(differs.all())
+
+
+def test_the_lowest_number_as_a_mask_leaves_the_other_scores_their_bound() -> None:
+    """(1 - mask) * finfo.min + x, as transformers have it: nothing of it overflows."""
+    nodes = (
+        ops.node("off", "aten.rsub.Scalar", ops.ref("mask"), 1.0),
+        ops.node("low", "aten.mul.Tensor", ops.ref("off"), torch.finfo(torch.float32).min),
+        ops.node("sum", "aten.add.Tensor", X, ops.ref("low")),
+        ops.node("max", "aten.amax.default", ops.ref("sum"), (1,), True),
+        ops.node("less", "aten.sub.Tensor", ops.ref("sum"), ops.ref("max")),
+        ops.node("exp", "aten.exp.default", ops.ref("less")),
+    )
+    given = {"x": torch.tensor([[-2.0, 1.0, 3.0]]), "mask": torch.tensor([[0.0, 1.0, 1.0]])}
+    (exponentials,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("exp"),)), given)
+    assert bool((exponentials.error < 1e-5).all())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.playbook.problems import problem_of
+from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import REFERENCES
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
@@ -138,3 +138,18 @@ def test_halves_of_unequal_length_are_refused_not_read_beyond() -> None:
     check(gated, source, tensors)
     with pytest.raises(NotCovered, match="sizes that meet must be equal"):
         plan_of(source, {"x": torch.randn(5, 7)})
+
+
+@pytest.mark.parametrize(
+    ("call", "least"),
+    [
+        (lambda t: torch.cat([t["x"][:, 2:4] * 2, t["x"][:, 4:]], 1), 4),
+        (lambda t: t["x"][:, 2] - t["x"][:, -5], 5),
+    ],
+)
+def test_rows_shorter_than_what_is_taken_of_them_are_turned_away(call: Call, least: int) -> None:
+    """Torch cuts such a slice short, or refuses; a kernel would read beyond the row."""
+    source = generate(problem_of(call, {"x": torch.randn(6, 9)}), ()).kernel.source
+    check(call, source, {"x": torch.randn(3, least)})
+    with pytest.raises(NotCovered, match="what is taken lies inside"):
+        plan_of(source, {"x": torch.randn(3, least - 1)})

@@ -29,6 +29,14 @@ REFERENCES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
         lambda t: (t["s"] // 3 + t["s"] % -4, t["s"].amax(1), torch.sign(t["s"])),
         lambda: {"s": torch.arange(-60, 60, dtype=SHORT).view(3, 40)},
     ),
+    "shifted by numbers": (
+        lambda t: ((t["i"] >> 2) + (t["i"] << 3), (t["b"] >> 1) & 5 | (t["b"] << 6), -t["s"] >> 3),
+        lambda: {"i": LONG, "b": BYTE, "s": torch.arange(-60, 60, dtype=SHORT)},
+    ),
+    "shifted by tensors, beyond the width too": (
+        lambda t: (t["i"] << t["n"], t["i"] >> t["n"], t["b"] << t["n"].byte(), t["b"] >> t["n"].byte()),
+        lambda: {"i": LONG, "b": BYTE * 13, "n": torch.tensor([0, 1, 5, 7, 8, 31, 33, 63, 64] * 2)},
+    ),
     "double": (lambda t: t["x"] % 0.3, lambda: {"x": torch.randn(5, 9, dtype=torch.float64)}),
 }
 

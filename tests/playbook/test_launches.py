@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import plan_of, reference
+from tests.playbook.running import plan_of, reference, run
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
@@ -137,3 +137,19 @@ def test_threads_that_leave_early_are_not_waited_for(name: str) -> None:
     assert torch.allclose(
         done.outputs[0].double(), reference(call, tensors)[0].double(), rtol=1e-4, atol=1e-4
     )
+
+
+def test_nothing_is_launched_where_there_is_nothing_to_do() -> None:
+    """Differences of neighbours of a single column: a grid of no blocks would be refused."""
+
+    def differences(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        before = t["x"][:, 1:] * 2
+        return torch.cat([before - t["x"][:, :-1], t["x"][:, :1]], 1)
+
+    problem = problem_of(differences, {"x": torch.randn(5, 8)}, cases=({"s0": 5, "s1": 1},))
+    assert problem.symbols == ("s0", "s1")
+    source = generate(problem, (("fusion", "none"),)).kernel.source
+    assert "if cols - 1 > 0:" in source
+    for columns in (8, 1):
+        x = {"x": torch.randn(5, columns)}
+        assert torch.equal(run(source, x).outputs[0], reference(differences, x)[0].float())

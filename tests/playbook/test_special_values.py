@@ -16,6 +16,7 @@ FUNCTIONS: dict[str, Call] = {
     "extremes": lambda t: (*t["x"].max(1), t["x"].amin(1), t["x"].argmin(1)),
     "logsumexp": lambda t: t["x"].logsumexp(1),
     "mean_var": lambda t: (t["x"].mean(1), t["x"].var(1)),
+    "sign": lambda t: t["x"].sign() + 2,
     "cumsum_before": lambda t: t["x"].cumsum(1) - t["x"],
     "multi_margin": lambda t: (
         F.multi_margin_loss(t["x"], torch.arange(9), reduction="none"),

@@ -4,6 +4,7 @@ import pytest
 from problem.cells import opened
 
 from workbench.errors import ProblemError
+from workbench.numerics.inputs import draw
 from workbench.problem import intake
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
@@ -335,3 +336,51 @@ def test_a_model_of_40_gigabytes_allocates_nothing() -> None:
     problem = opened("model = nn.Linear(100_000, 100_000)\ninputs = [torch.randn(2, 100_000)]\n")
     assert any("nothing was tried" in note for note in problem.notes)
     assert problem.graph.nodes and problem.tensors[1].dims == (100_000, 100_000)
+
+
+def test_sizes_at_which_the_reference_fails_on_data_are_left_out() -> None:
+    """No export sees that the sixth column is asked for."""
+    problem = opened(
+        "def f(x):\n    i, j = torch.triu_indices(6, 6)\n    return x[:, i] * x[:, j]\n"
+        "inputs = [torch.randn(9, 6)]\n"
+    )
+    assert len(problem.proofs) > 2 and all(case.sizes[1][1] >= 6 for case in problem.proofs)
+    (note,) = problem.notes
+    assert note.startswith("sizes at which the reference fails on data are not checked: line 3: ")
+
+
+def test_labels_that_do_not_count_are_drawn_beside_those_that_do() -> None:
+    problem = opened(
+        "def f(x, y):\n    keep = y != -100\n    safe = torch.where(keep, y, 0)\n"
+        "    return x.gather(1, safe[:, None])[:, 0] * keep\n"
+        "inputs = [torch.randn(40, 7), torch.tensor([0, 6, -100, 3] * 10)]\n"
+    )
+    labels = draw(problem, problem.cases[0], "normal", 1)["y"]
+    assert problem.tensors[1].sampler.kind == "labels"
+    assert {-100, 0, 6} <= set(labels.tolist()) <= {-100, *range(7)}
+
+
+def test_a_mask_that_leaves_nothing_out_may_be_given() -> None:
+    problem = opened(
+        "def f(x, mask):\n    return (x * mask).sum(-1) / mask.sum(-1).clamp(min=1)\n"
+        "inputs = [torch.randn(4, 9), torch.ones(4, 9, dtype=torch.long)]\n"
+    )
+    assert set(draw(problem, problem.cases[0], "normal", 1)["mask"].flatten().tolist()) == {0, 1}
+
+
+def test_an_integer_output_does_not_hide_values_outside_the_domain() -> None:
+    """An argmax of NaN is a place like any other: uniform noise must stay between 0 and 1."""
+    problem = opened(
+        "def f(x, u):\n    return (x - torch.log(-torch.log(u))).argmax(-1)\n"
+        "inputs = [torch.randn(6, 40), torch.rand(6, 40) * 0.9 + 0.05]\n"
+    )
+    assert problem.tensors[1].sampler.kind == "uniform" and not problem.tensors[1].sampler.scalable
+
+
+def test_what_does_not_matter_at_small_sizes_is_asked_at_the_declared_one() -> None:
+    """A hundred indices into five columns are all of them; seven into forty are not."""
+    problem = opened(
+        "def f(x, ids):\n    return x.scatter(1, ids, x.gather(1, ids) / 2)\n"
+        "inputs = [torch.randn(3, 40), torch.stack([torch.randperm(40)[:7] for _ in range(3)])]\n"
+    )
+    assert problem.proofs

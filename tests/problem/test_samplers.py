@@ -5,7 +5,7 @@ from problem.cells import opened
 
 from workbench.model import Problem, Sampler
 from workbench.numerics.inputs import draw
-from workbench.problem.samplers import Origins, as_normal, learn, of_two_values
+from workbench.problem.samplers import Origins, as_normal, learn, of_few_values
 
 
 def sampler(problem: Problem, name: str) -> Sampler:
@@ -74,7 +74,7 @@ def test_labels_end_where_the_classes_do() -> None:
     assert isinstance(symbol, str) and sampler(problem, "y").high_dim == symbol
 
 
-def test_labels_of_two_values_are_these_where_no_others_mean_anything() -> None:
+def test_labels_of_few_values_are_these_where_no_others_mean_anything() -> None:
     problem = opened(
         "def f(x, y): return F.hinge_embedding_loss(x, y)\n"
         "inputs = [torch.randn(64), torch.randint(0, 2, (64,)).float() * 2 - 1]"
@@ -82,7 +82,7 @@ def test_labels_of_two_values_are_these_where_no_others_mean_anything() -> None:
     assert sampler(problem, "y") == Sampler(kind="bools", low=-1.0, high=1.0, scalable=False)
     drawn = draw(problem, problem.cases[0], "scale 64", 0)
     assert set(drawn["y"].tolist()) == {-1.0, 1.0} and drawn["x"].abs().max() > 8
-    assert of_two_values(torch.randn(9)) is None and of_two_values(torch.ones(9)) is None
+    assert of_few_values(torch.randn(9)) is None and of_few_values(torch.ones(9)) is None
 
 
 def test_halves_of_an_odd_row_that_broadcast_by_chance_are_no_proof() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workbench.errors import ProblemError
 from workbench.model import Graph, Ref, Sym, size_of
+from workbench.numerics.running import Running
 from workbench.problem.decompositions import table
 from workbench.problem.trace import trace
 
@@ -130,6 +131,23 @@ def test_size_as_a_float_fixes_only_that_axis() -> None:
 @pytest.mark.parametrize(
     "call",
     [
+        lambda t: t["x"] * (0.1 / t["x"].shape[1]) + t["x"].shape[0] / t["x"].shape[1],
+        lambda t: F.cross_entropy(t["x"], t["x"].argmax(1), label_smoothing=0.1),
+        lambda t: t["x"].std(1) + t["x"].var(0, correction=2.0).sum(),
+    ],
+)
+def test_numbers_made_of_sizes_leave_the_sizes_free(call: Callable[[Tensors], Tensor]) -> None:
+    x = torch.randn(4, 7)
+    traced = trace(lambda t: call(t), {"x": x}, varying=True)
+    assert traced.dims == (("x", ("s0", "s1")),) and not traced.notes
+    other = torch.randn(9, 5)
+    (got,) = Running(sizes={"s0": 9, "s1": 5}).outputs(traced.graph, {"x": other})
+    assert torch.allclose(got.value, call({"x": other.double()}), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         lambda t: F.cross_entropy(t["x"], t["x"].argmax(1)),
         lambda t: F.mse_loss(t["x"], t["x"].roll(1)),
         lambda t: F.gelu(t["x"]) + F.silu(t["x"]) + F.softplus(t["x"]),
@@ -158,3 +176,10 @@ def test_smooth_resizing_weighs_neighbours_so_that_an_infinity_stays_one(align: 
     for size, scales in ((None, (2.0, 1.5)), ((7, 3), None)):
         wanted = F.interpolate(x, size, scales, mode="bilinear", align_corners=align)
         torch.testing.assert_close(resize(x, size, align, scales), wanted, equal_nan=True)
+
+
+def test_steps_through_a_storage_fix_its_sizes() -> None:
+    traced = trace(
+        lambda t: t["x"].as_strided((2, 10, 5), (14, 1, 1)) + 1, {"x": torch.randn(2, 14)}, varying=True
+    )
+    assert traced.dims == (("x", (2, 14)),) and "stepped through" in traced.notes[0]

@@ -283,6 +283,14 @@ def test_a_reference_that_no_longer_runs_is_the_machine_s_fault_not_the_kernel_s
         judged(Kernel(source=RIGHT), problem=broken)
 
 
+def test_values_that_the_reference_refuses_are_held_against_nobody() -> None:
+    """One that indexes with what it computes from a NaN may leave its table."""
+    source = "def softmax(x):\n    assert x.isfinite().all()\n    return torch.softmax(x, 1)\n"
+    evaluation = judged(Kernel(source=RIGHT), problem=PROBLEM.model_copy(update={"source": source}))
+    assert evaluation.outcome == Passed()
+    assert {check.inputs for check in evaluation.checks} == set(QUICK.kinds) - {"special values"}
+
+
 def test_an_endless_loop_costs_its_time_limit() -> None:
     judged(Kernel(source=RIGHT))  # the emulator's own parts are built by now
     kernel = storing(

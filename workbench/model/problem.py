@@ -59,12 +59,13 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Sampler(Value):
     """How fresh values of a tensor are drawn, learnt from the tensor the person gave."""
 
-    kind: Literal["normal", "uniform", "integers", "bools"]
-    """``bools`` of a float tensor are one of two numbers, ``low`` and ``high``."""
+    kind: Literal["normal", "uniform", "integers", "bools", "labels"]
+    """``bools`` of a float tensor are one of two numbers, ``low`` and ``high``; ``labels`` are integers from
+    0, and some of them ``low``, the mark of a place that does not count."""
     low: float = 0.0
     """Inclusive lower end (uniform, integers); the mean for ``normal``."""
     high: float = 1.0
-    """Exclusive upper end (uniform, integers); the standard deviation for ``normal``."""
+    """Exclusive upper end (uniform, integers, labels); the standard deviation for ``normal``."""
     scalable: bool = True
     """False where other magnitudes would leave the reference's domain (probabilities, indices)."""
     high_dim: Dim | None = None

@@ -18,6 +18,8 @@ from workbench.numerics.kinds import InputKind
 OFFSET = 8.0
 """Mean over standard deviation of ``offset`` inputs: enough to hurt careless variances, not honest ones."""
 NONZERO_SHARE = 0.1
+UNCOUNTED_SHARE = 0.25
+"""Of ``labels``: places that do not count."""
 PIECE = 2**22
 """Elements drawn at once on a device: float64 on the way."""
 LARGEST = 1e4
@@ -109,6 +111,12 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
         case "integers":
             low, high = int(sampler.low), max(int(sampler.high), int(sampler.low) + 1)
             values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)
+        case "labels":
+            values = torch.randint(
+                0, max(int(sampler.high), 1), shape, generator=generator, dtype=torch.int64
+            )
+            counts = torch.rand(shape, generator=generator) >= UNCOUNTED_SHARE
+            values = torch.where(counts, values, int(sampler.low))
         case "bools":
             values = torch.rand(shape, generator=generator) < 0.5
             if is_float(meta.dtype):

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
-from workbench.numerics.tracked import TINY, Tracked, deviation, rounded, stays_integer
+from workbench.numerics.tracked import LARGEST, TINY, Tracked, deviation, rounded, stays_integer
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ POINTWISE: Mapping[str, Rounding] = {
             "neg", "abs", "relu", "sign", "floor", "ceil", "round", "trunc", "maximum", "minimum", "clamp",
             "clamp_min", "clamp_max", "where", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
             "logical_and", "logical_or", "logical_xor", "bitwise_not", "bitwise_and", "bitwise_or",
-            "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "isnan", "isinf", "isfinite",
+            "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
+            "isnan", "isinf", "isfinite",
             "masked_fill", "leaky_relu", "hardtanh", "floor_divide", "fmax", "fmin", "copysign", "frac",
             "threshold", "nan_to_num", "signbit",
         ),
@@ -158,10 +159,30 @@ def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DTyp
     ):
         return torch.zeros_like(magnitude)
     unit = accumulate_unit(dtype)
+    if name == "mul" and any(_only_selects(operand) for operand in operands):
+        return torch.zeros_like(magnitude)
     own = unit * (rounding.relative * magnitude + rounding.absolute) + TINY[dtype]
     if rounding.argument:
         own = own + unit * rounding.argument * magnitude * _exponent(name, value, operands)
+    if name in ("add", "sub") and len(operands) == 2:
+        own = torch.where(magnitude > LARGEST[dtype] / 4, torch.minimum(own, 4 * _smaller(operands)), own)
     return own.nan_to_num(0.0, torch.inf)
+
+
+def _smaller(operands: list[Tracked]) -> Tensor:
+    """Of two summands the lesser magnitude: a sum is not rounded further off than its other summand is.
+
+    A score that is masked by adding the lowest number stays there, and does not overflow. (Four times it, for
+    those that are scaled as they are added.)
+    """
+    one, other = (operand.value.to(torch.float64).abs() for operand in operands)
+    return torch.minimum(one, other).nan_to_num(torch.inf, torch.inf)
+
+
+def _only_selects(operand: Tracked) -> bool:
+    """True for a mask of zeros and ones, whose products are not rounded."""
+    value = operand.value
+    return operand.is_exact and bool(((value == 0) | (value == 1)).all())
 
 
 def _exponent(name: str, value: Tensor, operands: list[Tracked]) -> Tensor:

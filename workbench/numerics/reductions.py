@@ -16,7 +16,7 @@ to the walk where all differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
-from workbench.numerics.tracked import TINY, Tie, Tracked, rounded, stays_integer
+from workbench.numerics.tracked import LARGEST, TINY, Tie, Tracked, deviation, rounded, stays_integer
 
 SAFETY = 4.0
 EQUAL_TERMS = 0.5
@@ -123,13 +123,28 @@ def mean(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DTy
 
 
 def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
-    """``amax`` or ``amin``: never off by more than the worst element."""
+    """``amax`` or ``amin``."""
     if x.value.dim() == 0:
         return x
     axes = axes_of(dims, x.value.dim())
     value = op(x.value, axes, keepdim)
-    worst = x.error.amax(dim=axes, keepdim=keepdim)
+    worst = order_error(lambda values: op(values, axes, keepdim), x, value)
     return Tracked(value, torch.zeros_like(worst), worst, dtype)
+
+
+def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> Tensor:
+    """Error of an order statistic, ``pick`` of the values: it never falls where an element grows, so that it
+    lies between what all elements moved down and all moved up give.
+
+    The error of an element that cannot be picked does not count: a masked score of -3e38 is off by 1e31.
+    """
+    worst = torch.zeros(value.shape, dtype=torch.float64)
+    for sign in (1.0, -1.0):
+        moved = x.value.to(torch.float64) + sign * x.error
+        lost = moved.isnan() & ~x.value.isnan()  # an infinity moved by an infinite error
+        off = deviation(value, pick(torch.where(lost, sign * torch.inf, moved)))
+        worst = torch.maximum(worst, off.nan_to_num(torch.inf, torch.inf))
+    return worst
 
 
 def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracked:
@@ -145,6 +160,38 @@ def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracke
     own = SAFETY * accumulate_unit(dtype) * flat.shape[axis] * value.abs() + TINY[dtype]
     spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)
+
+
+def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> Tracked:
+    """Values put into, or added to, known places of a tensor, ``args[0]``; the values are ``args[data]``.
+
+    What is put somewhere brings its error along; what is added there adds its own.
+    """
+
+    def run(pick: Callable[[Tracked], Tensor], other: float | None = None) -> Tensor:
+        given = [arg if position in (0, data) else _plainly(arg) for position, arg in enumerate(args)]
+        made = [pick(one) if isinstance(one, Tracked) else one for one in given]
+        if other is not None and not isinstance(args[data], Tracked):
+            made[data] = other
+        result: Tensor = op(*made)
+        return result
+
+    value = run(lambda x: x.value)
+    shared = run(lambda x: x.error, 0.0)
+    if not adds or not is_float(dtype):
+        return Tracked(value, torch.zeros_like(shared), shared, dtype)
+    magnitude = run(lambda x: x.value.abs())
+    terms = run(lambda x: torch.ones_like(x.value), 1.0).max() if value.numel() else 1.0
+    own = SAFETY * accumulate_unit(dtype) * terms * magnitude
+    if all(one.is_exact for one in (args[0], args[data])) and stays_integer(value, magnitude, dtype):
+        own = torch.zeros_like(own)
+    return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(shared), shared), dtype)
+
+
+def _plainly(arg: Any) -> Any:
+    if isinstance(arg, list):
+        return [_plainly(one) for one in arg]
+    return arg.value if isinstance(arg, Tracked) else arg
 
 
 def scan_sum(x: Tracked, dim: int, dtype: DType) -> Tracked:
@@ -168,11 +215,29 @@ def scan_product(x: Tracked, dim: int, dtype: DType) -> Tracked:
     if x.value.dim() == 0:
         return x
     value = x.value.cumprod(dim)
+    if not is_float(dtype):
+        whole = x.value.to(torch.int64) if x.value.dtype == torch.bool else x.value
+        unsure = (x.error > 0).to(torch.float64).cummax(dim).values * (1 + whole.abs().cumprod(dim))
+        return Tracked(value, torch.zeros_like(unsure), unsure, dtype)
     upper = (x.value.abs() + x.error).cumprod(dim)
     count = torch.ones_like(x.value).cumsum(dim)
     own = SAFETY * accumulate_unit(dtype) * count * value.abs() + TINY[dtype]
     spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
+    spread = torch.where(_overflows_on_the_way(x.value, dim, dtype), torch.inf, spread)
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)
+
+
+def _overflows_on_the_way(factors: Tensor, dim: int, dtype: DType) -> Tensor:
+    """True from where on some neighbouring factors alone have a product beyond the type's range.
+
+    Threads that multiply their own factors first meet it, in whatever order they are joined: infinity times
+    what is small is not what the product is.
+    """
+    sizes = factors.abs().log2().nan_to_num(0.0, 2.0**20, -(2.0**20))
+    up_to = sizes.cumsum(dim)
+    before = up_to - sizes
+    largest = (up_to - before.cummin(dim).values).cummax(dim).values
+    return largest > math.log2(LARGEST[dtype])
 
 
 def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
@@ -205,10 +270,7 @@ def selected(
     dim = _selection_dim(op, args, kwargs)
     if x.value.dim() == 0:
         return Tracked(values, x.independent, x.shared, dtype), exact_index(indices)
-    worst = x.error.amax(dim=dim, keepdim=True)
-    if values.dim() < x.value.dim():
-        worst = worst.squeeze(dim)
-    worst = worst.expand(values.shape).clone()
+    worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
     tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
     zero = torch.zeros_like(worst)
     return (

@@ -234,9 +234,25 @@ def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dty
 
 def _max_pool(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     values, indices = op(args[0].value, *args[1:], **kwargs)
-    worst = op(args[0].error, *args[1:], **kwargs)[0]
+    worst = reductions.order_error(lambda moved: op(moved, *args[1:], **kwargs)[0], args[0], values)
     pooled = Tracked(values, torch.zeros_like(worst), worst, dtype)
     return pooled, reductions.exact_index(indices)
+
+
+def _scattered(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    """``index_put``, ``scatter``, ``scatter_add``: where the places are sure."""
+    name = str(op).split(".")[1]
+    data, place = (2, 1) if "index_put" in name else (3, 2)
+    places = [one for one in _operands(args[place]) if isinstance(one, Tracked)]
+    if "reduce" in str(op) or kwargs or not all(one.is_exact for one in places):
+        run.unknown.append(str(op))
+        return _probed(op, args, kwargs, (dtype,))
+    adds = name == "scatter_add" or ("index_put" in name and len(args) > 3 and bool(args[3]))
+    return reductions.scattered(op, args, data, adds, dtype)
+
+
+def _operands(arg: Any) -> list[Any]:
+    return list(arg) if isinstance(arg, list) else [arg]
 
 
 def _cast(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
@@ -260,6 +276,9 @@ _RULES: Mapping[str, Rule] = {
         _resampled,
     ),
     "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
+    **dict.fromkeys(
+        ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
+    ),
     "_to_copy": _cast, "convert_element_type": _cast, "to": _cast,
 }  # fmt: skip
 

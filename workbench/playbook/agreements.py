@@ -1,8 +1,9 @@
-"""Sizes that meet in one operation and are written differently: a plan must ask whether they are equal.
+"""What a plan must ask of sizes: whether those that meet are equal, and whether what is taken lies inside.
 
 The halves of a row that is cut in two are as long as each other only where its length is even. The reference
-refuses other lengths as it runs; a kernel would read beyond the shorter half. Owns which sizes these are, and
-how a plan spells them; never writes a plan.
+refuses other lengths as it runs; a kernel would read beyond the shorter half. The fourth column is taken of
+rows that have as many; a slice from there on is cut short by torch where they have not. Owns which sizes
+these are, and how a plan spells them; never writes a plan.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Arg, Dim, Problem, Ref, size_of
+from workbench.model import Arg, Dim, OpNode, Problem, Ref, size_of
 from workbench.playbook.operations import is_pointwise
 
 _POINTS = 12
@@ -22,6 +23,46 @@ def agreements(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, st
     return [(_spelt(one, names), _spelt(other, names)) for one, other in _pairs(problem)]
 
 
+def least_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Sizes, in the plan language, and how large each must be for the slices and columns that are taken."""
+    dims = _dims(problem)
+    points = [dict.fromkeys(problem.symbols, 1), *_points(problem.symbols)]
+    found: dict[Dim, int] = {}
+    for node in problem.graph.nodes:
+        if node.op not in ("aten.slice.Tensor", "aten.select.int") or not isinstance(node.args[0], Ref):
+            continue
+        source = dims[node.args[0]]
+        axis = node.args[1] if len(node.args) > 1 else 0
+        size = source[axis % len(source)] if isinstance(axis, int) else 1
+        end = _end(node, axis if isinstance(axis, int) else 0)
+        if isinstance(size, str) and any(_falls_short(size, end, point) for point in points):
+            found[size] = max(found.get(size, 0), end)
+    return [(_spelt(size, names), end) for size, end in found.items()]
+
+
+def _end(node: OpNode, axis: int) -> int:
+    """How many elements of an axis there must be; 0 where only sizes tell."""
+    start = node.args[2] if len(node.args) > 2 and node.args[2] is not None else 0
+    if not isinstance(start, int):
+        return 0
+    if start < 0:
+        return -start
+    if node.op == "aten.select.int":
+        return start + 1
+    count = node.outs[0].dims[axis]
+    step = node.args[4] if len(node.args) > 4 else 1
+    if isinstance(count, int) and isinstance(step, int):
+        return start + (count - 1) * step + 1
+    return start
+
+
+def _falls_short(size: Dim, end: int, sizes: Mapping[str, int]) -> bool:
+    try:
+        return size_of(size, sizes) < end
+    except ZeroDivisionError:
+        return False
+
+
 def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
     """A size as the graph has it: by its value, another spelling would do."""
     return re.sub(r"[A-Za-z_]\w*", lambda found: names[found.group()], str(dim)).replace("//", " // ")
@@ -29,11 +70,7 @@ def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
 
 def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
     """Sizes that pointwise operations take for equal, and that are not equal whatever the sizes."""
-    dims: dict[Ref, tuple[Dim, ...]] = {Ref(ref=spec.name): spec.dims for spec in problem.tensors}
-    for node in problem.graph.nodes:
-        for item, out in enumerate(node.outs):
-            dims[Ref(ref=node.name, item=item)] = out.dims
-        dims[Ref(ref=node.name)] = node.outs[0].dims
+    dims = _dims(problem)
     points = list(_points(problem.symbols))
     found: dict[tuple[Dim, Dim], None] = {}
     for node in filter(is_pointwise, problem.graph.nodes):
@@ -42,6 +79,16 @@ def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
                 if own not in (wide, 1) and not all(_agree(own, wide, point) for point in points):
                     found[own, wide] = None
     return tuple(pair for pair in found if pair[::-1] not in found or str(pair[0]) < str(pair[1]))
+
+
+def _dims(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:
+    """Sizes of every tensor and result."""
+    dims: dict[Ref, tuple[Dim, ...]] = {Ref(ref=spec.name): spec.dims for spec in problem.tensors}
+    for node in problem.graph.nodes:
+        for item, out in enumerate(node.outs):
+            dims[Ref(ref=node.name, item=item)] = out.dims
+        dims[Ref(ref=node.name)] = node.outs[0].dims
+    return dims
 
 
 def _points(symbols: tuple[str, ...]) -> Iterator[Mapping[str, int]]:

@@ -31,10 +31,25 @@ __device__ T smaller(T a, T b) {
 }
 """,
     "sign": """
-// -1, 0 or 1; NaN stays NaN.
+// -1, 0 or 1; of NaN it is 0, as torch has it.
 template <typename T>
 __device__ T sign(T a) {
-    return a != a ? a : T((a > 0) - (a < 0));
+    return T((a > 0) - (a < 0));
+}
+""",
+    "left_by": """
+// Shifted by any number of places, as torch has it: all bits are gone beyond the width.
+template <typename T>
+__device__ T left_by(T a, T by) {
+    return by < 0 || by >= T(8 * sizeof(T)) ? T(0) : T(a << by);
+}
+""",
+    "right_by": """
+// Shifted by any number of places, as torch has it: the sign is left beyond the width.
+template <typename T>
+__device__ T right_by(T a, T by) {
+    const T last = T(8 * sizeof(T) - 1);
+    return a >> (by < 0 || by > last ? last : by);
 }
 """,
     "floordiv": """

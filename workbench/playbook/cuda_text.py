@@ -19,11 +19,12 @@ CTYPES: Mapping[str, str] = {
     "i32": "int", "i16": "short", "i8": "signed char", "u8": "unsigned char", "bool": "bool",
 }  # fmt: skip
 
-ATOM, UNARY, PRODUCT, SUM = 16, 15, 13, 12
+ATOM, UNARY, PRODUCT, SUM, _SHIFT = 16, 15, 13, 12, 11
 _INFIX = {
     "mul": ("*", 13), "div": ("/", 13), "add": ("+", 12), "sub": ("-", 12), "lt": ("<", 10), "le": ("<=", 10),
     "gt": (">", 10), "ge": (">=", 10), "eq": ("==", 9), "ne": ("!=", 9), "bit_and": ("&", 8),
-    "bit_xor": ("^", 7), "bit_or": ("|", 6), "and": ("&&", 5), "or": ("||", 4),
+    "bit_xor": ("^", 7), "bit_or": ("|", 6), "and": ("&&", 5), "or": ("||", 4), "shift_left": ("<<", 11),
+    "shift_right": (">>", 11),
 }  # fmt: skip
 _CHAINS = frozenset(["add", "mul", "and", "or"])
 _PREFIX = {"neg": "-", "not": "!", "bit_not": "~"}
@@ -42,6 +43,8 @@ _HELPED: Mapping[str, str] = {
     "larger": "larger",
     "smaller": "smaller",
     "sign": "sign",
+    "shifted_left": "left_by",
+    "shifted_right": "right_by",
     "remainder": "python_mod",
     "floordiv": "floordiv",
     "quotient": "quotient",
@@ -101,6 +104,8 @@ def _infix(op: str, args: tuple[Text, ...], rounds: bool) -> Text:
     sign, strength = _INFIX[op]
     free = op in _CHAINS and not rounds
     left, right = args
+    if strength == _SHIFT:  # what is shifted stands in parentheses, though C++ would not ask for them
+        return Text(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", strength)
     if left.strength != strength and left.strength in (5, 4) and strength in (5, 4):
         left = Text(f"({left.code})")
     return Text(

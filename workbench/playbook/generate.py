@@ -6,12 +6,13 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from workbench.model import Draft, Kernel, Problem, Vector
+from workbench.playbook import program as programs
 from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.divisions import with_products, with_quotients
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.joint_kernel import sharing_launches
-from workbench.playbook.kernel_text import KernelText, Site, Step, kernels_of
+from workbench.playbook.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText
@@ -21,6 +22,7 @@ from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
+from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import stencils_of
 from workbench.playbook.strip_kernel import strip_kernel
 from workbench.playbook.techniques import settled
@@ -134,9 +136,26 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             steps.append((step, text))
             continue
         steps.append((step, row_step(site, step, name, names)))
+    texts = [text for _, text in steps]
     if site.schedule.launches != "apart":
-        return sharing_launches(site, steps, names)
-    return [text for _, text in steps]
+        texts = sharing_launches(site, steps, names)
+    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, programs.Kernel)}
+    return [_guarded(text, idle.get(id(text), ())) for text in texts]
+
+
+def _idle(site: Site, kernel: programs.Kernel) -> tuple[Size, ...]:
+    """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
+    first = kernel.stores[0]
+    blocks = first.columns if first.level == "flat" else first.rows
+    factors = [site.program.sizes.read(factor) for factor in blocks.factors]
+    return tuple(size for size in factors if any(size.at(case) == 0 for case in site.cases))
+
+
+def _guarded(text: Step, idle: tuple[Size, ...]) -> Step:
+    """The step, not launched where it has nothing to do."""
+    if not idle or isinstance(text, LibraryCall | JointText | MaybeText):
+        return text
+    return MaybeText(text, idle)
 
 
 def _divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:

@@ -184,7 +184,16 @@ class JointText:
         return tuple(part for stage in self.stages for part in stage)
 
 
-Step = KernelText | SplitText | ShapedText | TiledText | JointText | LibraryCall
+@dataclass(frozen=True)
+class MaybeText:
+    """Kernels of a step that has nothing to do at some sizes: a launch without blocks is an error."""
+
+    step: KernelText | SplitText | ShapedText | TiledText
+    work: tuple[Size, ...]
+    """Factors of the number of results that may be zero."""
+
+
+Step = KernelText | SplitText | ShapedText | TiledText | JointText | MaybeText | LibraryCall
 """What a step of a program comes to."""
 
 
@@ -202,6 +211,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return (plain, tiled)
         case JointText(kernel=kernel):
             return (kernel,)
+        case MaybeText(step=inner):
+            return kernels_of(inner)
         case LibraryCall():
             return ()
 

@@ -22,6 +22,7 @@ from workbench.playbook import (
     pools,
     products,
     reductions,
+    replaced,
     scans,
     windows,
 )
@@ -363,7 +364,7 @@ class Lowering:
         return Output(name)
 
 
-_KINDS = (movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces)
+_KINDS = (movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced)
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(
     ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]

@@ -238,12 +238,12 @@ def _gather(lowering: Lowering, node: OpNode) -> bool:
         return False
     axis = _int(node.args[1]) % len(source.shape)
     shape = _shape(lowering, node)
-    found = looked_up(lowering, source, index.expr, axis, _keep_axes(source.shape, shape, axis))
+    found = looked_up(lowering, source, index.expr, axis, keep_axes(source.shape, shape, axis))
     lowering.keep_expr(node, found)
     return True
 
 
-def _keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
+def keep_axes(source: tuple[Size, ...], shape: tuple[Size, ...], axis: int) -> Callable[[View], View]:
     """Every axis but the gathered one, cut to the index's size."""
 
     def change(view: View) -> View:

@@ -93,6 +93,12 @@ class Maker:
         return self.value(Operand(scalar=value), self.dtype)
 
 
+def constant(pool: Pool, value: Arg, dtype: DType) -> Expr:
+    """A number as an element of a tensor would hold it."""
+    assert isinstance(value, bool | int | float)
+    return Maker(pool, dtype, "").value(Operand(scalar=value), dtype)
+
+
 def _wrapped(value: int, dtype: DType) -> int:
     """The number as a tensor of the type would hold it: -7 is 249 in a byte."""
     bits = 8 * DTYPE_BYTES[dtype]
@@ -129,6 +135,18 @@ def _logical(op: str) -> Rule:
 def _bitwise(op: str, logical: str) -> Rule:
     def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
         return (_logical(logical) if make.dtype == "bool" else _plain(op))(make, operands, kwargs)
+
+    return rule
+
+
+def _shift(direction: str) -> Rule:
+    """By a number of places that is known to be in range, C++'s own; else by torch's rule for the others."""
+
+    def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+        left, right = (make.value(operand, make.dtype) for operand in operands)
+        by = operands[1].scalar
+        known = isinstance(by, int) and 0 <= by < 8 * DTYPE_BYTES[make.dtype]
+        return make.op(f"shift_{direction}" if known else f"shifted_{direction}", left, right)
 
     return rule
 
@@ -270,6 +288,8 @@ RULES: Mapping[str, Rule] = {
     "bitwise_or": _bitwise("bit_or", "or"),
     "bitwise_xor": _bitwise("bit_xor", "ne"),
     "bitwise_not": _bitwise("bit_not", "not"),
+    **dict.fromkeys(("__lshift__", "bitwise_left_shift"), _shift("left")),
+    **dict.fromkeys(("__rshift__", "bitwise_right_shift"), _shift("right")),
     "add": _sum("add"),
     "sub": _sum("sub"),
     "div": _divide,
@@ -299,6 +319,8 @@ _CASTS = {"aten._to_copy.default": True, "prims.convert_element_type.default": F
 def is_pointwise(node: OpNode) -> bool:
     """True when the table has a rule for the node and all its tensors are of types it computes in."""
     namespace, name = node.op.split(".")[:2]
+    if "shift" in name and is_float(node.outs[0].dtype):  # torch multiplies by a power of two
+        return False
     return node.op in _CASTS or (namespace in ("aten", "prims") and name in RULES)
 
 

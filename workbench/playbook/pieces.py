@@ -1,6 +1,6 @@
-"""Diagonals, sliding windows, tensors with a piece replaced.
+"""Diagonals, sliding windows, tensors stepped through as they lie.
 
-Owns how each becomes a change of views, or a choice an element. Returns False for what it does not cover.
+Owns how each becomes a change of views. Returns False for what it does not cover.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from workbench.model import Arg, OpNode, Sym
+from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.operations import compute_type
-from workbench.playbook.sizes import ONE, ZERO, Size, number
+from workbench.playbook.sizes import ZERO, Size, number
 from workbench.playbook.views import Axis, NotAView, View, joined, merged, runs
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def lower(lowering: Lowering, node: OpNode) -> bool:
     return rule is not None and rule(lowering, node)
 
 
-def _stride(part: tuple[Axis, ...]) -> Size:
+def one_stride(part: tuple[Axis, ...]) -> Size:
     """Elements between neighbours along one logical axis."""
     run = merged(View(part)).axes
     if len(run) > 1:
@@ -48,7 +48,7 @@ def _diagonal(lowering: Lowering, node: OpNode) -> bool:
 
     def change(view: View) -> View:
         parts = list(runs(view, value.shape))
-        along = Axis(shape[-1], _stride(parts[one]) + _stride(parts[other]))
+        along = Axis(shape[-1], one_stride(parts[one]) + one_stride(parts[other]))
         kept = [part for axis, part in enumerate(parts) if axis not in (one, other)]
         return joined((*kept, (along,)), view.offset)
 
@@ -66,12 +66,38 @@ def _unfold(lowering: Lowering, node: OpNode) -> bool:
 
     def change(view: View) -> View:
         parts = list(runs(view, value.shape))
-        stride = _stride(parts[axis])
+        stride = one_stride(parts[axis])
         parts[axis] = (Axis(shape[axis], stride * number(step)),)
         return joined((*parts, (Axis(number(size), stride),)), view.offset)
 
     lowering.keep_view(node, lowering.through(value, change, shape))
     return True
+
+
+def _strided(lowering: Lowering, node: OpNode) -> bool:
+    """Any steps through an argument that lies in one piece; of other tensors the storage is not known."""
+    source, given = node.args[0], node.args[1:3]
+    if not isinstance(source, Ref) or not all(isinstance(part, tuple) for part in given):
+        return False
+    buffer = lowering.buffers.get(source.ref)
+    if buffer is None or buffer.role != "argument" or buffer.strides is not None:
+        return False
+    start = node.args[3] if len(node.args) > 3 else 0
+    steps = [_read(lowering, step) for step in given[1]] if isinstance(given[1], tuple) else []
+    first = ZERO if start is None else _read(lowering, start)
+    value, shape = lowering.value(source), _shape(lowering, node)
+
+    def change(view: View) -> View:
+        axes = tuple((Axis(size, step),) for size, step in zip(shape, steps, strict=True))
+        return joined(axes, view.offset + first)
+
+    lowering.keep_view(node, lowering.through(value, change, shape))
+    return True
+
+
+def _read(lowering: Lowering, arg: Arg) -> Size:
+    assert isinstance(arg, int | Sym), f"not a size: {arg}"
+    return lowering.sizes.read(arg)
 
 
 def _copy(lowering: Lowering, node: OpNode) -> bool:
@@ -82,55 +108,11 @@ def _copy(lowering: Lowering, node: OpNode) -> bool:
     return True
 
 
-def _slice_scatter(lowering: Lowering, node: OpNode) -> bool:
-    """A slice replaced: every element is read from where it comes from."""
-    into, piece = lowering.value(node.args[0]), lowering.value(node.args[1])
-    axis = node.args[2] if len(node.args) > 2 else 0
-    start = node.args[3] if len(node.args) > 3 else 0
-    if (len(node.args) > 5 and node.args[5] != 1) or not isinstance(axis, int):
-        return False
-    axis %= len(into.shape)
-    first = _from(lowering, start, into.shape[axis])
-    if first is None:
-        return False
-    pool, shape = lowering.pool, into.shape
-
-    def shifted(view: View) -> View:
-        parts = list(runs(view, piece.shape))
-        stride = _stride(parts[axis])
-        parts[axis] = (Axis(shape[axis], stride),)
-        return joined(tuple(parts), view.offset + -(first * stride))
-
-    seen = lowering.through(piece, shifted, shape).expr
-    places = tuple(Axis(size, ONE if i == axis else ZERO) for i, size in enumerate(shape))
-    position = pool.index(merged(View(places)), "i32")
-    end = first + piece.shape[axis]
-    tests = [
-        pool.apply(op, "bool", (position, pool.const(at.text if at.number is None else at.number, "i32")))
-        for op, at, always in (("ge", first, first.is_zero), ("lt", end, end == shape[axis]))
-        if not always
-    ]
-    if not tests:  # nothing of the old tensor is left
-        lowering.keep_expr(node, seen)
-        return True
-    inside = tests[0] if len(tests) == 1 else pool.apply("and", "bool", (tests[0], tests[1]))
-    lowering.keep_expr(node, pool.apply("select", into.expr.dtype, (inside, seen, into.expr)))
-    return True
-
-
-def _from(lowering: Lowering, start: Arg, size: Size) -> Size | None:
-    if start is None:
-        return ZERO
-    if isinstance(start, int) and start < 0:
-        return size + number(start)
-    return lowering.sizes.read(start) if isinstance(start, int | Sym) else None
-
-
 Rule = Callable[["Lowering", OpNode], bool]
 
 _RULES: dict[str, Rule] = {
     "aten.diagonal.default": _diagonal,
     "aten.unfold.default": _unfold,
+    "aten.as_strided.default": _strided,
     "aten.copy.default": _copy,
-    "aten.slice_scatter.default": _slice_scatter,
 }

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.agreements import agreements
+from workbench.playbook.agreements import agreements, least_sizes
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
     KernelText,
+    MaybeText,
     ShapedText,
     SplitText,
     Step,
@@ -88,6 +89,8 @@ class PlanText:
 
         for one, other in agreements(self.problem, self.locals):
             self._require([f"{one} == {other}"], f"sizes that meet must be equal: {one} and {other}")
+        for size, least in least_sizes(self.problem, self.locals):
+            self._require([f"{size} >= {least}"], f"what is taken lies inside: {size} is {least} or more")
 
     def _bind(self, tensor: str, shape: tuple[Size, ...], all_new: bool) -> None:
         stems = axis_names(tensor, len(shape), set(self.locals.values()))
@@ -150,8 +153,16 @@ class PlanText:
                 return self._tiled(program, step)
             case JointText():
                 return self._joint(program, step)
+            case MaybeText():
+                return self._maybe(program, step)
             case KernelText():
                 return [*self._prepared(program, step), *self._launch(step)]
+
+    def _maybe(self, program: Program, maybe: MaybeText) -> list[str]:
+        """The launches of a step where there is something to do; its results exist anyhow."""
+        prepared = [line for kernel in kernels_of(maybe) for line in self._prepared(program, kernel)]
+        condition = " and ".join(f"{self.size(size)} > 0" for size in maybe.work)
+        return [*prepared, f"if {condition}:", *(f"    {line}" for line in self._step(program, maybe.step))]
 
     def _shaped(self, program: Program, shaped: ShapedText) -> list[str]:
         """A branch on the length of a row."""

@@ -144,7 +144,9 @@ def _moments(
     mean = aten.sum.dim_IntList(wide, axes, True) / count
     deviation = wide - mean
     squares = aten.sum.dim_IntList(deviation * deviation, axes, keepdim)
-    divisor = count - (1 if correction is None else correction)
+    # A whole number stays one: a float would make the size a float, which no plan can compute.
+    whole = 1 if correction is None else int(correction) if float(correction).is_integer() else correction
+    divisor = count - whole
     if not keepdim:
         mean = aten.squeeze.dims(mean, axes)
     return (squares / divisor).to(x.dtype), mean.to(x.dtype)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -25,6 +26,7 @@ from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
+from workbench.problem.fresh import runnable, where_it_runs
 from workbench.problem.looking import Seen, look, watched
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
@@ -32,10 +34,10 @@ from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
-from workbench.problem.samplers import of_two_values
+from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
 from workbench.problem.trace import Traced, trace
-from workbench.problem.trials import examine, runnable
+from workbench.problem.trials import examine
 
 OWN_BYTES = 2**20
 """Largest total of the person's tensors that are kept as an input of their own."""
@@ -104,11 +106,14 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     tell("testing whether wrong answers would be noticed")
     try:
         return _self_tested(problem, seen.form)
-    except ProblemError:
-        labelled = _with_labels(problem, seen)
-        if labelled == problem:
+    except ProblemError as refusal:
+        of_few = _with_few_values(problem, seen)
+        if of_few == problem:
             raise
-        return _self_tested(labelled, seen.form)
+        try:
+            return _self_tested(of_few, seen.form)
+        except ProblemError:
+            raise refusal from None
 
 
 def _traced(seen: Seen) -> Traced:
@@ -145,16 +150,29 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
 
 
 def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
-    """Run the reference; where only its data shows that sizes must agree, as a loss's do, they agree."""
+    """Run the reference; where only its data shows that sizes must agree, as a loss's do, they agree.
+
+    Where that is not it, the sizes are left out at which it fails.
+    """
+
+    def accept(sizes: Mapping[str, int]) -> bool:
+        return not _unfit(problem, seen.form, traced, sizes)
+
     try:
         return examine(problem, seen.form)
     except ProblemError:
-        tied = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), tied=True)
-        if tied in ((), problem.proofs):
+        tied = proofs(problem, accept, tied=True)
+        if tied not in ((), problem.proofs):
+            note = (
+                "sizes that are equal in the inputs are kept equal: the reference refuses others as it runs"
+            )
+            changes = {"proofs": tied, "notes": (*problem.notes, note)}
+            with suppress(ProblemError):
+                return examine(problem.model_copy(update=changes), seen.form)
+        chosen = where_it_runs(problem, seen.form, accept)
+        if chosen is None:
             raise
-        note = "sizes that are equal in the inputs are kept equal: the reference refuses others as it runs"
-        changes = {"proofs": tied, "notes": (*problem.notes, note)}
-        return examine(problem.model_copy(update=changes), seen.form)
+        return examine(chosen, seen.form)
 
 
 def _self_tested(problem: Problem, form: Form) -> Problem:
@@ -167,11 +185,11 @@ def _self_tested(problem: Problem, form: Form) -> Problem:
     return problem.model_copy(update={"notes": (*problem.notes, *warnings)})
 
 
-def _with_labels(problem: Problem, seen: Seen) -> Problem:
-    """Float inputs that were one of two numbers always are: a loss may look for labels of just -1 and 1."""
+def _with_few_values(problem: Problem, seen: Seen) -> Problem:
+    """Inputs of few values: a loss may look for labels of just -1 and 1, and a mask of ones tells nothing."""
     specs = []
     for spec in problem.tensors:
-        sampler = of_two_values(seen.inputs[spec.name]) if spec.role == "input" else None
+        sampler = of_few_values(seen.inputs[spec.name]) if spec.role == "input" else None
         specs.append(spec.model_copy(update={"sampler": sampler}) if sampler else spec)
     return problem.model_copy(update={"tensors": tuple(specs)})
 
@@ -185,7 +203,8 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
     unused = [name for name in seen.inputs if name not in used]
     if unused:
         raise ProblemError(
-            f"the output does not depend on input {unused[0]!r}. Remove it from the function and the inputs."
+            f"the output does not depend on input {unused[0]!r}. Remove it from the function and the inputs; "
+            "of a tensor that only gives its size, pass the size as a number."
         )
     keywords = {argument.name: argument.keyword for argument in seen.form.arguments}
     specs = [

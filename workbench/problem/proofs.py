@@ -36,13 +36,15 @@ LARGEST_UNVARYING = 2**23
 Accept = Callable[[Mapping[str, int]], bool]
 
 
-def proofs(problem: Problem, accept: Accept, tied: bool = False) -> tuple[Case, ...]:
+def proofs(
+    problem: Problem, accept: Accept, tied: bool = False, fixed_sizes: Mapping[str, int] | None = None
+) -> tuple[Case, ...]:
     """Choose at most ``MOST_PROOFS`` small cases: 1, odd, just below and above powers of two, long rows.
 
     ``accept`` says whether the reference takes the sizes. A pattern whose sizes are refused is tried
     again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
     only proof, if it is small. Very large parameters leave few proofs, or none. With ``tied``, sizes that
-    are equal at the declared case stay equal, those of parameters too.
+    are equal at the declared case stay equal, those of parameters too; ``fixed_sizes`` are what they are.
     """
     declared = problem.cases[0]
     fixed = fixed_elements(problem)
@@ -53,7 +55,7 @@ def proofs(problem: Problem, accept: Accept, tied: bool = False) -> tuple[Case, 
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
     tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
-    like = _ties(problem) if tied else {}
+    like = {**(_ties(problem) if tied else {}), **(fixed_sizes or {})}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
         for attempt in _attempts(budget.shrunk(pattern, problem)):

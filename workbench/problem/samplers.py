@@ -85,6 +85,8 @@ def learn(tensor: Tensor) -> Sampler:
         return Sampler(kind="bools", scalable=False)
     if not tensor.dtype.is_floating_point:
         low, high = int(flat.min()), int(flat.max()) + 1
+        if low < -1 and high > 0 and bool(((flat >= 0) | (flat == low)).all()):
+            return Sampler(kind="labels", low=low, high=high, scalable=False)
         return Sampler(kind="integers", low=low, high=high, scalable=False)
     finite = flat[flat.isfinite()].double()
     if not finite.numel():
@@ -104,14 +106,18 @@ def learn(tensor: Tensor) -> Sampler:
     )
 
 
-def of_two_values(tensor: Tensor) -> Sampler | None:
-    """For floats that are one of two numbers, such as labels of -1 and 1: these two; else None."""
-    if isinstance(tensor, FakeTensor) or tensor.is_meta or not tensor.dtype.is_floating_point:
+def of_few_values(tensor: Tensor) -> Sampler | None:
+    """For floats that are one of two numbers, such as labels of -1 and 1: these two; for integers that are
+    all alike, such as a mask that leaves nothing out: these and 0, or 0 and 1. Else None."""
+    if isinstance(tensor, FakeTensor) or tensor.is_meta or tensor.dtype == torch.bool:
         return None
     flat = tensor.detach().reshape(-1)[:_READ]
     if not flat.numel():
         return None
     low, high = float(flat.min()), float(flat.max())
+    if not tensor.dtype.is_floating_point:
+        end = max(high, 1.0) + 1 if high >= 0 else 1.0
+        return Sampler(kind="integers", low=min(low, 0.0), high=end, scalable=False) if low == high else None
     if low == high or not bool(((flat == low) | (flat == high)).all()):
         return None
     return Sampler(kind="bools", low=low, high=high, scalable=False)

@@ -48,6 +48,16 @@ _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
 _SYMBOL = re.compile(r"s\d+")
+_ARITHMETIC = frozenset(
+    f"aten.{name}.{kind}" for name in ("add", "sub", "mul", "div") for kind in ("Tensor", "Scalar")
+)
+_OF_SIZES = {
+    "Add": "aten.add.Tensor",
+    "Mul": "aten.mul.Tensor",
+    "FloatTrueDiv": "aten.div.Tensor",
+    "IntTrueDiv": "aten.div.Tensor",
+}
+"""What a number that is computed from sizes is made with, by sympy's name."""
 
 
 @dataclass
@@ -149,7 +159,7 @@ class Translation:
             ref = self._add("aten.view.default", (ref, shape), (), ((dtype, shape),), None)
         self._refs[node.name] = ref
 
-    def _scalar(self, value: bool | int | float, dtype: str) -> Ref:
+    def _scalar(self, value: bool | int | float | Sym, dtype: str) -> Ref:
         return self._add("aten.full.default", ((), value), (("dtype", dtype),), ((dtype, ()),), None)
 
     def _outputs(self) -> tuple[Ref, ...]:
@@ -183,7 +193,9 @@ class Translation:
             self._refuse_values(op)
             return
         metas = tuple(self._meta(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
-        args = tuple(self._arg(a) for a in node.args)
+        args = tuple(self._operand(op, a) for a in node.args)
+        if op in _ARITHMETIC and len(args) > 1 and isinstance(args[1], Ref):
+            op = op.replace(".Scalar", ".Tensor")
         kwargs = tuple(
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
@@ -193,7 +205,13 @@ class Translation:
         self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
 
     def _fix_window(self, op: str, args: tuple[Arg, ...], node: fx.Node) -> None:
-        """Windows of few channels are written out in a kernel: what they consist of must be numbers."""
+        """Windows of few channels are written out in a kernel: what they consist of must be numbers.
+
+        So must the sizes of a tensor whose storage is stepped through: torch asks that it is long enough.
+        """
+        stepped = op == "aten.as_strided.default" and isinstance(args[0], Ref)
+        if stepped and (names := _names(self._metas[args[0]][1])):
+            raise NotSymbolic("its storage is stepped through as it lies", self._axes_with(names))
         if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return
         _, dims = self._metas[args[1]]
@@ -204,9 +222,7 @@ class Translation:
         few = max(mixed, made) <= _FEW_CHANNELS and (groups > 1 or len(window) == 1)
         if not (alone or (few and mixed * math.prod(window) <= _FEW_PRODUCTS)):
             return
-        sizes = [dim for dim in dims[2 if alone and not args[6] else 0 :] if isinstance(dim, str)]
-        names = {name for size in sizes for name in _SYMBOL.findall(size)}
-        if names:
+        if names := _names(dims[2 if alone and not args[6] else 0 :]):
             what = "a depthwise convolution's window" if alone else "windows of so few channels"
             raise NotSymbolic(f"each element of {what} is an operand", self._axes_with(names))
 
@@ -269,13 +285,16 @@ class Translation:
     def _meta(self, value: Tensor) -> tuple[str, tuple[Dim, ...]]:
         if value.dtype not in DTYPES:
             name = str(value.dtype).removeprefix("torch.")
-            raise ProblemError(f"the reference uses {name} tensors, which are not supported.")
+            pairs = " Write it with real and imaginary parts." if value.dtype.is_complex else ""
+            raise ProblemError(
+                f"{self._where}the reference uses {name} tensors, which are not supported.{pairs}"
+            )
         return DTYPES[value.dtype], tuple(self._dim(size) for size in value.shape)
 
     def _dim(self, size: int | torch.SymInt) -> Dim:
-        if not isinstance(size, torch.SymInt):
-            return int(size)
-        expression = size.node.expr
+        return self._dim_of(size.node.expr) if isinstance(size, torch.SymInt) else int(size)
+
+    def _dim_of(self, expression: sympy.Expr) -> Dim:
         unknown = [s for s in expression.free_symbols if s not in self._symbols]
         if unknown:
             raise ProblemError(
@@ -316,6 +335,35 @@ class Translation:
             case _:
                 return str(value)
 
+    def _operand(self, op: str, value: Any) -> Arg:
+        """An argument; arithmetic may have one that is computed from sizes, as the part 0.1 / classes is."""
+        found = value.meta.get("val") if isinstance(value, fx.Node) else None
+        if isinstance(found, torch.SymFloat) and op in _ARITHMETIC:
+            return self._number(found.node.expr, found.node.expr)
+        return self._arg(value)
+
+    def _number(self, expression: sympy.Expr, whole: sympy.Expr) -> Ref:
+        """Nodes that compute a number from sizes in float64, as Python did: to the same last digit.
+
+        Powers and roots are not among them: the scale of attention stays a number that a library takes.
+        """
+        kind = type(expression).__name__
+        if expression.is_Number:
+            return self._scalar(float(expression), "f64")
+        if kind == "ToFloat":
+            size = self._dim_of(expression.args[0])
+            return self._scalar(Sym(sym=size) if isinstance(size, str) else float(size), "f64")
+        if kind not in _OF_SIZES:
+            raise NotSymbolic(f"it enters the arithmetic as {whole}", self._axes_of(whole))
+        first, *rest = expression.args
+        if kind == "IntTrueDiv":
+            first, *rest = (sympy.Function("ToFloat")(arg) for arg in (first, *rest))
+        result = self._number(first, whole)
+        for arg in rest:
+            args = (result, self._number(arg, whole))
+            result = self._add(_OF_SIZES[kind], args, (), (("f64", ()),), self._line)
+        return result
+
     def _node_arg(self, node: fx.Node) -> Arg:
         if node.name in self._refs:
             return self._refs[node.name]
@@ -327,6 +375,11 @@ class Translation:
 
 
 # ------------------------------------------------------------------------------------ pure functions
+
+
+def _names(dims: tuple[Dim, ...]) -> set[str]:
+    """Symbols in sizes."""
+    return {name for dim in dims if isinstance(dim, str) for name in _SYMBOL.findall(dim)}
 
 
 def _canonical(

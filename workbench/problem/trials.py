@@ -6,10 +6,12 @@ and can it be run in float64. Runs in a worker child.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, OpNode, Problem, Ref, Sampler, TensorSpec, size_of
@@ -17,26 +19,17 @@ from workbench.numerics.bounds import agrees
 from workbench.numerics.inputs import draw
 from workbench.numerics.pointwise import POINTWISE
 from workbench.numerics.running import Running
-from workbench.problem.cost import elements, fixed_elements, multiplications
+from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
+from workbench.problem.fresh import first_error, replaced, runnable, with_index_bounds, with_sampler
 from workbench.problem.oracle import in_float64, widened
 from workbench.problem.proofs import LARGE_FIXED
 from workbench.problem.reference import Reference, run
-from workbench.problem.refusals import Watch, check_outputs
+from workbench.problem.refusals import check_outputs
 from workbench.problem.running import told
 from workbench.problem.samplers import as_normal
 
 _GRAPH_ELEMENTS = 2**16
-_RUN_ELEMENTS = 2**22
-_RUN_PRODUCTS = 2**30
-"""Without proofs, the declared case is run only up to this size."""
-
-
-def runnable(problem: Problem) -> tuple[Case, ...]:
-    """The cases a reference is run at: its proofs, else the declared one if it is not too large."""
-    sizes = problem.cases[0].size_map
-    small = elements(problem, sizes) <= _RUN_ELEMENTS and multiplications(problem, sizes) <= _RUN_PRODUCTS
-    return problem.proofs or (problem.cases[:1] if small else ())
 
 
 def examine(problem: Problem, form: Form) -> Problem:
@@ -47,8 +40,8 @@ def examine(problem: Problem, form: Form) -> Problem:
     cases = runnable(problem)
     if fixed_elements(problem) > LARGE_FIXED:
         cases = cases[:1]
-    problem = _with_index_bounds(problem, form, cases)
-    problem = _with_domains(problem, form, _middle(problem, cases))
+    problem = with_index_bounds(problem, form, cases)
+    problem = _with_domains(problem, form, cases)
     for case in cases:
         _check_repeatable(problem, form, case)
     problem = problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
@@ -65,83 +58,24 @@ def _middle(problem: Problem, cases: Sequence[Case]) -> Case:
     return ordered[len(ordered) // 2]
 
 
-# ------------------------------------------------------------------------------------ fresh values
-
-
-def _with_index_bounds(problem: Problem, form: Form, cases: Sequence[Case]) -> Problem:
-    """Make integer inputs end at a size where the reference asks for that (class labels, indices)."""
-    error: Exception | None = None
-    for candidate in _bound_choices(problem):
-        error = _first_error(candidate, form, cases)
-        if error is None:
-            return candidate
-    assert error is not None
-    if isinstance(error, ProblemError):
-        raise error
-    raise ProblemError(
-        told(error, "the reference")
-        + "\n(on fresh random values of the inputs' range; give inputs any values "
-        "of that range suit)"
-    ) from error
-
-
-def _bound_choices(problem: Problem) -> Iterator[Problem]:
-    yield problem
-    integers = [i for i, spec in enumerate(problem.tensors) if spec.sampler.kind == "integers"]
-    declared = problem.cases[0].size_map
-    for index in integers:
-        spec = problem.tensors[index]
-        fitting = sorted((n, s) for s, n in declared.items() if n >= spec.sampler.high)
-        for _, symbol in fitting:
-            yield _with_sampler(problem, spec, high_dim=symbol, low=min(spec.sampler.low, 0.0))
-    if len(integers) > 1:
-        for symbol in declared:
-            everywhere = problem
-            for index in integers:
-                place = everywhere.tensors[index]
-                low = min(place.sampler.low, 0.0)
-                everywhere = _with_sampler(everywhere, place, high_dim=symbol, low=low)
-            yield everywhere
-
-
-def _first_error(problem: Problem, form: Form, cases: Sequence[Case]) -> Exception | None:
-    for case in cases:
-        tensors = draw(problem, case, "normal", 0)
-        try:
-            with Watch(tensors):
-                check_outputs(run(form, tensors))
-        except Exception as error:
-            return error
-    return None
-
-
-def _with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | float) -> Problem:
-    sampler = spec.sampler.model_copy(update=changes)
-    return _replaced(problem, spec, sampler)
-
-
-def _replaced(problem: Problem, spec: TensorSpec, sampler: Sampler) -> Problem:
-    tensors = tuple(
-        s.model_copy(update={"sampler": sampler}) if s.name == spec.name else s for s in problem.tensors
-    )
-    return problem.model_copy(update={"tensors": tensors})
-
-
 # ------------------------------------------------------------------------------------ domains
 
 
-def _with_domains(problem: Problem, form: Form, case: Case) -> Problem:
+def _with_domains(problem: Problem, form: Form, cases: Sequence[Case]) -> Problem:
     """Let tensors that were seen positive take any sign where the reference stays finite.
 
     Probabilities, variances and the like keep their range; where larger values do no harm they may
-    still be scaled.
+    still be scaled. The middle case says so, and at no other may the reference fail then.
     """
+    case = _middle(problem, cases)
     tensors = draw(problem, case, "normal", 1)
     base = _bad(form, tensors)
 
     def harmless(spec: TensorSpec, sampler: Sampler) -> bool:
         alone = problem.model_copy(update={"tensors": (spec.model_copy(update={"sampler": sampler}),)})
-        return _bad(form, {**tensors, **draw(alone, case, "normal", 1)}) <= base
+        if _bad(form, {**tensors, **draw(alone, case, "normal", 1)}) > base:
+            return False
+        return first_error(replaced(problem, spec, sampler), form, cases) is None
 
     for spec in problem.tensors:
         sampler = spec.sampler
@@ -150,19 +84,44 @@ def _with_domains(problem: Problem, form: Form, case: Case) -> Problem:
         reach = max(abs(sampler.low), abs(sampler.high))
         larger = sampler.model_copy(update={"low": sampler.low * 64, "high": sampler.high * 64})
         if harmless(spec, Sampler(kind="normal", low=0.0, high=reach)):
-            problem = _replaced(problem, spec, as_normal(sampler))
+            problem = replaced(problem, spec, as_normal(sampler))
         elif sampler.low >= 0 and harmless(spec, larger):
-            problem = _with_sampler(problem, spec, scalable=True)
+            problem = with_sampler(problem, spec, scalable=True)
     return problem
 
 
 def _bad(form: Form, tensors: Mapping[str, Tensor]) -> float:
-    """Elements of the outputs that are not finite; infinitely many when the reference raises."""
+    """Elements of the outputs that are not finite; infinitely many when the reference raises.
+
+    An output of integers cannot show them, an argmax of NaN is a place like any other: then those of all
+    results on the way count.
+    """
+    on_the_way = _NotFinite()
     try:
-        results = check_outputs(run(form, tensors))
+        with on_the_way:
+            results = check_outputs(run(form, tensors))
     except Exception:
         return float("inf")
-    return float(sum(int((~r.isfinite()).sum()) for r in results if r.dtype.is_floating_point))
+    if not all(r.dtype.is_floating_point for r in results):
+        return float(on_the_way.elements)
+    return float(sum(int((~r.isfinite()).sum()) for r in results))
+
+
+class _NotFinite(TorchDispatchMode):
+    """Counts NaN and infinities among the results of all operations."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.elements = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        made = func(*args, **kwargs or {})
+        for one in made if isinstance(made, tuple | list) else (made,):
+            if isinstance(one, Tensor) and one.dtype.is_floating_point:
+                self.elements += int((~one.isfinite()).sum())
+        return made
 
 
 # ------------------------------------------------------------------------------------ repeatability

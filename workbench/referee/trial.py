@@ -204,7 +204,7 @@ class _Trials:
         try:
             expected = expect(self.request.problem, self.reference, planned)
         except ProblemError:
-            if planned.trial.probe:  # the reference refuses these sizes, which nobody declared
+            if planned.may_be_refused:
                 return None
             raise
         return None if planned.trial.probe and expected and expected.doubtful else expected

@@ -1,0 +1,159 @@
+"""Fresh values of the inputs at sizes of the workbench's own: which of them a reference takes.
+
+Owns where integers end (at a size, where they are labels or indices) and which sizes are left out because
+the reference raises there, on data. Runs in a worker child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from workbench.errors import ProblemError
+from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
+from workbench.numerics.inputs import draw
+from workbench.numerics.kinds import InputKind
+from workbench.problem.cost import elements, multiplications
+from workbench.problem.form import Form
+from workbench.problem.proofs import MOST_PROOFS, Accept, proofs
+from workbench.problem.reference import run
+from workbench.problem.refusals import Watch, check_outputs
+from workbench.problem.running import told
+
+_DRAWN: tuple[tuple[InputKind, int], ...] = (
+    ("normal", 0), ("normal", 1), ("scale 64", 2), ("scale 64", 3), ("offset", 4), ("sparse", 5),
+)  # fmt: skip
+"""Kinds and seeds of the values on which a reference is run at sizes that it may refuse."""
+_MOST_RUNS = 80
+"""Sizes that are tried then."""
+_RUN_ELEMENTS = 2**22
+_RUN_PRODUCTS = 2**30
+"""Without proofs, the declared case is run only up to this size."""
+
+
+def runnable(problem: Problem) -> tuple[Case, ...]:
+    """The cases a reference is run at: its proofs, else the declared one if it is not too large."""
+    return problem.proofs or (problem.cases[:1] if _is_small(problem) else ())
+
+
+def _is_small(problem: Problem) -> bool:
+    """True where the declared case itself can be run here."""
+    sizes = problem.cases[0].size_map
+    return elements(problem, sizes) <= _RUN_ELEMENTS and multiplications(problem, sizes) <= _RUN_PRODUCTS
+
+
+def with_index_bounds(problem: Problem, form: Form, cases: Sequence[Case]) -> Problem:
+    """Make integer inputs end at a size where the reference asks for that (class labels, indices).
+
+    Raises ``ProblemError`` where it fails at some case whatever they are.
+    """
+    error: Exception | None = None
+    for candidate in _bound_choices(problem):
+        error = first_error(candidate, form, cases)
+        if error is None:
+            return candidate
+    assert error is not None
+    raise _as_told(error) from error
+
+
+def where_it_runs(problem: Problem, form: Form, accept: Accept) -> Problem | None:
+    """The problem at small sizes at which the reference runs on data, and a note that there are others.
+
+    Only its data shows that a reference indexes the fourth row, or counts on eight columns. None where it
+    fails at the person's own sizes too, or where no small size is left.
+    """
+    first = problem.cases[:1] if _is_small(problem) else ()
+    best: tuple[Case, ...] = ()
+    chosen, why = problem, ""
+    for candidate in _bound_choices(problem):
+        if first_error(candidate, form, first) is None:
+            small, refused = _sizes_it_takes(candidate, form, accept)
+            if len(small) > len(best):
+                best, chosen, why = small, candidate, refused
+        if len(best) == MOST_PROOFS:
+            break
+    if not why or not best:
+        return None
+    note = f"sizes at which the reference fails on data are not checked: {why}"
+    return chosen.model_copy(update={"proofs": best, "notes": (*chosen.notes, note)})
+
+
+def _sizes_it_takes(problem: Problem, form: Form, accept: Accept) -> tuple[tuple[Case, ...], str]:
+    """Small sizes at which the reference runs, else the declared one, and what it raised elsewhere."""
+    refused: list[str] = []
+    left = _MOST_RUNS
+
+    def runs(sizes: Mapping[str, int]) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            return False
+        error = first_error(problem, form, (Case(label="", sizes=tuple(sizes.items())),), _DRAWN)
+        refused.extend([told(error, "the reference")] if error else [])
+        return error is None and accept(sizes)
+
+    declared = problem.cases[0].size_map
+    fixed: dict[str, int] = {}
+    if _is_small(problem):
+        others = {s: ({**declared, s: max(n // 2, 1)}, {**declared, s: n + 1}) for s, n in declared.items()}
+        fixed = {s: declared[s] for s, sizes in others.items() if not any(map(runs, sizes))}
+    small = proofs(problem, runs, fixed_sizes=fixed) or (problem.cases[:1] if _is_small(problem) else ())
+    return small, refused[0] if refused else ""
+
+
+def _as_told(error: Exception) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    return ProblemError(
+        f"{told(error, 'the reference')}\n(on fresh random values of the inputs' range; where only some "
+        "values of that range suit, compute them in the reference, with clamp or %)"
+    )
+
+
+def _bound_choices(problem: Problem) -> Iterator[Problem]:
+    yield problem
+    integers = [i for i, spec in enumerate(problem.tensors) if spec.sampler.kind in ("integers", "labels")]
+    declared = problem.cases[0].size_map
+    for index in integers:
+        spec = problem.tensors[index]
+        fitting = sorted((n, s) for s, n in declared.items() if n >= spec.sampler.high)
+        for _, symbol in fitting:
+            yield with_sampler(problem, spec, high_dim=symbol, low=min(spec.sampler.low, 0.0))
+    if len(integers) > 1:
+        for symbol in declared:
+            everywhere = problem
+            for index in integers:
+                place = everywhere.tensors[index]
+                low = min(place.sampler.low, 0.0)
+                everywhere = with_sampler(everywhere, place, high_dim=symbol, low=low)
+            yield everywhere
+
+
+def first_error(
+    problem: Problem,
+    form: Form,
+    cases: Sequence[Case],
+    drawn: Sequence[tuple[InputKind, int]] = (("normal", 0),),
+) -> Exception | None:
+    """What the reference raises on fresh values, at the first case, kind and seed where it does."""
+    for case, (kind, seed) in product(cases, drawn):
+        tensors = draw(problem, case, kind, seed)
+        try:
+            with Watch(tensors):
+                check_outputs(run(form, tensors))
+        except Exception as error:
+            return error
+    return None
+
+
+def with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | float) -> Problem:
+    """The problem with one tensor drawn a little otherwise."""
+    return replaced(problem, spec, spec.sampler.model_copy(update=changes))
+
+
+def replaced(problem: Problem, spec: TensorSpec, sampler: Sampler) -> Problem:
+    """The problem with one tensor drawn by another sampler."""
+    tensors = tuple(
+        s.model_copy(update={"sampler": sampler}) if s.name == spec.name else s for s in problem.tensors
+    )
+    return problem.model_copy(update={"tensors": tensors})

@@ -26,6 +26,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 ROWS, COLUMNS, COPIES, SAMPLES, WARMUPS, AT_ONCE = 512, 4096, 12, 40, 8, 8
 FLUSH_BYTES = 256 * 2**20
+HELD_CYCLES = 1_000_000
+"""Half a millisecond, in which the host has issued what is timed: a compiled call takes it a tenth of one."""
 BEFORE = ("plain", "pinned_results", "pinned_inputs")
 REMEDIES = ("nothing", "made ordinary at once", "made ordinary when the device is done")
 SOURCE = r"""
@@ -91,7 +93,7 @@ def rows() -> Iterator[dict[str, Any]]:
                     copy(before, sample % COPIES)
                     remedy(kind)
                     spare.fill_(1.0)
-                    torch.cuda._sleep(60000)
+                    torch.cuda._sleep(HELD_CYCLES)
                     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                     first.record()
                     act((sample + COPIES // 2) % COPIES)

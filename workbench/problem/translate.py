@@ -209,8 +209,8 @@ class Translation:
 
         So must the sizes of a tensor whose storage is stepped through: torch asks that it is long enough.
         """
-        stepped = op == "aten.as_strided.default" and isinstance(args[0], Ref)
-        if stepped and (names := _names(self._metas[args[0]][1])):
+        stepped = args[0] if op == "aten.as_strided.default" else None
+        if isinstance(stepped, Ref) and (names := _names(self._metas[stepped][1])):
             raise NotSymbolic("its storage is stepped through as it lies", self._axes_with(names))
         if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return

@@ -8,6 +8,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 PYTEST := $(BIN)/pytest -p no:nbval
 # Bytecode is kept, whatever the person's shell says: without it each process compiles all of the tests again.
 unexport PYTHONDONTWRITEBYTECODE
+# IPython warns where another environment is active than the one it runs in, and warnings are errors of the tests.
+unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
 .PHONY: help demo lab test check lint sweep browser in-the-browser notebooks sample assets format clean

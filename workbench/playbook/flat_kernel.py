@@ -136,24 +136,32 @@ def _grid(site: Site, kernel: Kernel) -> str:
 def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
     scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
     scope.prepare(store.value for store in kernel.stores)
+    store_elements(frame, scope, kernel)
+    return name_pieces(scope.lines, "i", frame.names)
+
+
+def store_elements(
+    frame: Frame, scope: Scope, kernel: Kernel, at: Callable[[View], Text] | None = None
+) -> None:
+    """Statements, in ``scope``, that store one element of each of a kernel's results: those of index ``i``,
+    else where ``at`` says."""
     for store in kernel.stores:
-        index = index_text(store.view, "i", frame.macros, wide=True)
         value = frame.stored(store.buffer, scope.text(store.value).code)
+        index = at(store.view) if at else index_text(store.view, "i", frame.macros, wide=True)
         element = frame.element(store.buffer, index)
         if _streams_stores(frame) and frame.has_hints(store.buffer):
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
             scope.lines += statement(f"{element} = {value};")
-    return name_pieces(scope.lines, "i", frame.names)
 
 
 def line_scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> Scope:
     """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors."""
 
     def leaf(expr: Expr) -> Text:
-        alone = "{element}" in packs.get(expr.serial, "{element}")
-        if isinstance(expr, Load) and not alone:
-            return frame.value(expr, packs[expr.serial])
+        found = packs.get(expr.serial, "{element}")
+        if isinstance(expr, Load) and "{element}" not in found:
+            return frame.value(expr, found)
         assert isinstance(expr, (Load, Index))
         base = at(expr.view)
         if isinstance(expr, Index):
@@ -162,7 +170,7 @@ def line_scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) 
         element = frame.element(expr.buffer, index)
         streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
         element = f"__ldcs(&{element})" if streamed else element
-        return frame.value(expr, packs.get(expr.serial, "{element}").format(element=element))
+        return frame.value(expr, found.format(element=element))
 
     scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)
     return scope

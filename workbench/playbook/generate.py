@@ -6,7 +6,6 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from workbench.model import Draft, Kernel, Problem, Vector
-from workbench.playbook import program as programs
 from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.divisions import with_products, with_quotients
@@ -139,11 +138,11 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":
         texts = sharing_launches(site, steps, names)
-    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, programs.Kernel)}
+    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel)}
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
 
-def _idle(site: Site, kernel: programs.Kernel) -> tuple[Size, ...]:
+def _idle(site: Site, kernel: ProgramKernel) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
     first = kernel.stores[0]
     blocks = first.columns if first.level == "flat" else first.rows

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Apply, Expr, Index, Load, leaves, walk
-from workbench.playbook.flat_kernel import narrow_limits, narrowed
+from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
 from workbench.playbook.indexing import index_text, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
@@ -240,14 +240,7 @@ def _results(strips: _Strips, kernel: Kernel, shared: Scope) -> list[str]:
     scope.bound.update(shared.bound)
     scope.bound.update(strips.places)
     scope.prepare(store.value for store in kernel.stores)
-    schedule = frame.site.schedule
-    for store in kernel.stores:
-        value = frame.stored(store.buffer, scope.text(store.value).code)
-        element = frame.element(store.buffer, index_text(store.view, "i", frame.macros, wide=True))
-        if (schedule.stream or schedule.stream_stores) and frame.has_hints(store.buffer):
-            scope.lines.append(f"__stcs(&{element}, {value});")
-        else:
-            scope.lines += statement(f"{element} = {value};")
+    store_elements(frame, scope, kernel)
     index = f"const size_t i = ({strips.plane} * {down} + {strips.first} + r) * {along} + {strips.column};"
     inner = block(f"if ({strips.first} + r < {down})", [index, *name_pieces(scope.lines, "i", frame.names)])
     return ["#pragma unroll", *block("for (int r = 0; r < ROWS; ++r)", inner)]

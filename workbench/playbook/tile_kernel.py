@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from workbench.playbook.cuda_text import PRODUCT, SUM, Text
 from workbench.playbook.expr import Expr, Index, Load
-from workbench.playbook.flat_kernel import narrow_limits, narrowed
+from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
 from workbench.playbook.indexing import index_text, name_pieces
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel
-from workbench.playbook.scope import Scope, statement
+from workbench.playbook.scope import Scope
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.turning import Turn, pitch, plain_loads, tiled_loads
 from workbench.playbook.views import View
@@ -198,14 +198,7 @@ def _written(tiles: _Tiles, kernel: Kernel) -> list[str]:
     frame = tiles.frame
     scope = _scope(tiles)
     scope.prepare(store.value for store in kernel.stores)
-    schedule = frame.site.schedule
-    for store in kernel.stores:
-        value = frame.stored(store.buffer, scope.text(store.value).code)
-        element = frame.element(store.buffer, tiles.index(store.view))
-        if (schedule.stream or schedule.stream_stores) and frame.has_hints(store.buffer):
-            scope.lines.append(f"__stcs(&{element}, {value});")
-        else:
-            scope.lines += statement(f"{element} = {value};")
+    store_elements(frame, scope, kernel, tiles.index)
     lines = name_pieces(scope.lines, "i", frame.names)
     if any(re.search(r"\bi\b", line) for line in lines):
         lines = [f"const size_t i = {tiles.linear()};", *lines]

@@ -9,7 +9,7 @@ from functools import partial
 
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Load, loads_below
-from workbench.playbook.flat_kernel import line_scope, narrow_limits, narrowed
+from workbench.playbook.flat_kernel import line_scope, narrow_limits, narrowed, store_elements
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for
 from workbench.playbook.packs import packs_of
@@ -153,7 +153,7 @@ def _vectors(frame: Frame, ahead: Kernel, shared: dict[str, str]) -> list[str]:
 
 def _results(frame: Frame, parts: Parts, kernel: Kernel, shared: dict[str, str]) -> list[str]:
     """The loop over the block's results."""
-    window, schedule = parts.window, frame.site.schedule
+    window = parts.window
     scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
     for stencil, buffer in zip(parts.stencils, parts.buffers, strict=True):
         assert isinstance(stencil.source, Load)
@@ -162,13 +162,7 @@ def _results(frame: Frame, parts: Parts, kernel: Kernel, shared: dict[str, str])
             scope.bound[serial] = frame.value(stencil.source, f"{shared[buffer]}[{place}]")
     frame.names.new("at")
     scope.prepare(store.value for store in kernel.stores)
-    for store in kernel.stores:
-        value = frame.stored(store.buffer, scope.text(store.value).code)
-        element = frame.element(store.buffer, index_text(store.view, "i", frame.macros, wide=True))
-        if (schedule.stream or schedule.stream_stores) and frame.has_hints(store.buffer):
-            scope.lines.append(f"__stcs(&{element}, {value});")
-        else:
-            scope.lines += statement(f"{element} = {value};")
+    store_elements(frame, scope, kernel)
     results, rows = frame.macros.text(window.out), frame.macros.text(parts.rows)
     slide = f"e % EACH * {window.stride}" if window.stride > 1 else "e % EACH"
     at = f"e / EACH * SPAN + {slide}" + (" + first_column - aligned" if frame.vector else "")

@@ -66,14 +66,26 @@ def test_a_grid_covers_what_is_read_and_what_is_written(kernel: tuple[int, int])
         assert (launch.grid[0] - 1) * threads * each * 4 < max(read, written)
 
 
-def test_a_share_is_that_of_the_same_bytes_on_the_same_card(tmp_path: Path) -> None:
+def test_a_share_is_that_of_the_same_bytes_on_the_same_card_by_the_same_clock(tmp_path: Path) -> None:
     rows = [{"read": 64, "written": 16, "us": 20.0, "suspicion": ""},
             {"read": 128, "written": 16, "us": 1.0, "suspicion": "the clocks disagree"}]  # fmt: skip
-    other = [rows[0] | {"us": 10.0}]
+    other = [rows[0] | {"us": 10.0, "events_us": 11.0, "events_suspicion": ""},
+             rows[1] | {"events_us": 30.0, "events_suspicion": ""}]  # fmt: skip
     (tmp_path / "bare-moves.json").write_text(json.dumps({"gpu": "one", "rows": rows}))
     (tmp_path / "bare-moves-another.json").write_text(json.dumps({"gpu": "another", "rows": other}))
-    bare = row_bytes.bare_moves("one", tmp_path)
-    assert row_bytes.bare_share({"read": 61, "written": 4, "time_us": 25.0}, bare) == 0.8
-    assert row_bytes.bare_share({"read": 128, "written": 16, "time_us": 25.0}, bare) is None
-    assert row_bytes.bare_moves("another", tmp_path) == {(64, 16): 10.0}
+    one, another = (row_bytes.bare_moves(card, tmp_path) for card in ("one", "another"))
     assert row_bytes.bare_moves("a third", tmp_path) == {}
+
+    def share(bare: dict[tuple[int, int, str], float], read: int, clock: str) -> float | None:
+        row = {"read": read, "written": 4, "time_us": 25.0, "measured": {"clock": clock}}
+        return row_bytes.bare_share(row, bare)
+
+    assert (share(one, 61, "cupti"), share(one, 61, "events"), share(one, 128, "events")) == (0.8, 0.8, None)
+    assert (share(another, 61, "cupti"), share(another, 61, "events")) == (0.4, 0.44)
+    assert (share(another, 128, "cupti"), share(another, 128, "events")) == (None, 1.2)
+
+
+def test_only_rows_of_a_card_are_moved_on_it_or_all_where_it_has_none() -> None:
+    rows = [{"card": "one", "read": 1}, {"card": "another", "read": 2}]
+    assert bare_moves.of_this_card(rows, "one") == rows[:1]
+    assert bare_moves.of_this_card(rows, "a third") == rows

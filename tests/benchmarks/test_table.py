@@ -125,7 +125,7 @@ def test_large_rows_are_held_against_bare_moves_of_their_own_card(monkeypatch: p
     import measured_rows
 
     times = {H100: 9.5, "NVIDIA H200": 5.0}
-    monkeypatch.setattr(measured_rows, "bare_moves", lambda card: {(64 * 10**6, 16): times[card]})
+    monkeypatch.setattr(measured_rows, "bare_moves", lambda card: {(64 * 10**6, 16, "cupti"): times[card]})
     monkeypatch.setattr(
         measured_rows, "reckoned", lambda *_: {"read": 64 * 10**6, "written": 16, "floor_us": 5.0}
     )

@@ -50,7 +50,7 @@ def plan(x, like):
     launch("move", grid=cdiv(max(reads, writes), THREADS * EACH), block=THREADS, args=[x, y, reads, writes])
     return y
 */
-// Reads all of x and writes all of y, 16 bytes at a time: the first of x's pieces, then zeros. x holds ones.
+// Reads all of x and writes all of y, 16 bytes at a time: the first of x's pieces, then zeros. No x is below 0.
 __global__ void move(const float* __restrict__ x, float* __restrict__ y, long long reads, long long writes) {
     const long long first = blockIdx.x * (THREADS * EACHLL) + threadIdx.x;
     float4 held[EACH];
@@ -101,7 +101,7 @@ def timed(read: int, written: int) -> dict[str, Any]:
     from workbench.referee.clock.options import INTERACTIVE
     from workbench.referee.clock.rotation import rotated
 
-    tensors = {"x": torch.ones(read // 4, device="cuda"), "like": torch.empty(written // 4, device="cuda")}
+    tensors = {"x": torch.rand(read // 4, device="cuda"), "like": torch.empty(written // 4, device="cuda")}
     metas = {name: TensorMeta(dtype="f32", shape=tuple(t.shape), strides=(1,)) for name, t in tensors.items()}
     sets = rotated({"x": tensors["x"]}, INTERACTIVE)
 

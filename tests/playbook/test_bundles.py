@@ -84,3 +84,14 @@ def test_predicted_to_pay_for_few_columns() -> None:
     problem = problem_of(lambda t: t["x"].mean(0), {"x": torch.empty(2**20, 64)}, varying=False)
     thread = tuple((name, "thread" if name == "columns_by" else value) for name, value in BUNDLE)
     assert predicted_factor(problem, thread, BUNDLE, H100) > 1.3
+
+
+@pytest.mark.parametrize(("items", "ahead"), [("1", 4), ("4", 16)])
+def test_streamed_loads_of_several_turns_come_before_the_first_is_used(items: str, ahead: int) -> None:
+    """Where they are written one behind the other, each waits for the one before it."""
+    problem = problem_of(CALLS["mean"][0], {"x": torch.randn(400, 64)}, varying=False)
+    vector = (*BUNDLE, ("loads_in_flight", items), ("stream_hints", "on"))
+    source = generate(problem, vector).kernel.source
+    load, use = source.index("x_pack[i] = load_once<VEC>"), source.index("x_sum_each[k] += x_pack[i].at[k]")
+    assert f"Pack<float, VEC> x_pack[{ahead}];" in source and load < use
+    assert source[load:use].count(f"for (int i = 0; i < {ahead}; ++i)") == 1, "a loop each"

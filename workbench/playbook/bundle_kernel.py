@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.expr import Load, unguarded
+from workbench.playbook.in_flight import Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import KernelText, Site, block
 from workbench.playbook.program import Kernel
@@ -19,8 +20,9 @@ from workbench.playbook.row_passes import Pass
 from workbench.playbook.split_launch import Partials, SplitKernel
 from workbench.playbook.team import TeamText
 
-_UNROLLED = 4
-"""Vectors of a thread that are in flight together, where nothing else is asked for."""
+_AHEAD = 4
+"""Vectors of a thread that are on their way together, where nothing else is asked for. A loop that is only
+unrolled loads and adds in turn where its loads stream: 77.4 us instead of 70.8 for 8192 x 8192 on an H200."""
 _GATHERED = 8
 """The same of the partial results, which lie in L2."""
 _EACH = "for (int k = 0; k < VEC; ++k)"
@@ -144,6 +146,7 @@ class _BundleLoop(ColumnLoop):
     def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, object]) -> None:
         super().__init__(kernel, number, {})
         self.vector = False
+        self._side_by_side = names_ahead(self.names, _AHEAD * kernel.site.schedule.items)
 
     def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
         """The loop; ``accumulators`` have an element for each of the vector."""
@@ -155,11 +158,14 @@ class _BundleLoop(ColumnLoop):
         for text in accumulators:
             value, *other = [self._scope.text(operand) for operand in text.accumulator.operands]
             self._scope.lines.append(text.enter(value, "col", *other))
-        body = [*self._before, "#pragma unroll", *block(_EACH, self._scope.lines)]
-        unrolled = _UNROLLED * self.kernel.site.schedule.items
+        taken = Taken(self._fetches, [], ["#pragma unroll", *block(_EACH, self._scope.lines)], [])
         columns = self.frame.macros.text(self.kernel.space.columns)
-        walk = f"int col = blockIdx.y * GROUPS + group; col < {columns}; col += pieces * GROUPS"
-        return [f"#pragma unroll {unrolled}", *block(f"for ({walk})", body)]
+        turn = self.names.new("turn")
+        return [
+            f"const int {turn} = blockIdx.y * GROUPS + group;",
+            *self._side_by_side.constants("pieces * GROUPS", columns, len(self._fetches)),
+            *loaded_ahead(taken, Bounds("", columns, turn), self._side_by_side),
+        ]
 
     def _load_pack(self, load: Load) -> None:
         rows, columns = self.kernel.split(load.view)
@@ -169,8 +175,9 @@ class _BundleLoop(ColumnLoop):
         address = address if at.code == "0" else f"{address} + {at.within(13)}"
         function = "load_once" if self.kernel.site.schedule.stream and self.frame.vector else "load"
         self.frame.helpers.add(function)
-        self._before.append(f"const auto {pack} = {function}<VEC>({address});")
-        self._packs[load.serial] = f"{pack}.at[k]"
+        ctype = self.frame.element_type(load.buffer)
+        self._fetches.append(Fetch(pack, ctype, f"{function}<VEC>({address})"))
+        self._packs[load.serial] = f"{pack}[i].at[k]"
         if self.frame.vector:
             self.frame.use_vector(load.buffer, rows)
             self.frame.use_rows(load.buffer, columns)

@@ -50,7 +50,7 @@ def plan(x, like):
     launch("move", grid=cdiv(max(reads, writes), THREADS * EACH), block=THREADS, args=[x, y, reads, writes])
     return y
 */
-// Reads all of x and writes all of y, 16 bytes at a time: the first of x's pieces, then zeros. No x is below 0.
+// Reads all of x and writes all of y, 16 bytes at a time: x, then zeros. x is nowhere below 0.
 __global__ void move(const float* __restrict__ x, float* __restrict__ y, long long reads, long long writes) {
     const long long first = blockIdx.x * (THREADS * EACHLL) + threadIdx.x;
     float4 held[EACH];

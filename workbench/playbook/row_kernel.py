@@ -6,6 +6,7 @@ Owns the text of multi-stage reductions: softmax, norms and losses are all made 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import DType
@@ -260,9 +261,7 @@ class RowKernel:
         lines += after
         begun = self._flush()
         lines += self._asked(before=False) if step is self.passes[-1] else []
-        joined = []
-        for text in texts:
-            joined += self._join(text)
+        joined = self._joins(texts)
         gap = [""] if number else []
         return [*begun, *gap, *lines, *joined]
 
@@ -297,7 +296,33 @@ class RowKernel:
             dtype = accumulator.operand.dtype
         return AccumulatorText(accumulator, dtype, self.frame.names.new(stem))
 
+    def _joins(self, texts: Sequence[AccumulatorText]) -> list[str]:
+        """What the threads of a team have of each, in all of them; a block's two at a time."""
+        lines, left = list[str](), list(texts)
+        while left:
+            text = left.pop(0)
+            both = ""
+            if left and not self.site.schedule.tree:
+                both = self.team.join_both((text.op, left[0].op), (text.name, left[0].name))
+            if both:
+                self._known(text)
+                self._known(left.pop(0))
+                self.frame.helpers.add("block_reduce_both")
+                lines.append(both)
+            else:
+                lines += self._join(text)
+        return lines
+
     def _join(self, text: AccumulatorText) -> list[str]:
+        self._known(text)
+        helper = self.team.helper(self.site.schedule.tree)
+        if not helper:
+            return []
+        self.frame.helpers.add(helper)
+        return [f"{text.name} = {self.team.join(text.op, text.name)};"]
+
+    def _known(self, text: AccumulatorText) -> None:
+        """From here on its results are; and what joining takes."""
         columns = self.frame.macros.text(self.space.columns)
         for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
             self._results[key] = result
@@ -305,11 +330,6 @@ class RowKernel:
         self.frame.helpers.update(
             h for h in text.helpers if shuffled or h in _USED_ALONE or h == text.helpers[0]
         )
-        helper = self.team.helper(self.site.schedule.tree)
-        if not helper:
-            return []
-        self.frame.helpers.add(helper)
-        return [f"{text.name} = {self.team.join(text.op, text.name)};"]
 
     def _reduction(self, key: int) -> Reduction:
         for store in self.kernel.stores:

@@ -195,10 +195,7 @@ class SplitKernel(RowKernel):
     def _around(self, texts: list[AccumulatorText], loop: list[str]) -> list[str]:
         """The loop that gathers, between what it begins with and what the threads of a block then join."""
         lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
-        lines += loop
-        for text in texts:
-            lines += self._join(text)
-        return [*self._flush(), *lines]
+        return [*self._flush(), *lines, *loop, *self._joins(texts)]
 
     def _one_each(self) -> bool:
         """True where a thread has one partial result at most, at every declared shape."""

@@ -66,17 +66,21 @@ class ToldParts:
         lines = [
             f"tell({self._at(i, part)}, {first}, {second});" for i, (first, second) in enumerate(self._words)
         ]
-        return [*self._of_row(), *block(f"if ({condition})", lines)]
+        return block(f"if ({condition})", lines)
 
     def hear(self, texts: Texts) -> list[str]:
-        """The loop by which the threads of the last block enter all parts into ``texts``."""
+        """The loop by which the threads of the last block enter what all others tell into ``texts``.
+
+        Its own part it has: the way of a word to memory and back would be the last thing that it waits for.
+        """
+        others = f"{self.parts} - 1"
         said = [f"said_{i}" if self._count > 1 else "said" for i in range(self._count)]
         asks = [f"ask({self._at(i, 'part')})" for i in range(self._count)]
         if self._at_once == 1:  # a part has several words, which are on their way together
             body = [f"const unsigned long long {name} = {ask};" for name, ask in zip(said, asks, strict=True)]
-            head = f"for (int part = threadIdx.x; part < {self.parts}; part += THREADS)"
+            head = f"for (int part = threadIdx.x; part < {others}; part += THREADS)"
             return ["#pragma unroll 1", *block(head, [*body, *self._entered(texts, said)])]
-        part, there = "const int part = from + i * THREADS;", f"part < {self.parts}"
+        part, there = "const int part = from + i * THREADS;", f"part < {others}"
         each = f"for (int i = 0; i < {self._at_once}; ++i)"
         asked = [f"{name}[i] = {there} ? {ask} : 0;" for name, ask in zip(said, asks, strict=True)]
         entered = self._entered(texts, [f"{name}[i]" for name in said])
@@ -87,7 +91,7 @@ class ToldParts:
             "#pragma unroll",
             *block(each, [part, *block(f"if ({there})", entered)]),
         ]
-        head = f"for (int from = threadIdx.x; from < {self.parts}; from += {self._at_once} * THREADS)"
+        head = f"for (int from = threadIdx.x; from < {others}; from += {self._at_once} * THREADS)"
         return block(head, body)
 
     def _entered(self, texts: Texts, said: Sequence[str]) -> list[str]:
@@ -104,7 +108,8 @@ class ToldParts:
             lines.append(text.enter_partial(members))
         return lines
 
-    def _of_row(self) -> list[str]:
+    @property
+    def of_row(self) -> list[str]:
         """Where the words of this block's row begin."""
         if not self.row:
             return []

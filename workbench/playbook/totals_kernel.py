@@ -8,6 +8,7 @@ the same from run to run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.model import H100
@@ -64,9 +65,7 @@ class _Tail(RowKernel):
             *(f"__shared__ {text.ctype} {place}[{teams}];" for text, place in places),
             *block(f"if ({team.leads})", left),
             "__syncthreads();",
-            *(
-                f"{text.name} = warp_reduce<{text.op}, {teams}>({place}[{found}]);" for text, place in places
-            ),
+            *(f"{text.name} = warp_reduce<{text.op}, {teams}>({place}[{found}]);" for text, place in places),
         ]
 
     def joined(self) -> list[str]:
@@ -112,10 +111,20 @@ class TotalsKernel(RowKernel):
         if self.words is None:
             return staying
         passing = str(most_told(schedule.threads))
-        short = schedule.threads // self.team.rows_per_block * schedule.width * _SHORT_STEPS
         if columns.number is not None:
-            return passing if columns.number <= short else staying
-        return f"{passing} if {self.site.size(columns)} <= {short} else {staying}"
+            return passing if columns.number <= self._short else staying
+        return f"{passing} if {self.site.size(columns)} <= {self._short} else {staying}"
+
+    @property
+    def _short(self) -> int:
+        """Columns up to which a row is over in a few steps."""
+        schedule = self.site.schedule
+        return schedule.threads // self.team.rows_per_block * schedule.width * _SHORT_STEPS
+
+    def blocks_at(self, case: Mapping[str, int]) -> int:
+        """As many as stay; more where they tell their part and end."""
+        passes_by = self.words is not None and self.space.columns.at(case) <= self._short
+        return most_told(self.site.schedule.threads) if passes_by else super().blocks_at(case)
 
     def text(self) -> KernelText:
         """Write it."""
@@ -130,17 +139,17 @@ class TotalsKernel(RowKernel):
 
     def _entering(self) -> list[AccumulatorText]:
         """The tail's accumulators, with what a row adds to them as their operands."""
-        pairs = zip(self.tail.texts, self._row_roots(), strict=True)
+        pairs = zip(self.tail.texts, self.row_roots(), strict=True)
         return [replace(text, accumulator=replace(text.accumulator, operand=one)) for text, one in pairs]
 
-    def _row_roots(self) -> list[Expr]:
+    def row_roots(self) -> list[Expr]:
         """What a row adds to the sums over all of them."""
         pool = self.site.program.pool
         return [entering(pool, self.kernel, one.operand) for one in self.tail.accumulators]
 
     def _row_stores(self) -> list[str]:
         """In place of the values a row: each enters what this thread carries along."""
-        operands = self._row_roots()
+        operands = self.row_roots()
         for operand in operands:
             self._mean_of_moments(operand)
         self.rows.prepare(operands)
@@ -154,24 +163,16 @@ class TotalsKernel(RowKernel):
         """The loop over rows between what begins and what ends the sums over them."""
         comment = "// What the rows of this block come to; of each team one thread carries it along."
         begun = [comment, *(_start(text, declared=True) for text in self.tail.texts)]
-        return [*begun, *super()._rows(body), "", *self._left(), "", *self._joined_by_last()]
+        end = [*self._left(), "", *self._joined_by_last()] if self.words is None else self._heard(self.words)
+        return [*begun, *super()._rows(body), "", *end]
 
     def _left(self) -> list[str]:
-        """This block's part, told or in memory, by its first thread."""
-        lines = self.tail.carried(self.team)
-        if self.words is not None:
-            return [
-                *lines,
-                "const int blocks = gridDim.x;",
-                *self.words.tell("blockIdx.x", "threadIdx.x == 0"),
-            ]
+        """This block's part, in memory, by its first thread."""
         stores = [f"{self.frame.pointer(names[0])}[blockIdx.x] = {text.name};" for text, names in self._parts]
-        return [*lines, *block("if (threadIdx.x == 0)", stores)]
+        return [*self.tail.carried(self.team), *block("if (threadIdx.x == 0)", stores)]
 
     def _joined_by_last(self) -> list[str]:
-        """What a further launch would do, done by the block that is done last, or by the last of the grid."""
-        if self.words is not None:
-            return self._heard(self.words)
+        """What a further launch would do, done by the block that is done last."""
         self.frame.helpers.add("arrives_last")
         return [
             "// The last block joins what all of them have left.",
@@ -210,10 +211,12 @@ class TotalsKernel(RowKernel):
         )
 
     def _heard(self, told: ToldParts) -> list[str]:
+        """The same by the last block of the grid; its own part is in its threads already."""
+        tell = [*self.tail.carried(self.team), *told.tell("blockIdx.x", "threadIdx.x == 0"), "return;"]
         return [
-            "// The last block of the grid hears what all of them have told.",
-            *block("if (blockIdx.x != blocks - 1)", ["return;"]),
-            *(_start(text, declared=False) for text in self.tail.texts),
+            "const int blocks = gridDim.x;",
+            *block("if (blockIdx.x != blocks - 1)", tell),
+            "// The last block of the grid adds what all others tell to what its own threads have.",
             *told.hear(self.tail.texts),
             *self.tail.joined(),
             *self.tail.stored(),

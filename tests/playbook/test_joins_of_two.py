@@ -35,18 +35,25 @@ def _right(call: Call, source: str, tensors: dict[str, torch.Tensor]) -> None:
 
 
 @pytest.mark.parametrize("name", _CALLS)
-@pytest.mark.parametrize("grid", ["off", "on"])
-def test_two_values_meet_at_once(name: str, grid: str) -> None:
-    """Blocks that stay for many rows use the same places again; a third value meets by itself."""
+def test_two_values_meet_at_once(name: str) -> None:
+    """A third value meets by itself."""
     call = _CALLS[name]
     torch.manual_seed(2)
     tensors = {"x": torch.randn(19, 270)}
     tensors["x"][3, 100], tensors["x"][5, 269], tensors["x"][7] = torch.inf, -torch.inf, -1.0
-    vector = (*_BLOCK, ("single_pass", "on"), ("persistent_grid", grid))
-    source = generate(problem_of(call, tensors), vector).kernel.source
+    source = generate(problem_of(call, tensors), (*_BLOCK, ("single_pass", "on"))).kernel.source
     body = source[source.index("__global__") :]
     assert body.count("block_reduce_both<") == 1
     assert body.count("= block_reduce<") == (name == "three")
+    _right(call, source, tensors)
+
+
+def test_blocks_that_stay_use_the_same_places_for_every_row() -> None:
+    call = _CALLS["two"]
+    tensors = {"x": torch.randn(600, 36)}
+    vector = (("block_size", "1024"), ("vector_width", "4"), ("persistent_grid", "on"))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    assert "block_reduce_both<" in source and plan_of(source, tensors).launches[0].grid[0] == 264
     _right(call, source, tensors)
 
 

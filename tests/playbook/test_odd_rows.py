@@ -163,3 +163,27 @@ def test_the_place_of_an_extreme_is_the_first_one(columns: int, chains: str) -> 
         source = generate(problem_of(call, {"x": x}), vector).kernel.source
         (most, least) = run(source, {"x": x}).outputs
         assert torch.equal(most, x.argmax(1)) and torch.equal(least, x.argmin(1))
+
+
+@pytest.mark.parametrize("team", ["block", "warp"])
+def test_columns_beside_the_vectors_are_waited_for_behind_the_walk(team: str) -> None:
+    """Their lanes would begin the walk a trip to memory behind the others."""
+    tensors = {"x": torch.randn(5, 1031)}
+    call: Call = lambda t: t["x"].logsumexp(1)  # noqa: E731
+    vector = (*FOUR, ("single_pass", "on"), ("threads_per_row", team))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    kernel = source[source.index("__global__") :]
+    asked, walk, taken = map(kernel.index, ("x_edge = x_row[edge];", "load<VEC>(x_row", ", x_edge);"))
+    assert asked < walk < taken
+    right_in_both_orders(call, source, tensors)
+
+
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize("place", [0, 1, 1030])
+def test_special_values_beside_the_vectors(value: float, place: int) -> None:
+    x = torch.randn(5, 1031)
+    x[3, place] = value
+    call: Call = lambda t: (t["x"].amax(1), t["x"].sum(1), t["x"].argmax(1))  # noqa: E731
+    for cache in ("registers", "reread"):
+        source = generate(problem_of(call, {"x": x}), (*FOUR, ("row_cache", cache))).kernel.source
+        right_in_both_orders(call, source, {"x": x})

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check, plan_of
+from tests.playbook.running import check, plan_of, reference
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
 from workbench.model import Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
@@ -129,3 +132,89 @@ def test_what_a_row_needs_beside_its_sums_is_asked_for_before_they_are_joined(te
     )
     assert label < walk < join and element < join
     assert (element < walk) is (team == "warp"), "the warps of a block would wait for the label first"
+
+
+_TEAMS: dict[str, Vector] = {
+    "block": (("threads_per_row", "block"),),
+    "warp": (("threads_per_row", "warp"),),
+    "half": (("threads_per_row", "warp"), ("rows_a_warp", "2")),
+    "eight": (("threads_per_row", "eight"),),
+    "thread": (("threads_per_row", "thread"), ("vector_width", "1")),
+    "tree": (("threads_per_row", "warp"), ("block_reduction", "tree")),
+    "more teams than lanes": (("threads_per_row", "eight"), ("block_size", "512")),
+}
+
+
+@pytest.mark.parametrize("team", _TEAMS)
+@pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
+def test_launches_one_after_the_other_give_the_same(team: str, join: tuple[str, str]) -> None:
+    """In either order of blocks: what they count or tell is zero again, and sums have one order."""
+    torch.manual_seed(3)
+    tensors = {word: _tensors(203, 68)[word] for word in ("x", "labels")}
+    vector = (("block_size", "64"), ("single_pass", "on"), ("vector_width", "4"), *_TEAMS[team], join)
+    source = generate(problem_of(_cross_entropy, tensors), tuple(dict(vector).items())).kernel.source
+    plan = plan_of(source, tensors)
+    built = build(source, plan.instances, "checked")
+    found = []
+    for order in ("races", "reverse", "races"):
+        wanted = Options(case=order, races=order == "races", reverse=order == "reverse")
+        done = execute(plan, built, tensors, wanted)
+        assert not done.report.hazards, done.report.hazards[0].message
+        found.append(done.outputs[0])
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+    assert torch.allclose(found[0].double(), reference(_cross_entropy, tensors)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
+def test_what_teams_carry_meets_once(join: tuple[str, str]) -> None:
+    """A block's one carrier has all that its block came to; warps leave all their values at one barrier."""
+    tensors = {word: _tensors(40, 260)[word] for word in ("x", "labels")}
+    for team, barriers in (("block", 0), ("warp", 1)):
+        vector = (("threads_per_row", team), ("vector_width", "4"), ("single_pass", "on"), join)
+        source = generate(problem_of(_cross_entropy, tensors), vector).kernel.source
+        rows = source.index("for (int row =")
+        end = source.index("\n    }\n", rows)
+        left = source.index("tell(" if join == TOLD else "_parts[blockIdx.x] =", end)
+        carried = source[end:left]
+        assert "block_reduce" not in carried and carried.count("__syncthreads") == barriers
+        assert source[left:].count("block_reduce_both<Sum, Sum>(") == 1
+
+
+def test_a_sum_and_a_count_are_one_word() -> None:
+    """Also where both are zero, which a word says in its own way; and where the sum is not finite."""
+    tensors = {word: _tensors(40, 36)[word] for word in ("x", "labels")}
+    vector = (TOLD, ("block_size", "64"), ("threads_per_row", "warp"), ("vector_width", "4"))
+    source = generate(problem_of(_cross_entropy, tensors), vector).kernel.source
+    assert "_told[4096]" in source and "whole(" not in source
+    check(_cross_entropy, source, tensors, "checked")
+    check(_cross_entropy, source, {**tensors, "labels": torch.full((40,), -100)}, "checked")
+    for value in (torch.inf, -torch.inf, torch.nan):
+        x = tensors["x"].clone()
+        x[7, 5] = value
+        check(_cross_entropy, source, {**tensors, "x": x}, "checked")
+
+
+def test_a_block_with_many_rows_has_the_next_label_a_row_ahead() -> None:
+    """The logit is then on its way with the walk; a block of few rows would wait for its first label."""
+    vector = (("block_size", "1024"), ("vector_width", "4"), ("single_pass", "on"), LAST)
+    for rows, ahead in ((1064, True), (300, False)):
+        tensors = {word: _tensors(rows, 36)[word] for word in ("x", "labels")}
+        source = generate(problem_of(_cross_entropy, tensors), vector).kernel.source
+        assert ("labels_next = labels[next_row];" in source) == ahead
+        kernel = source[source.index("__global__") :]
+        element, walk = kernel.index("= x_row["), kernel.index("for (int col")
+        assert (element < walk) == ahead
+        check(_cross_entropy, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("columns", [1027, 1536, 255])
+def test_a_logit_is_asked_for_with_the_last_step(columns: int) -> None:
+    """Its index has come by then, if there is a step before; results are right where there is none."""
+    tensors = {word: _tensors(5, 1027)[word] for word in ("x", "labels")}
+    settings = {"block_size": "64", "vector_width": "4", "single_pass": "on", "loads_in_flight": "2"}
+    source = generate(problem_of(_cross_entropy, tensors), (*settings.items(), LAST)).kernel.source
+    kernel = source[source.index("__global__") :]
+    whole, element, last = map(kernel.index, ("take(from, 2);", "= x_row[labels", "take(whole"))
+    assert whole < element < last
+    other = {word: _tensors(5, columns)[word] for word in ("x", "labels")}
+    check(_cross_entropy, source, other, "checked")

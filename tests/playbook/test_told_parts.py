@@ -34,6 +34,8 @@ CALLS: dict[str, tuple[Call, tuple[int, ...]]] = {
     "whole_numbers": (_count, (2, 9000)),
     "all_zero": (lambda t: (t["x"] * 0).sum(1), (2, 9000)),
     "any": (lambda t: (t["x"] > 3).any(1), (3, 9000)),
+    "a_sum_and_a_count": (lambda t: (t["x"].sum(), (t["x"] > 0).sum()), (9001,)),
+    "far_beyond_32_bits": (lambda t: (t["x"] * 2**20).long().abs().mul(2**20).sum(1), (2, 9000)),
     "moments": (lambda t: t["x"].var(1), (2, 9000)),
 }
 
@@ -54,6 +56,34 @@ def test_right_again_and_again(name: str) -> None:
         assert not done.report.hazards, done.report.hazards[0].message
         for got, want in zip(done.outputs, reference(call, tensors), strict=True):
             assert torch.allclose(got.double(), want.double(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("mean_of_all", 1),
+        ("two_sums_in_a_word", 1),
+        ("a_sum_and_a_count", 1),
+        ("places", 1),
+        ("far_beyond_32_bits", 2),
+        ("moments", 2),
+    ],
+)
+def test_numbers_share_words(name: str, words: int) -> None:
+    """Two of 32 bits a word, whatever they belong to, if one of them is a float."""
+    call, shape = CALLS[name]
+    source = generate(problem_of(call, {"x": torch.randn(shape)}), TOLD).kernel.source
+    assert f"_told[{4096 * words}]" in source
+
+
+def test_the_block_that_hears_keeps_its_own_part() -> None:
+    """The way of its own word would be the last thing that it waits for; and it joins only once."""
+    call, shape = CALLS["mean_of_all"]
+    source = generate(problem_of(call, {"x": torch.randn(shape)}), TOLD).kernel.source
+    kernel = source[source.index("_pieces(") :]
+    hears, joins, tells = map(kernel.index, ("hear(", "block_reduce<Sum>(", "tell("))
+    assert hears < joins < tells and kernel.count("block_reduce<Sum>(") == 1
+    assert "part < pieces - 1" in kernel
 
 
 def test_special_values_are_told() -> None:

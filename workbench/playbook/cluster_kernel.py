@@ -47,6 +47,10 @@ class ClusterTeam(TeamText):
         """The result of the whole cluster, known to each of its threads."""
         return f"cluster_reduce<{op}, BLOCKS>({value})"
 
+    def join_both(self, ops: tuple[str, str], values: tuple[str, str]) -> str:
+        """One after the other: the blocks of a cluster meet for each."""
+        return ""
+
 
 class ClusterKernel(FetchingKernel):
     """The kernel of a row that a cluster shares."""

@@ -9,14 +9,14 @@ import re
 from typing import TYPE_CHECKING
 
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.cuda_text import Text
+from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.in_flight import Ahead, Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import block, lookup_text
 from workbench.playbook.packs import allowed
 from workbench.playbook.program import Store
-from workbench.playbook.row_passes import Pass
+from workbench.playbook.row_passes import Pass, Waiting
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View
 
@@ -60,6 +60,10 @@ class ColumnLoop:
         self._ahead: list[str] = []
         self._turning: list[str] = []
         self._turned: list[str] = []
+        self.meanwhile: list[str] = []
+        """What can be asked for before a last step; it is left here where the walk has no such place."""
+        self.asked: list[str] = []
+        """Of an edge: what has its loads on their way before the walk; the step itself can come behind it."""
         self._slots = {
             (wait.becomes if wait.becomes is not None and number > wait.turns else wait.load).serial: name
             for wait, name in kernel.waits.entries
@@ -81,6 +85,8 @@ class ColumnLoop:
                 self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
         self._load_turned(roots)
+        if self.edge:
+            self._ask_beside(roots)
         if not self.behind:
             self._keep_loads()
             self._keep_replacements()
@@ -161,7 +167,9 @@ class ColumnLoop:
             self.frame.helpers.add("pack")
             taken = Taken(self._fetches, self._at_once, body, self._all_taken)
             bounds = Bounds(begin, end or columns, start)
-            return [*ahead.constants(step, columns, len(self._fetches)), *loaded_ahead(taken, bounds, ahead)]
+            meanwhile, self.meanwhile = self.meanwhile, []
+            lines = loaded_ahead(taken, bounds, ahead, meanwhile)
+            return [*ahead.constants(step, columns, len(self._fetches)), *lines]
         if begin:
             start = begin if start == "0" else f"{begin} + {start}"
         items = self.kernel.site.schedule.items
@@ -173,7 +181,7 @@ class ColumnLoop:
         """The column that this lane has beside the vectors, if it has one."""
         if any(re.search(r"\bcol\b", line) for line in body):
             body = ["const int col = edge;", *body]
-        return block("if (has_edge)", body)
+        return block("if (has_edge)", body) if body else []
 
     def _unrolled(self, body: list[str], begin: str, end: str) -> list[str]:
         team = self.kernel.team
@@ -219,6 +227,31 @@ class ColumnLoop:
         )
         fence = "__syncwarp();  // nothing is exchanged: no load may be moved beyond it"
         return [comment, *self._unrolled(lines, "", columns), fence]
+
+    def _ask_beside(self, roots: list[Expr]) -> None:
+        """The lane's column is not waited for before the walk: its warp would be a trip behind the others."""
+        asked = list[str]()
+        for load in self.kernel.space.column_loads(roots):
+            if load.serial in self._scope.bound or load.lookups or self._hidden(roots, load):
+                continue
+            row_part, column_part = self.kernel.split(load.view)
+            ctype, name = self.frame.element_type(load.buffer), self._kept_edge(load)
+            if not name:
+                name = self.frame.names.new(f"{load.buffer}_edge")
+                self.asked.append(f"{ctype} {name};")
+            column = index_text(column_part, "edge", self.frame.macros)
+            element = f"{self.kernel.row_pointer(load.buffer, row_part)}[{column.code}]"
+            streamed = self._is_last_use(load) and self.frame.has_hints(load.buffer)
+            asked.append(f"{name} = __ldcs(&{element});" if streamed else f"{name} = {element};")
+            self._scope.bound[load.serial] = self.frame.value(load, name)
+        if asked:
+            self.asked += block("if (has_edge)", asked)
+
+    def _kept_edge(self, load: Load) -> str:
+        """Where the lane keeps its column of a load, from this pass on and as it is in memory; or nothing."""
+        as_it_is = CTYPES[load.dtype] == self.frame.element_type(load.buffer)
+        kept = [name for wait, name in self._kept_here() if wait.load is load]
+        return self._slot(kept[0]) if as_it_is and kept else ""
 
     def _load_packs(self, roots: list[Expr]) -> None:
         for load in self.kernel.space.column_loads(roots):
@@ -327,9 +360,13 @@ class ColumnLoop:
         return once and (waits or not again)
 
     def _keep_loads(self) -> None:
-        for wait, name in self.kernel.waits.entries:
-            if wait.first == self.number and not (wait.becomes is not None and wait.turns == self.number):
-                self._keep(wait.load, name)
+        for wait, name in self._kept_here():
+            self._keep(wait.load, name)
+
+    def _kept_here(self) -> list[tuple[Waiting, str]]:
+        """Loads that this pass keeps, as they are."""
+        first = [(wait, name) for wait, name in self.kernel.waits.entries if wait.first == self.number]
+        return [(wait, name) for wait, name in first if wait.becomes is None or wait.turns != self.number]
 
     def _keep_replacements(self) -> None:
         for wait, name in self.kernel.waits.entries:
@@ -344,7 +381,8 @@ class ColumnLoop:
         slot = self._slot(name)
         self._scope.prepare(expr.operands)
         value = self._scope.text(expr)
-        self._scope.lines.append(f"{slot} = {value.code};")
+        if value.code != slot:
+            self._scope.lines.append(f"{slot} = {value.code};")
         self._scope.bound[expr.serial] = Text(slot)
 
     def _leaf(self, expr: Expr) -> Text:

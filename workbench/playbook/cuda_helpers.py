@@ -306,6 +306,26 @@ __device__ T block_reduce(T value) {
     return value;
 }
 """,
+    "block_reduce_both": """
+// Two values at once: both go through shared memory between one pair of barriers, and the shuffles of one
+// fill the waits of the other's.
+template <typename OpA, typename OpB, typename A, typename B>
+__device__ void block_reduce_both(A& a, B& b) {
+    constexpr int WARPS = THREADS / 32;
+    __shared__ A partial_a[WARPS];
+    __shared__ B partial_b[WARPS];
+    a = warp_reduce<OpA>(a);
+    b = warp_reduce<OpB>(b);
+    if (threadIdx.x % 32 == 0) {
+        partial_a[threadIdx.x / 32] = a;
+        partial_b[threadIdx.x / 32] = b;
+    }
+    __syncthreads();
+    a = warp_reduce<OpA, WARPS>(partial_a[threadIdx.x % WARPS]);
+    b = warp_reduce<OpB, WARPS>(partial_b[threadIdx.x % WARPS]);
+    __syncthreads();  // both may be written again only when everybody has read them
+}
+""",
     "block_tree": """
 // A tree in shared memory: half of the threads join pairs, then a quarter, until one value is left.
 template <typename Op, typename T>
@@ -366,6 +386,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
+    "block_reduce_both": ("warp_reduce",),
     "words": ("tell",),
     "told": ("tell",),
     "cluster_reduce": ("warp_reduce", "cluster_meet"),

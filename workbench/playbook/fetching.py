@@ -40,8 +40,8 @@ class FetchingKernel(RowKernel):
             (replace(wait, first=BEFORE if wait.first == 0 else wait.first), name) for wait, name in entries
         ]
         values = self._row_values(step.roots)
-        lines = self._edges(BEFORE, step, values, [])
-        lines += ColumnLoop(self, BEFORE, values).text(step, [])
+        asked, taken = self._edges(BEFORE, step, values, [])
+        lines = [*asked, *ColumnLoop(self, BEFORE, values).text(step, []), *taken]
         comment = "// All loads are on their way before the first value is used."
         if self.next_row:
             comment = (

@@ -124,11 +124,11 @@ def names_ahead(names: Names, items: int) -> Ahead:
     return Ahead(count, step, take, first, there, whole, is_short=items == 1)
 
 
-def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead) -> list[str]:
+def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead, meanwhile: list[str]) -> list[str]:
     """A loop over several vectors at a time, whose loads come first.
 
     It is a function, called with a constant where all vectors are there, so that no condition is left, and
-    once more for the rest of the row.
+    once more for the rest of the row. What is asked for ``meanwhile`` is on its way together with that.
     """
     loads = [f"{fetch.pack}[i] = {fetch.at(ahead.column)};" for fetch in taken.fetches]
     inner = [
@@ -154,6 +154,7 @@ def loaded_ahead(taken: Taken, bounds: Bounds, ahead: Ahead) -> list[str]:
         f"{function[-1]};",
         f"const int {ahead.whole} = {' + '.join([*begin, f'{length} / ({group}) * ({group})'])};",
         *block(loop, [f"{ahead.take}({first}, {ahead.items});"]),
+        *meanwhile,
         *block(f"if ({rest} < {bounds.end})", [f"{ahead.take}({rest}, {last});"]),
     ]
 

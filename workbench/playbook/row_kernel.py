@@ -6,9 +6,10 @@ Owns the text of multi-stage reductions: softmax, norms and losses are all made 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.model import DType
+from workbench.model import H100, DType
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.cuda_text import Text
@@ -20,6 +21,7 @@ from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame
 from workbench.playbook.next_row import NextRow
 from workbench.playbook.odd_rows import Peeling, peeling_of
 from workbench.playbook.program import Kernel, Store
+from workbench.playbook.row_needs import RowNeeds
 from workbench.playbook.row_passes import (
     Accumulator,
     Pass,
@@ -29,7 +31,7 @@ from workbench.playbook.row_passes import (
     passes_of,
     waiting_loads,
 )
-from workbench.playbook.schedule import fit_text
+from workbench.playbook.schedule import fit_text, fit_threads
 from workbench.playbook.scope import Scope, stem_of
 from workbench.playbook.team import TeamText, team_of
 from workbench.playbook.views import View, split
@@ -85,13 +87,14 @@ class RowKernel:
         self.peeling = self._peeling()
         self.waits = Waits.of(waiting, cache, self.frame, self.peeling is not None)
         self.early = self._early(waiting)
+        self.needs = RowNeeds(self)
         self.next_row = self.arriving(self.frame, self.space, waiting if site.schedule.prefetch else [])
 
     # -------------------------------------------------------------------------------- the function
 
     def text(self) -> KernelText:
         """Write it."""
-        body = self._asked(before=True)
+        body = self.needs.before_walk()
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
         body += self._row_stores()
@@ -116,24 +119,7 @@ class RowKernel:
         text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
         return replace(text, resident=self._resident()) if self.next_row else text
 
-    def _asked(self, before: bool) -> list[str]:
-        """What a row's result needs beside its reductions, asked for before the walk, not behind the joins.
-
-        Where an index is looked up first, the warps of a block would wait for it with their walk: they ask
-        when they have walked, and join meanwhile. A warp whose row is short has all loads on their way.
-        """
-        if self.team.kind not in ("warp", "block") or self.begin:
-            return []
-        found = {e.serial: e for root in self._row_roots() for e in unguarded(root) if isinstance(e, Load)}
-        for serial in sorted(found.keys() - self.rows.bound.keys()):
-            load = found[serial]
-            now = not load.lookups or self.team.kind == "warp" or not before
-            if now and not any(isinstance(part, Reduction) for part in walk(load)):
-                self.rows.prepare(load.operands)
-                self.rows.name(load)
-        return self._flush()
-
-    def _row_roots(self) -> list[Expr]:
+    def row_roots(self) -> list[Expr]:
         """What is stored a row."""
         return [store.value for store in self.kernel.stores if store.level == "row"]
 
@@ -163,13 +149,18 @@ class RowKernel:
             rows = self.frame.macros.text(self.space.rows)
             head = f"for (int row = {team.first_row}; row < {rows}; row += {step})"
             ahead = self.next_row.before_rows() if self.next_row else []
-            return [*lines, *ahead, self.striding, *block(head, body)]
+            return [*lines, *ahead, *self.needs.before_rows(), self.striding, *block(head, body)]
         lines += [] if self.begin else [team.comment]
         if team.rows_per_block > 1 or any(re.search(r"\brow\b", line.split("//")[0]) for line in body):
             lines.append(f"const int row = {team.first_row};")
         if team.rows_per_block > 1:
             lines += block(f"if (row >= {self.frame.macros.text(self.space.rows)})", ["return;"])
         return [*lines, *body]
+
+    @property
+    def asks_behind(self) -> int:
+        """The pass whose walk is over when a row's results are asked for what is looked up."""
+        return 0
 
     @property
     def _in_step(self) -> bool:
@@ -201,6 +192,13 @@ class RowKernel:
         rows = self.site.size(self.space.rows)
         return rows if self.team.rows_per_block == 1 else f"cdiv({rows}, {self.team.rows_per_block})"
 
+    def blocks_at(self, case: Mapping[str, int]) -> int:
+        """Blocks of one row at a time that stay, on an H100."""
+        schedule = self.site.schedule
+        sizes = self.space.columns.at(case), self.space.rows.at(case)
+        threads = fit_threads(*sizes) if schedule.fit else schedule.threads
+        return H100.sm_count * (H100.threads_per_sm // threads)
+
     def _arriving_bytes(self) -> str:
         return f"{self.site.factor(self.space.columns)} * {self.next_row.bytes_a_column}"
 
@@ -219,16 +217,24 @@ class RowKernel:
 
     def _edges(
         self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]
-    ) -> list[str]:
-        """The columns beside the vectors; where vectors begin and end is written once, before the passes."""
+    ) -> tuple[list[str], list[str]]:
+        """The columns beside the vectors: what comes before the walk, and what comes behind it.
+
+        Where vectors begin and end is written once, before the passes.
+        """
         if self.peeling is None:
-            return []
+            return [], []
         if not self._bordered:
             borders = self.peeling.borders(self.frame.macros, self.team.lane, self.begin, self.end)
             self._pointer_lines += borders
             self._bordered = True
         entered = [replace(text, name=text.name.replace("[k]", "[0]")) for text in texts]
-        return ColumnLoop(self, number, row_values, edge=True).text(step, entered)
+        loop = ColumnLoop(self, number, row_values, edge=True)
+        lines = loop.text(step, entered)
+        if not loop.asked:
+            return lines, []
+        comment = "// Asked for before the walk, taken in behind it: nobody waits for the lanes that have it."
+        return [*([comment] if lines else []), *loop.asked], lines
 
     def _behind(
         self, number: int, step: Pass, row_values: dict[int, Text], texts: list[AccumulatorText]
@@ -249,22 +255,30 @@ class RowKernel:
             lines = [*loop.begun(), *lines]
         beside = self._beside(entered)
         lines += [f"{text.ctype} {text.name} = {text.start};" for text in beside.values()]
-        lines += self._edges(number, step, row_values, [beside.get(text.name, text) for text in entered])
-        lines += self._behind(number, step, row_values, entered)
-        lines += loop.text(step, entered)
+        asked, taken = self._edges(
+            number, step, row_values, [beside.get(text.name, text) for text in entered]
+        )
+        lines += [*asked, *self._behind(number, step, row_values, entered)]
+        begun = self._flush()
+        asked_late = self.needs.behind_walk() if number == self.asks_behind else []
+        if self.needs.goes_with_last_step():
+            loop.meanwhile, asked_late = asked_late, []
+        lines += [*loop.text(step, entered), *loop.meanwhile, *taken, *asked_late]
         for name, text in beside.items():
             whole = name.replace("[k]", "[0]")
             lines.append(f"{whole} = {text.op}::join({whole}, {text.name});")
         if self.next_row and number == 0:
             lines += self.next_row.after_first_pass()
         lines += after
-        begun = self._flush()
-        lines += self._asked(before=False) if step is self.passes[-1] else []
-        joined = []
-        for text in texts:
-            joined += self._join(text)
+        begun += self._flush()
+        lines += self._before_joins()
+        joined = self._joins(texts)
         gap = [""] if number else []
         return [*begun, *gap, *lines, *joined]
+
+    def _before_joins(self) -> list[str]:
+        """What else the threads of a team take in, when all columns are."""
+        return []
 
     def _beside(self, texts: list[AccumulatorText]) -> dict[str, AccumulatorText]:
         """Places that a lane's column beside the vectors is taken into by itself: it is out of order."""
@@ -297,7 +311,33 @@ class RowKernel:
             dtype = accumulator.operand.dtype
         return AccumulatorText(accumulator, dtype, self.frame.names.new(stem))
 
+    def _joins(self, texts: Sequence[AccumulatorText]) -> list[str]:
+        """What the threads of a team have of each, in all of them; a block's two at a time."""
+        lines, left = list[str](), list(texts)
+        while left:
+            text = left.pop(0)
+            both = ""
+            if left and not self.site.schedule.tree:
+                both = self.team.join_both((text.op, left[0].op), (text.name, left[0].name))
+            if both:
+                self._known(text)
+                self._known(left.pop(0))
+                self.frame.helpers.add("block_reduce_both")
+                lines.append(both)
+            else:
+                lines += self._join(text)
+        return lines
+
     def _join(self, text: AccumulatorText) -> list[str]:
+        self._known(text)
+        helper = self.team.helper(self.site.schedule.tree)
+        if not helper:
+            return []
+        self.frame.helpers.add(helper)
+        return [f"{text.name} = {self.team.join(text.op, text.name)};"]
+
+    def _known(self, text: AccumulatorText) -> None:
+        """From here on its results are; and what joining takes."""
         columns = self.frame.macros.text(self.space.columns)
         for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
             self._results[key] = result
@@ -305,11 +345,6 @@ class RowKernel:
         self.frame.helpers.update(
             h for h in text.helpers if shuffled or h in _USED_ALONE or h == text.helpers[0]
         )
-        helper = self.team.helper(self.site.schedule.tree)
-        if not helper:
-            return []
-        self.frame.helpers.add(helper)
-        return [f"{text.name} = {self.team.join(text.op, text.name)};"]
 
     def _reduction(self, key: int) -> Reduction:
         for store in self.kernel.stores:

@@ -111,6 +111,11 @@ class SplitKernel(RowKernel):
         return ToldParts(self.frame, self.name, self._made, "pieces", row)
 
     @property
+    def asks_behind(self) -> int:
+        """That of the last launch that walks."""
+        return len(self.passes) - 1
+
+    @property
     def leads(self) -> str:
         """One thread a row; of the pieces, the first."""
         conditions = [self.team.leads] if self.team.leads else []
@@ -162,7 +167,7 @@ class SplitKernel(RowKernel):
     def _joined_by_last(self) -> list[str]:
         """What a further launch would do, done by the block that is done last, or by the row's last block."""
         if self.words is not None:
-            return self._heard(self.words)
+            return self._told_or_stored(self.words)
         self.frame.helpers.add("arrives_last")
         at = "" if self.space.rows.is_one else " + blockIdx.x"
         lines = ["", "// The last block of a row joins what all of them have left."]
@@ -170,15 +175,21 @@ class SplitKernel(RowKernel):
         lines += self._gathered([self._accumulator(one) for one in self.step.accumulators])
         return [*lines, *self._row_stores()]
 
-    def _heard(self, told: ToldParts) -> list[str]:
-        texts = [self._accumulator(one) for one in self.step.accumulators]
+    def _before_joins(self) -> list[str]:
+        """The last block of a row hears the others: one join makes its own part and theirs one."""
+        self.words = self._told()
+        if self.words is None:
+            return []
+        comment = "// The last block of a row adds what all others tell to what its own threads have."
         return [
-            "",
-            "// The last block of a row hears what all of them have told.",
-            *block("if (blockIdx.y != pieces - 1)", ["return;"]),
-            *self._around(texts, told.hear(texts)),
-            *self._row_stores(),
+            *self.words.of_row,
+            comment,
+            *block("if (blockIdx.y == pieces - 1)", self.words.hear(self._made)),
         ]
+
+    def _told_or_stored(self, told: ToldParts) -> list[str]:
+        lines = [*told.tell("blockIdx.y", self.team.leads), "return;"]
+        return [*block("if (blockIdx.y != pieces - 1)", lines), *self._row_stores()]
 
     def _gathered(self, texts: list[AccumulatorText]) -> list[str]:
         """Join the partial results that the pieces of this row left: one wait for those of all kinds."""
@@ -195,10 +206,7 @@ class SplitKernel(RowKernel):
     def _around(self, texts: list[AccumulatorText], loop: list[str]) -> list[str]:
         """The loop that gathers, between what it begins with and what the threads of a block then join."""
         lines = [f"{text.ctype} {text.name} = {text.start};" for text in texts]
-        lines += loop
-        for text in texts:
-            lines += self._join(text)
-        return [*self._flush(), *lines]
+        return [*self._flush(), *lines, *loop, *self._joins(texts)]
 
     def _one_each(self) -> bool:
         """True where a thread has one partial result at most, at every declared shape."""
@@ -218,9 +226,8 @@ class SplitKernel(RowKernel):
 
     def _left(self) -> list[str]:
         """Leave this piece's partial results."""
-        self.words = self._told()
         if self.words is not None:
-            return self.words.tell("blockIdx.y", self.team.leads)
+            return []
         lines = []
         for text in self._made:
             for name, (member, _) in zip(self.partials.of(text), text.members, strict=True):

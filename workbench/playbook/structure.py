@@ -410,9 +410,9 @@ STRUCTURE = (
             "leaves one number in memory and counts itself as done; the block that finds the count full "
             "joins a thousand numbers, not 65536, and no second launch begins and ends. Words (told) save "
             "the counting too: each block writes its number where zero meant nothing yet, and ends; the last "
-            "block of the grid waits for all of them. Which rows a block has follows from the sizes alone: "
-            "the sum is the same, bit for bit, from run to run; adding to one place by atomicAdd would take "
-            "the order in which blocks end."
+            "block of the grid waits for all others and adds them to its own. Which rows a block has follows "
+            "from the sizes alone: the sum is the same, bit for bit, from run to run; adding to one place by "
+            "atomicAdd would take the order in which blocks end."
         ),
     ),
     Technique(

@@ -85,6 +85,12 @@ class TeamText:
             case _:
                 return f"block_reduce<{op}>({value})"
 
+    def join_both(self, ops: tuple[str, str], values: tuple[str, str]) -> str:
+        """The statement that joins two values at once; empty where it would be no better than two."""
+        if self.kind != "block":
+            return ""
+        return f"block_reduce_both<{', '.join(ops)}>({', '.join(values)});"
+
     def helper(self, tree: bool) -> str:
         """Helper function that ``join`` calls; empty for none."""
         match self.kind:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.expr import Apply, Expr
 from workbench.playbook.kernel_text import Frame, block
 from workbench.playbook.schedule import MOST_TOLD
 
@@ -26,13 +27,15 @@ def tellable(texts: Texts) -> bool:
 
 
 @dataclass(frozen=True)
-class _Word:
-    """What one word carries, and how its reader makes members of it."""
+class _Number:
+    """A number of a partial result as its block tells it."""
 
-    first: str
-    second: str
-    members: tuple[str, ...]
-    """In terms of ``{told}``; none where the next word completes the member."""
+    floats: tuple[str, ...]
+    """It, its bits, or those of its two halves."""
+    again: str
+    """How its reader makes it of them, in terms of ``{0}`` and ``{1}``."""
+    goes_first: bool
+    """A word of two zeros would say nothing: ``tell`` makes them -0 and 0, and only floats may become -0."""
 
 
 class ToldParts:
@@ -41,11 +44,13 @@ class ToldParts:
     def __init__(self, frame: Frame, name: str, texts: Texts, parts: str, row: str) -> None:
         """``parts`` says how many tell; ``row`` is a block's row where several have words, else empty."""
         self.name, self.parts, self.row = name, parts, row
-        self.words = [_words_of(text) for text in texts]
-        self._count = sum(map(len, self.words))
+        self.numbers = [_numbers_of(text) for text in texts]
+        every = [number for numbers in self.numbers for number in numbers]
+        self._words, self._places = _in_words(every)
+        self._count = len(self._words)
         self._at_once = max(1, _AT_ONCE // self._count)
         frame.helpers.add("told")
-        if any("whole(" in member for words in self.words for word in words for member in word.members):
+        if any("whole(" in number.again for number in every):
             frame.helpers.add("whole")
 
     @property
@@ -58,19 +63,24 @@ class ToldParts:
 
     def tell(self, part: str, condition: str) -> list[str]:
         """One thread tells what its block came to, as part number ``part``."""
-        words = [word for words in self.words for word in words]
-        lines = [f"tell({self._at(i, part)}, {word.first}, {word.second});" for i, word in enumerate(words)]
-        return [*self._of_row(), *block(f"if ({condition})", lines)]
+        lines = [
+            f"tell({self._at(i, part)}, {first}, {second});" for i, (first, second) in enumerate(self._words)
+        ]
+        return block(f"if ({condition})", lines)
 
     def hear(self, texts: Texts) -> list[str]:
-        """The loop by which the threads of the last block enter all parts into ``texts``."""
+        """The loop by which the threads of the last block enter what all others tell into ``texts``.
+
+        Its own part it has: the way of a word to memory and back would be the last thing that it waits for.
+        """
+        others = f"{self.parts} - 1"
         said = [f"said_{i}" if self._count > 1 else "said" for i in range(self._count)]
         asks = [f"ask({self._at(i, 'part')})" for i in range(self._count)]
         if self._at_once == 1:  # a part has several words, which are on their way together
             body = [f"const unsigned long long {name} = {ask};" for name, ask in zip(said, asks, strict=True)]
-            head = f"for (int part = threadIdx.x; part < {self.parts}; part += THREADS)"
+            head = f"for (int part = threadIdx.x; part < {others}; part += THREADS)"
             return ["#pragma unroll 1", *block(head, [*body, *self._entered(texts, said)])]
-        part, there = "const int part = from + i * THREADS;", f"part < {self.parts}"
+        part, there = "const int part = from + i * THREADS;", f"part < {others}"
         each = f"for (int i = 0; i < {self._at_once}; ++i)"
         asked = [f"{name}[i] = {there} ? {ask} : 0;" for name, ask in zip(said, asks, strict=True)]
         entered = self._entered(texts, [f"{name}[i]" for name in said])
@@ -81,23 +91,25 @@ class ToldParts:
             "#pragma unroll",
             *block(each, [part, *block(f"if ({there})", entered)]),
         ]
-        head = f"for (int from = threadIdx.x; from < {self.parts}; from += {self._at_once} * THREADS)"
+        head = f"for (int from = threadIdx.x; from < {others}; from += {self._at_once} * THREADS)"
         return block(head, body)
 
     def _entered(self, texts: Texts, said: Sequence[str]) -> list[str]:
         """Hear every word of a part, and enter it."""
-        lines, number = list[str](), 0
-        for text, words in zip(texts, self.words, strict=True):
-            members = list[str]()
-            for word in words:
-                told = f"told_{number}" if self._count > 1 else "told"
-                lines.append(f"const float2 {told} = hear({self._at(number, 'part')}, {said[number]});")
-                members += [member.format(told=told, before=f"told_{number - 1}") for member in word.members]
-                number += 1
+        told = [f"told_{i}" if self._count > 1 else "told" for i in range(self._count)]
+        heard = [f"hear({self._at(i, 'part')}, {said[i]})" for i in range(self._count)]
+        lines = [f"const float2 {name} = {call};" for name, call in zip(told, heard, strict=True)]
+        places = iter(self._places)
+        for text, numbers in zip(texts, self.numbers, strict=True):
+            members = [
+                number.again.format(*(f"{told[word]}.{half}" for word, half in next(places)))
+                for number in numbers
+            ]
             lines.append(text.enter_partial(members))
         return lines
 
-    def _of_row(self) -> list[str]:
+    @property
+    def of_row(self) -> list[str]:
         """Where the words of this block's row begin."""
         if not self.row:
             return []
@@ -111,34 +123,51 @@ class ToldParts:
         return f"{first} + {stretch}{part}"
 
 
-def _words_of(text: AccumulatorText) -> list[_Word]:
-    """Numbers of one partial result in words: floats by two, whole numbers alone, beside a 1.
-
-    A word of two zeros would say nothing; ``tell`` makes them -0 and 0, which only floats may become.
-    """
-    found, floats = list[_Word](), list[str]()
-
-    def flush() -> None:
-        for i in range(0, len(floats), 2):
-            pair = floats[i : i + 2]
-            members = ("{told}.x", "{told}.y")[: len(pair)]
-            found.append(_Word(pair[0], pair[1] if len(pair) > 1 else "1.0f", members))
-        floats.clear()
-
+def _numbers_of(text: AccumulatorText) -> list[_Number]:
+    """The members of a partial result, each as it is told."""
+    found = []
     for member, dtype in text.members:
         value = f"{text.name}.{member}" if member else text.name
-        if dtype == "f32":
-            floats.append(value)
-            continue
-        flush()
         match dtype:
-            case "i32":
-                found.append(_Word(f"__int_as_float({value})", "1.0f", ("__float_as_int({told}.x)",)))
+            case "f32":
+                found.append(_Number((value,), "{0}", goes_first=True))
             case "bool":
-                found.append(_Word(f"{value} ? 1.0f : 0.0f", "1.0f", ("{told}.x != 0.0f",)))
+                found.append(_Number((f"{value} ? 1.0f : 0.0f",), "{0} != 0.0f", goes_first=True))
+            case "i32":
+                found.append(_Number((f"__int_as_float({value})",), "__float_as_int({0})", goes_first=False))
+            case _ if text.accumulator.kind == "sum" and _is_one_or_nothing(text.accumulator.operand):
+                bits = f"__int_as_float(int({value}))"  # as many as there are columns: an int
+                found.append(_Number((bits,), "__float_as_int({0})", goes_first=False))
             case _:
-                low, high = f"__uint_as_float(unsigned({value}))", f"__uint_as_float(unsigned({value} >> 32))"
-                found.append(_Word(low, "1.0f", ()))
-                found.append(_Word(high, "1.0f", ("whole({before}.x, {told}.x)",)))
-    flush()
+                halves = (f"__uint_as_float(unsigned({value}{shift}))" for shift in ("", " >> 32"))
+                found.append(_Number(tuple(halves), "whole({0}, {1})", goes_first=False))
     return found
+
+
+def _is_one_or_nothing(operand: Expr) -> bool:
+    """True for a truth value, as a number."""
+    match operand:
+        case Apply(op="cast", args=(inner,)):
+            return inner.dtype == "bool"
+    return False
+
+
+def _in_words(
+    numbers: Sequence[_Number],
+) -> tuple[list[tuple[str, str]], list[list[tuple[int, str]]]]:
+    """Words of two floats; and where those of each number are found: in which word, and which half of it.
+
+    What may not go first goes second, beside a float that does, or beside a 1; other floats go by two.
+    """
+    firsts = [(at, one) for at, number in enumerate(numbers) for one in number.floats if number.goes_first]
+    seconds = [
+        (at, one) for at, number in enumerate(numbers) for one in number.floats if not number.goes_first
+    ]
+    words, places = list[tuple[str, str]](), [list[tuple[int, str]]() for _ in numbers]
+    while firsts or seconds:
+        pair = [firsts.pop(0)] if firsts else []
+        pair += [(seconds or firsts).pop(0)] if seconds or firsts else []
+        for (at, _), half in zip(pair, "xy", strict=False):
+            places[at].append((len(words), half))
+        words.append((pair[0][1], pair[1][1] if len(pair) > 1 else "1.0f"))
+    return words, places

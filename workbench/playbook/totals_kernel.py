@@ -8,8 +8,10 @@ the same from run to run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
+from workbench.model import H100
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.expr import Expr
 from workbench.playbook.kernel_text import KernelText, Site, block
@@ -22,10 +24,12 @@ from workbench.playbook.split_launch import Partials
 from workbench.playbook.team import TeamText
 from workbench.playbook.told_parts import ToldParts, tellable
 
+_LANES = 32
+"""Of a warp."""
 _SHORT_STEPS = 4
 """Vectors of a thread up to which a row is over in a few steps."""
 _PARTS = 4
-"""Blocks' parts that a thread asks for at once."""
+"""Blocks' parts that a thread asks for at once, if it has so many: a cold card fetches every copy."""
 
 
 class _Tail(RowKernel):
@@ -41,9 +45,32 @@ class _Tail(RowKernel):
         self.accumulators = self.passes[0].accumulators
         self.texts = [self._accumulator(one) for one in self.accumulators]
 
+    def carried(self, team: TeamText) -> list[str]:
+        """What one thread of each team has carried along, joined for the first of the block."""
+        threads = self.team.threads
+        if team.kind == "block" or team.rows_per_block == 1:
+            return []
+        if team.kind == "thread" or self.site.schedule.tree or team.rows_per_block > _LANES:
+            return self.joined()
+        lanes = threads // team.rows_per_block
+        teams = "THREADS" if lanes == 1 else f"THREADS / {lanes}"
+        places = [(text, self.frame.names.new(f"{text.name}_carried")) for text in self.texts]
+        for text in self.texts:
+            self._known(text)
+        self.frame.helpers.add("warp_reduce")
+        left = [f"{place}[threadIdx.x / {lanes}] = {text.name};" for text, place in places]
+        found = f"threadIdx.x % ({teams})"
+        return [
+            "// One thread of each team has something: all leave it in shared memory, behind one barrier.",
+            *(f"__shared__ {text.ctype} {place}[{teams}];" for text, place in places),
+            *block(f"if ({team.leads})", left),
+            "__syncthreads();",
+            *(f"{text.name} = warp_reduce<{text.op}, {teams}>({place}[{found}]);" for text, place in places),
+        ]
+
     def joined(self) -> list[str]:
         """What the threads of a block have, in every thread; later statements may ask for it."""
-        return [line for text in self.texts for line in self._join(text)]
+        return self._joins(self.texts)
 
     def stored(self) -> list[str]:
         """The results, by one thread."""
@@ -60,7 +87,7 @@ class TotalsKernel(RowKernel):
         self.tail = _Tail(self, kernel.tail)
         self.partials = Partials(site)
         told = site.schedule.rows_told and tellable(self.tail.texts)
-        self.words = ToldParts(self.frame, name, self.tail.texts, "blocks", "") if told else None
+        self.words = ToldParts(self.frame, name, self._entering(), "blocks", "") if told else None
         if told:
             self.striding = "// Every team has a row; more where there are not words for so many blocks."
         self._parts = [] if told else [(text, self.partials.of(text)) for text in self.tail.texts]
@@ -84,10 +111,20 @@ class TotalsKernel(RowKernel):
         if self.words is None:
             return staying
         passing = str(most_told(schedule.threads))
-        short = schedule.threads // self.team.rows_per_block * schedule.width * _SHORT_STEPS
         if columns.number is not None:
-            return passing if columns.number <= short else staying
-        return f"{passing} if {self.site.size(columns)} <= {short} else {staying}"
+            return passing if columns.number <= self._short else staying
+        return f"{passing} if {self.site.size(columns)} <= {self._short} else {staying}"
+
+    @property
+    def _short(self) -> int:
+        """Columns up to which a row is over in a few steps."""
+        schedule = self.site.schedule
+        return schedule.threads // self.team.rows_per_block * schedule.width * _SHORT_STEPS
+
+    def blocks_at(self, case: Mapping[str, int]) -> int:
+        """As many as stay; more where they tell their part and end."""
+        passes_by = self.words is not None and self.space.columns.at(case) <= self._short
+        return most_told(self.site.schedule.threads) if passes_by else super().blocks_at(case)
 
     def text(self) -> KernelText:
         """Write it."""
@@ -100,14 +137,19 @@ class TotalsKernel(RowKernel):
         )
         return replace(text, code=f"{counter}\n{text.code}", a_block=self.partials.all)
 
-    def _row_roots(self) -> list[Expr]:
+    def _entering(self) -> list[AccumulatorText]:
+        """The tail's accumulators, with what a row adds to them as their operands."""
+        pairs = zip(self.tail.texts, self.row_roots(), strict=True)
+        return [replace(text, accumulator=replace(text.accumulator, operand=one)) for text, one in pairs]
+
+    def row_roots(self) -> list[Expr]:
         """What a row adds to the sums over all of them."""
         pool = self.site.program.pool
         return [entering(pool, self.kernel, one.operand) for one in self.tail.accumulators]
 
     def _row_stores(self) -> list[str]:
         """In place of the values a row: each enters what this thread carries along."""
-        operands = self._row_roots()
+        operands = self.row_roots()
         for operand in operands:
             self._mean_of_moments(operand)
         self.rows.prepare(operands)
@@ -121,43 +163,60 @@ class TotalsKernel(RowKernel):
         """The loop over rows between what begins and what ends the sums over them."""
         comment = "// What the rows of this block come to; of each team one thread carries it along."
         begun = [comment, *(_start(text, declared=True) for text in self.tail.texts)]
-        return [*begun, *super()._rows(body), "", *self._left(), "", *self._joined_by_last()]
+        end = [*self._left(), "", *self._joined_by_last()] if self.words is None else self._heard(self.words)
+        return [*begun, *super()._rows(body), "", *end]
 
     def _left(self) -> list[str]:
-        """This block's part, in memory."""
-        lines = self.tail.joined()
-        if self.words is not None:
-            return [
-                *lines,
-                "const int blocks = gridDim.x;",
-                *self.words.tell("blockIdx.x", "threadIdx.x == 0"),
-            ]
+        """This block's part, in memory, by its first thread."""
         stores = [f"{self.frame.pointer(names[0])}[blockIdx.x] = {text.name};" for text, names in self._parts]
-        return [*lines, *block("if (threadIdx.x == 0)", stores)]
+        return [*self.tail.carried(self.team), *block("if (threadIdx.x == 0)", stores)]
 
     def _joined_by_last(self) -> list[str]:
-        """What a further launch would do, done by the block that is done last, or by the last of the grid."""
-        if self.words is not None:
-            return self._heard(self.words)
+        """What a further launch would do, done by the block that is done last."""
         self.frame.helpers.add("arrives_last")
-        enter = [text.enter_partial([f"{self.frame.pointer(names[0])}[part]"]) for text, names in self._parts]
-        loop = f"for (int from = threadIdx.x; from < int(gridDim.x); from += {_PARTS} * THREADS)"
-        each = ["const int part = from + i * THREADS;", *block("if (part < int(gridDim.x))", enter)]
-        parts = ["#pragma unroll", *block(f"for (int i = 0; i < {_PARTS}; ++i)", each)]
         return [
             "// The last block joins what all of them have left.",
             *block(f"if (!arrives_last({self.name}_done, gridDim.x))", ["return;"]),
             *(_start(text, declared=False) for text in self.tail.texts),
-            *block(loop, parts),
+            *self._gathered(),
             *self.tail.joined(),
             *self.tail.stored(),
         ]
 
+    def _gathered(self) -> list[str]:
+        """All parts: several of a thread are on their way before the first is taken in."""
+        parts = [(text, f"{self.frame.pointer(names[0])}[part]") for text, names in self._parts]
+        schedule = self.site.schedule
+        blocks = H100.sm_count * H100.threads_per_sm // schedule.threads
+        at_once = min(_PARTS, -(-blocks // schedule.threads))
+        if at_once == 1:
+            loop = "for (int part = threadIdx.x; part < int(gridDim.x); part += THREADS)"
+            entered = [text.enter_partial([element]) for text, element in parts]
+            return ["#pragma unroll 1", *block(loop, entered)]
+        named = [(text, element, self.frame.names.new(f"{text.name}_part")) for text, element in parts]
+        place = "const int part = from + i * THREADS;"
+        asked = [
+            f"{name}[i] = part < int(gridDim.x) ? {element} : {text.start};" for text, element, name in named
+        ]
+        each = f"for (int i = 0; i < {at_once}; ++i)"
+        body = [
+            *(f"{text.ctype} {name}[{at_once}];" for text, _, name in named),
+            "#pragma unroll",
+            *block(each, [place, *asked]),
+            "#pragma unroll",
+            *block(each, [text.enter_partial([f"{name}[i]"]) for text, _, name in named]),
+        ]
+        return block(
+            f"for (int from = threadIdx.x; from < int(gridDim.x); from += {at_once} * THREADS)", body
+        )
+
     def _heard(self, told: ToldParts) -> list[str]:
+        """The same by the last block of the grid; its own part is in its threads already."""
+        tell = [*self.tail.carried(self.team), *told.tell("blockIdx.x", "threadIdx.x == 0"), "return;"]
         return [
-            "// The last block of the grid hears what all of them have told.",
-            *block("if (blockIdx.x != blocks - 1)", ["return;"]),
-            *(_start(text, declared=False) for text in self.tail.texts),
+            "const int blocks = gridDim.x;",
+            *block("if (blockIdx.x != blocks - 1)", tell),
+            "// The last block of the grid adds what all others tell to what its own threads have.",
             *told.hear(self.tail.texts),
             *self.tail.joined(),
             *self.tail.stored(),

@@ -164,7 +164,7 @@ class _BundleLoop(ColumnLoop):
         return [
             f"const int {turn} = blockIdx.y * GROUPS + group;",
             *self._side_by_side.constants("pieces * GROUPS", columns, len(self._fetches)),
-            *loaded_ahead(taken, Bounds("", columns, turn), self._side_by_side),
+            *loaded_ahead(taken, Bounds("", columns, turn), self._side_by_side, []),
         ]
 
     def _load_pack(self, load: Load) -> None:

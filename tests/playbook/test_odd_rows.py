@@ -166,16 +166,22 @@ def test_the_place_of_an_extreme_is_the_first_one(columns: int, chains: str) -> 
 
 
 @pytest.mark.parametrize("team", ["block", "warp"])
-def test_columns_beside_the_vectors_are_waited_for_behind_the_walk(team: str) -> None:
-    """Their lanes would begin the walk a trip to memory behind the others."""
+def test_columns_beside_the_vectors_are_waited_for_behind_the_loads_of_a_row_that_is_kept(team: str) -> None:
+    """Their lanes would begin a trip to memory behind the others; across a loop they would cost registers."""
     tensors = {"x": torch.randn(5, 1031)}
-    call: Call = lambda t: t["x"].logsumexp(1)  # noqa: E731
-    vector = (*FOUR, ("single_pass", "on"), ("threads_per_row", team))
-    source = generate(problem_of(call, tensors), vector).kernel.source
-    kernel = source[source.index("__global__") :]
-    asked, walk, taken = map(kernel.index, ("x_edge = x_row[edge];", "load<VEC>(x_row", ", x_edge);"))
-    assert asked < walk < taken
-    right_in_both_orders(call, source, tensors)
+    call: Call = lambda t: t["x"].softmax(1)  # noqa: E731
+
+    def places(cache: str, *marks: str) -> list[int]:
+        vector = (*FOUR, ("row_cache", cache), ("threads_per_row", team))
+        source = generate(problem_of(call, tensors), vector).kernel.source
+        right_in_both_orders(call, source, tensors)
+        kernel = source[source.index("__global__") :]
+        return [kernel.index(mark) for mark in marks]
+
+    asked, walk = places("registers", "x_row[edge]", "load<VEC>(x_row")
+    assert asked < walk
+    edge, asked, walk = places("reread", "if (has_edge)", "x_row[col]", "load<VEC>(x_row")
+    assert edge < asked < walk
 
 
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])

@@ -268,7 +268,9 @@ def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    loops = _lines(traits, settings) or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    walks = traits.walks and settings.get("walk_down", "off") != "off"
+    rows = traits.rows and settings.get("row_cache", "reread") != "registers"
+    loops = _lines(traits, settings) or walks or rows
     return ("1", "2", "4") if loops else ()
 
 

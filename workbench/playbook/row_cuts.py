@@ -141,7 +141,7 @@ def _levels(parts: Iterable[Expr], places: Mapping[int, Place], one: Stencil, la
     return levels
 
 
-def held_by(cut: RowCut, results: int) -> int:
-    """Values that a thread with so many results side by side keeps from row to row."""
+def held_by(cut: RowCut, results: int, ahead: int) -> int:
+    """Values that a thread with so many results side by side, and steps on their way, keeps."""
     seen = sum(cut.rows(one) * seen_of(one.along, results) for one in cut.stencils)
-    return 2 * seen + results * sum(map(len, cut.waiting))
+    return (1 + ahead) * seen + results * sum(map(len, cut.waiting))

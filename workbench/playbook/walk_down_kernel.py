@@ -5,6 +5,7 @@ Owns the text of such a kernel; row_cuts.py says what is made of each row, and w
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from workbench.model import DTYPE_BYTES
@@ -55,6 +56,15 @@ class _Walk(Planes):
     def vec(self) -> str:
         """Elements of a load."""
         return "VEC" if self.frame.vector else "1"
+
+    @property
+    def ahead(self) -> int:
+        """Steps whose rows are on their way."""
+        return self.frame.site.schedule.items
+
+    def slot(self, place: str) -> str:
+        """Which of these steps, where there are several."""
+        return f"[{place}]" if self.ahead > 1 else ""
 
 
 def _written(site: Site, kernel: Kernel, name: str, how: tuple[RowCut, int]) -> KernelText:
@@ -110,18 +120,23 @@ def _head(walk: _Walk) -> list[str]:
 
 def _read(walk: _Walk) -> list[str]:
     """Where planes begin, the arrays of rows, and the function that asks for those of a step."""
-    lines: list[str] = []
-    inner: list[str] = []
+    cut, lines = walk.cut, list[str]()
+    asked: dict[int, list[str]] = {}
     for number, stencil in enumerate(walk.stencils):
         for leaf in leaves(stencil.source):
             assert isinstance(leaf, Load)
-            before, asked = _row(walk, number, leaf)
+            before, statements = _row(walk, number, leaf)
             lines += before
-            inner += asked
+            asked.setdefault(cut.rows(stencil), []).extend(statements)
+    inner: list[str] = []
+    for rows, statements in asked.items():
+        at = f"const int at_y = {_at_y(cut)}{' + r' if rows > 1 else ''};"
+        several = _each_row(rows, [at, *statements])
+        inner += block("", several) if rows == 1 and len(asked) > 1 else several
     return [
         *lines,
         "// Asks for the rows that the step needs at which results of row y are whole.",
-        *block("const auto read = [&](int y)", inner)[:-1],
+        *block(f"const auto read = [&](int y{', int slot' if walk.ahead > 1 else ''})", inner)[:-1],
         "};",
     ]
 
@@ -147,28 +162,30 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
         fill = frame.stored(load.buffer, walk.scope().text(stencil.fill).code)
     column = _times(walk.column, stencil.along.stride)
     across = f"{start} + {'' if down.is_zero else f'at_y * {walk.size(down)} + '}{column}"
-    at = f"{_times('y', cut.stride)}{_plus(cut.last * cut.stride - cut.before)}"
     end = frame.names.new(f"{load.buffer}_end")
     last = f"{_times('last_y', cut.stride)}{_plus((cut.last - 1) * cut.stride - cut.before + rows)}"
     ahead = [
         f"const size_t {start} = {plane};",
         f"const int {end} = {last} < {height} ? {last} : {height};",
-        f"{ctype} {array}{_rows(rows)}[{seen}];",
+        f"{ctype} {array}{_several(walk.ahead)}{_several(rows)}[{seen}];",
     ]
-    row = f"{array}[r]" if rows > 1 else array
+    row = f"{array}{walk.slot('slot')}{'[r]' if rows > 1 else ''}"
     there = f"at_y >= 0 && at_y < {end}"
-    inner = [
-        f"const int at_y = {at}{' + r' if rows > 1 else ''};",
+    return ahead, [
         "#pragma unroll",
         *block(f"for (int k = 0; k < {seen}; ++k)", [f"{row}[k] = {fill};"]),
         f"load_row<{walk.vec}, {stencil.along.padding}>(",
         f"    {row}, {frame.pointer(load.buffer)} + {across}, {column}, {width}, {there});",
     ]
-    return ahead, _each_row(rows, inner)
 
 
-def _rows(count: int) -> str:
-    """The part of an array's type that counts the rows of a step, of which there is mostly one."""
+def _at_y(cut: RowCut) -> str:
+    """The first row that the step reads at which results of row y are whole."""
+    return f"{_times('y', cut.stride)}{_plus(cut.last * cut.stride - cut.before)}"
+
+
+def _several(count: int) -> str:
+    """The part of an array's type that counts steps, or the rows of a step: of which there is mostly one."""
     return f"[{count}]" if count > 1 else ""
 
 
@@ -203,16 +220,17 @@ def _take(walk: _Walk, kernel: Kernel, shared: Scope) -> list[str]:
             scope.bound.update((part.serial, Text(place)) for part, place in earlier)
         scope.bound.update((s, walk.places[s]) for s, place in cut.places.items() if place.level == level)
         each += _level(walk, kernel, (level, scope), waiting, packs)
+    last = f", {walk.ahead - 1}" if walk.ahead > 1 else ""
     declared = [f"Pack<{frame.element_type(buffer)}, SIDE> {pack};" for buffer, pack in packs.items()]
-    body = [*seen, "read(y + 1);", *declared, "#pragma unroll"]
+    body = [*seen, f"read(y + {walk.ahead}{last});", *declared, "#pragma unroll"]
     body += block("for (int k = 0; k < SIDE; ++k)", each)
     if packs:
         body += block(f"if (begun == {cut.last})", _stored(walk, packs))
     return [
         "// What is made so far of results that are not whole: those of the row before have one step less.",
         *arrays,
-        "// Takes in what was read, while the next is on its way. The thread's own results began so many steps",
-        "// ago, or less.",
+        "// Takes in what was read, while the next is on its way. No result that began more steps ago than",
+        "// `begun` is the thread's.",
         *block("const auto take = [&](int y, int begun)", body)[:-1],
         "};",
     ]
@@ -252,7 +270,7 @@ def _seen(walk: _Walk, number: int) -> list[str]:
 
     def leaf(expr: Expr) -> Text:
         assert isinstance(expr, Load)
-        return frame.value(expr, f"{walk.read[number, expr.serial]}{row}[k]")
+        return frame.value(expr, f"{walk.read[number, expr.serial]}{walk.slot('0')}{row}[k]")
 
     scope = Scope(leaf, frame.names.inner(), frame.macros, frame.site.schedule.fast_math)
     value = scope.text(stencil.source).code
@@ -260,16 +278,29 @@ def _seen(walk: _Walk, number: int) -> list[str]:
         inner = [f"{name}{row}[k] = {value};"]
     else:
         height, width = (walk.size(size) for size in stencil.shape[-2:])
-        at_y = f"{_times('y', cut.stride)}{_plus(cut.last * cut.stride - cut.before)}{' + r' if row else ''}"
+        at_y = f"{_at_y(cut)}{' + r' if row else ''}"
         at_x = f"{_times(walk.column, along.stride)}{_plus(-along.padding)} + k"
         inside = f"at_y >= 0 && at_y < {height} && at_x >= 0 && at_x < {width}"
         inner = [f"const int at_y = {at_y};", f"const int at_x = {at_x};", *scope.lines]
         inner += statement(f"{name}{row}[k] = {inside} ? {value} : {scope.text(stencil.fill).code};")
     loop = ["#pragma unroll", *block(f"for (int k = 0; k < {count}; ++k)", inner)]
     return [
-        f"{CTYPES[stencil.source.dtype]} {name}{_rows(rows)}[{count}];",
+        f"{CTYPES[stencil.source.dtype]} {name}{_several(rows)}[{count}];",
         *_each_row(rows, loop),
+        *(line for leaf in leaves(stencil.source) for line in _moved_up(walk, number, leaf.serial)),
     ]
+
+
+def _moved_up(walk: _Walk, number: int, serial: int) -> list[str]:
+    """What is on its way for the step after the next is for the next from now on."""
+    stencil, array = walk.stencils[number], walk.read[number, serial]
+    rows, count = walk.cut.rows(stencil), seen_of(stencil.along, walk.frame.site.schedule.side)
+    row = "[r][k]" if rows > 1 else "[k]"
+    loop = block(f"for (int k = 0; k < {count}; ++k)", [f"{array}[slot - 1]{row} = {array}[slot]{row};"])
+    body = _each_row(rows, ["#pragma unroll", *loop])
+    if walk.ahead == 1:
+        return []
+    return ["#pragma unroll", *block(f"for (int slot = 1; slot < {walk.ahead}; ++slot)", body)]
 
 
 def _level(
@@ -290,7 +321,7 @@ def _level(
             for place, value in zip(waiting[level], values, strict=True)
             for line in statement(f"{place} = {value};")
         ]
-        return block(f"if (begun >= {level})", scope.lines) if level else block("", scope.lines)
+        return block(f"if (begun >= {level})", scope.lines) if level else scope.lines
     scope.prepare(store.value for store in kernel.stores)
     frame = walk.frame
     for store in kernel.stores:
@@ -301,7 +332,9 @@ def _level(
     lines = name_pieces(scope.lines, "i", frame.names)
     width = walk.size(walk.stencils[0].along.out)
     inside = f"({width} % SIDE == 0 || {walk.column} + k < {width})"
-    return block(f"if (begun == {level} && {inside})", [f"const size_t i = {_index(walk)} + k;", *lines])
+    if any(re.search(r"\bi\b", line) for line in lines):
+        lines = [f"const size_t i = {_index(walk)} + k;", *lines]
+    return block(f"if (begun == {level} && {inside})", lines)
 
 
 def _runs(store: Store) -> bool:
@@ -338,11 +371,15 @@ def _stored(walk: _Walk, packs: dict[str, str]) -> list[str]:
 def _loops(walk: _Walk) -> list[str]:
     """The walk: results that began above the thread's first are not its own."""
     last = walk.cut.last
+    first = [f"read(first_y - {last});"]
+    if walk.ahead > 1:
+        loop = f"for (int slot = 0; slot < {walk.ahead}; ++slot)"
+        first = ["#pragma unroll", *block(loop, [f"read(first_y - {last} + slot, slot);"])]
     return [
-        f"read(first_y - {last});",
+        *first,
         "#pragma unroll",
         *block(f"for (int begun = 0; begun < {last}; ++begun)", [f"take(first_y - {last} + begun, begun);"]),
-        "#pragma unroll 2",
+        f"#pragma unroll {walk.ahead + 1}",
         *block("for (int y = first_y; y < last_y; ++y)", [f"take(y, {last});"]),
     ]
 

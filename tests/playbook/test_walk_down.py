@@ -190,6 +190,16 @@ def test_pieces_begin_with_rows_of_the_piece_above() -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.parametrize("vector", [(("walk_down", "4"),), (("strip", "4"),)])
+def test_planes_that_are_rows(vector: Vector) -> None:
+    """Sizes of a matrix are macros that are called ROWS and COLS."""
+    call = lambda t: F.avg_pool2d(t["x"].view(-1, 1, 12, 16), 9, 1, 4)  # noqa: E731
+    tensors = of(x=(5, 192))()
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    assert '"ROWS"' in source
+    check(call, source, tensors, "checked")
+
+
 def test_kernels_that_share_a_launch() -> None:
     call = lambda t: (conv(3, padding=1)(t), F.max_pool2d(t["x"], 3, 1, 1) * 2)  # noqa: E731
     tensors = of(x=(2, 3, 10, 12), w=(3, 1, 3, 3))()

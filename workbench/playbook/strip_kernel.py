@@ -36,7 +36,7 @@ class _Strips(Planes):
 def strip_kernel(site: Site, kernel: Kernel, name: str, stencils: tuple[Stencil, ...]) -> KernelText:
     """Write the kernel of stores over the same line, whose windows overlap from row to row."""
     frame = frame_for(site, kernel, vector=False)
-    for word in ("ROWS", "STRIPS", "r", "strip", "down", "across", "deep", "at_y", "at_x", "at_z"):
+    for word in ("r", "strip", "down", "across", "deep", "at_y", "at_x", "at_z"):
         frame.names.new(word)
     plane, first, column = (frame.names.new(word) for word in ("plane", "first_y", "column"))
     strips = _Strips(frame, stencils, plane, column, first=first)
@@ -58,13 +58,13 @@ def _head(strips: _Strips) -> list[str]:
     one = strips.stencils[0]
     down, along = strips.size(one.down.out), strips.size(one.along.out)
     return [
-        f"constexpr int ROWS = {strips.rows};",
-        f"constexpr int STRIPS = ({down} + ROWS - 1) / ROWS;",
-        "// A thread has ROWS results, one below the other: their windows have most rows in common.",
+        f"constexpr int DOWN = {strips.rows};",
+        f"constexpr int PIECES = ({down} + DOWN - 1) / DOWN;",
+        "// A thread has DOWN results, one below the other: their windows have most rows in common.",
         "const size_t strip = size_t(blockIdx.x) * THREADS + threadIdx.x;",
         f"const int {strips.column} = strip % {along};",
-        f"const int {strips.first} = strip / {along} % STRIPS * ROWS;",
-        f"const size_t {strips.plane} = strip / {along} / STRIPS;",
+        f"const int {strips.first} = strip / {along} % PIECES * DOWN;",
+        f"const size_t {strips.plane} = strip / {along} / PIECES;",
         *block(f"if ({strips.plane} >= {strips.size(one.planes)})", ["return;"]),
     ]
 
@@ -173,7 +173,7 @@ def _results(strips: _Strips, kernel: Kernel, shared: Scope) -> list[str]:
     store_elements(frame, scope, kernel)
     index = f"const size_t i = ({strips.plane} * {down} + {strips.first} + r) * {along} + {strips.column};"
     inner = block(f"if ({strips.first} + r < {down})", [index, *name_pieces(scope.lines, "i", frame.names)])
-    return ["#pragma unroll", *block("for (int r = 0; r < ROWS; ++r)", inner)]
+    return ["#pragma unroll", *block("for (int r = 0; r < DOWN; ++r)", inner)]
 
 
 def _times(code: str, by: int) -> str:

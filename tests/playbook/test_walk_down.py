@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -24,8 +27,8 @@ from workbench.playbook.traits import program_of, traits_of
 half, bf16 = torch.float16, torch.bfloat16
 
 
-def conv(groups: int, **how: object) -> Call:
-    return lambda t: F.conv2d(t["x"], t["w"], groups=groups, **how)  # type: ignore[arg-type]
+def conv(groups: int, **how: Any) -> Callable[[dict[str, Tensor]], Tensor]:
+    return lambda t: F.conv2d(t["x"], t["w"], groups=groups, **how)
 
 
 def few_values(shape: tuple[int, ...]) -> Tensor:
@@ -173,7 +176,8 @@ def test_a_row_is_read_once_in_vectors() -> None:
     requests = {}
     for vector in ((("strip", "8"),), (("walk_down", "1"),), (("walk_down", "4"),)):
         counts = run(generate(problem, vector).kernel.source, tensors, "checked").report.counts
-        requests[vector[0]] = sum(site.requests for site in counts.sites)
+        assert counts is not None
+        requests[vector[0]] = sum(int(site.requests) for site in counts.sites)
     strips, columns, vectors = requests.values()
     assert strips > 2 * vectors and columns > 2 * vectors
 

@@ -71,6 +71,29 @@ def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int]
     return total
 
 
+def multiply_adds(roots: Iterable[Expr], known: Iterable[int] = ()) -> int:
+    """Products that an addition takes in, so that both are one instruction: counted as two by the above."""
+    uses: dict[int, int] = {}
+    added = set[int]()
+    seen = set(known)
+    for root in roots:
+        for expr in walk(root):
+            if not isinstance(expr, Apply) or expr.serial in seen:
+                continue
+            seen.add(expr.serial)
+            for operand in expr.args:
+                uses[operand.serial] = uses.get(operand.serial, 0) + 1
+            if expr.op in ("add", "sub"):
+                product = next((one for one in reversed(expr.args) if _is_product(one)), None)
+                if product is not None:
+                    added.add(product.serial)
+    return sum(uses[serial] == 1 for serial in added)
+
+
+def _is_product(expr: Expr) -> bool:
+    return isinstance(expr, Apply) and expr.op == "mul" and expr.dtype in ("f32", "f64")
+
+
 def _cost(expr: Apply, fast_math: bool) -> float:
     if expr.dtype == "f64":
         return 2 * _INSTRUCTIONS.get(expr.op, _CHEAP)

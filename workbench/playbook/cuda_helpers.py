@@ -351,6 +351,7 @@ __device__ T block_reduce(T value) {
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "load_where": ("load",),
+    "load_row": ("load",),
     "load_repeated": ("load",),
     "load_run": ("load",),
     "load_within": ("load",),

@@ -41,7 +41,9 @@ def lower(lowering: Lowering, node: OpNode) -> bool:
     dtype = compute_type(node.outs[0].dtype)
     value = windows.input_of(lowering, node, lowering.value(node.args[0]), conv.windows)
     terms = _met_by if conv.transposed else _slid
-    found = [term for j in range(conv.mixed) for term in terms(lowering, conv, value, j)]
+    # Channel by channel at each place, so that a row of the window has its terms one after the other.
+    channels = [terms(lowering, conv, value, j) for j in range(conv.mixed)]
+    found = [term for at_a_place in zip(*channels, strict=True) for term in at_a_place]
     total = windows.total_of(lowering, found)
     if isinstance(node.args[2], Ref):
         bias = lowering.value(node.args[2])

@@ -28,6 +28,7 @@ from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident
+from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_kernel import in_rows
@@ -38,6 +39,7 @@ from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
+from workbench.playbook.walk_down_estimate import walk_down_time
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
 
@@ -100,12 +102,22 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     if kernel.ahead is not None:
         return window_time(asked, kernel, kernel.ahead)
     if kernel.stores[0].level == "flat":
-        turned = asked.schedule.tile and turn_of(kernel) is not None
-        seen = stencils_of(kernel, asked.program.stencils) if asked.schedule.strip and not turned else ()
-        return strip_time(asked, kernel, seen) if seen else _flat(asked, kernel)
+        return _line(asked, kernel)
     found = row_time(asked, kernel)
     totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
     return found if kernel.tail is None else replace(found, us=found.us + totals_us)
+
+
+def _line(asked: Asked, kernel: Kernel) -> Estimate:
+    """Elements apart: in tiles, down planes, in strips, or along the line, as generate.py writes them."""
+    schedule, known = asked.schedule, asked.program.stencils
+    if schedule.tile and turn_of(kernel) is not None:
+        return _flat(asked, kernel)
+    if schedule.side and (cut := cut_of(kernel, known)) is not None:
+        return walk_down_time(asked, kernel, cut)
+    if schedule.strip and (seen := stencils_of(kernel, known)):
+        return strip_time(asked, kernel, seen)
+    return _flat(asked, kernel)
 
 
 def _flat(asked: Asked, kernel: Kernel) -> Estimate:

@@ -17,6 +17,7 @@ from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import Kernel as ProgramKernel
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
+from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule, schedule_of
@@ -28,6 +29,7 @@ from workbench.playbook.techniques import settled
 from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
+from workbench.playbook.walk_down_kernel import walk_down_kernel
 from workbench.playbook.window_kernel import window_kernel
 from workbench.playbook.window_parts import in_one_launch
 
@@ -126,13 +128,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
                 ahead = _exactly_divided(site, _divided(site, step.ahead))
                 steps.append((step, window_kernel(site, step, ahead, name)))
                 continue
-            turn = turn_of(step) if site.schedule.tile else None
-            seen = stencils_of(step, site.program.stencils) if site.schedule.strip else ()
-            if turn is not None:
-                text = tile_kernel(site, step, name, turn)
-            else:
-                text = strip_kernel(site, step, name, seen) if seen else flat_kernel(site, step, name)
-            steps.append((step, text))
+            steps.append((step, _line_kernel(site, step, name)))
             continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]
@@ -140,6 +136,18 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         texts = sharing_launches(site, steps, names)
     idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel)}
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
+
+
+def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
+    """The kernel of stores over one line: in tiles, down planes, in strips, or along the line."""
+    schedule, known = site.schedule, site.program.stencils
+    if schedule.tile and (turn := turn_of(kernel)) is not None:
+        return tile_kernel(site, kernel, name, turn)
+    if schedule.side and (cut := cut_of(kernel, known)) is not None:
+        return walk_down_kernel(site, kernel, name, cut)
+    if schedule.strip and (seen := stencils_of(kernel, known)):
+        return strip_kernel(site, kernel, name, seen)
+    return flat_kernel(site, kernel, name)
 
 
 def _idle(site: Site, kernel: ProgramKernel) -> tuple[Size, ...]:

@@ -377,7 +377,7 @@ def indented(lines: list[str]) -> list[str]:
 
 def block(head: str, body: list[str]) -> list[str]:
     """A braced statement."""
-    return [f"{head} {{", *indented(body), "}"]
+    return [f"{head} {{" if head else "{", *indented(body), "}"]
 
 
 def lookup_text(load: Load, base: Text, frame: Frame, leaf: Callable[[Expr], Text]) -> Text:

@@ -96,6 +96,24 @@ __device__ Pack<T, VEC> load_repeated(const T* row, Index i) {
     }
 }
 """,
+    "load_row": """
+// Neighbours in a row, from BEFORE elements in front of the column on. What is outside the row stays as it
+// was. Rows begin and end, and the column lies, at borders of vectors.
+template <int VEC, int BEFORE, int SEEN, typename T>
+__device__ void load_row(T (&to)[SEEN], const T* from, int column, int size, bool is_there) {
+    constexpr int FIRST = (BEFORE + VEC - 1) / VEC * VEC;
+#pragma unroll
+    for (int at = -FIRST; at < SEEN - BEFORE; at += VEC) {
+        if (is_there && column + at >= 0 && column + at < size) {
+            const auto pack = load<VEC>(from + at);
+#pragma unroll
+            for (int k = 0; k < VEC; ++k) {
+                if (at + k >= -BEFORE && at + k < SEEN - BEFORE) to[BEFORE + at + k] = pack.at[k];
+            }
+        }
+    }
+}
+""",
     "store": """
 template <int VEC, typename T>
 __device__ void store(T* to, Pack<T, VEC> pack) {

@@ -32,6 +32,10 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("grid_split", "on"): (("split_join", "last"), ("columns_by", "bundle")),
     ("columns_by", "bundle"): (("vector_width", "4"),),
     ("prefetch", "on"): (("vector_width", "4"),),
+    **{
+        ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
+        for side in ("1", "2", "4", "8")
+    },
     ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers"), ("vector_width", "4")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "eight"): (("block_size", "128"),),
@@ -44,6 +48,7 @@ _WEIGHT = (
     "fusion",
     *REWRITES,
     "turned_tile",
+    "walk_down",
     "strip",
     "window_parts",
     "row_cache",
@@ -248,6 +253,7 @@ def _pointwise(problem: Problem) -> list[Vector]:
     for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
+    found.update(dict.fromkeys(_walking(problem)))
     for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
         below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
         found[settled(problem, below)] = None
@@ -273,6 +279,29 @@ def _pointwise(problem: Problem) -> list[Vector]:
         )
         found[settled(problem, vector)] = None
     return list(found)
+
+
+def _walking(problem: Problem) -> list[Vector]:
+    """Walks down planes: long ones for arithmetic, short ones where planes are few."""
+    if not traits_of(problem).walks:
+        return []
+    walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
+    if traits_of(problem).narrowest_bytes == 2:
+        walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
+    return [
+        settled(
+            problem,
+            (
+                ("block_size", "128"),
+                ("index_width", "32"),
+                ("loads_in_flight", ahead),
+                ("reciprocal", "on"),
+                ("walk_down", side),
+                ("walk_rows", rows),
+            ),
+        )
+        for side, rows, ahead in walks
+    ]
 
 
 def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -> Hypothesis:

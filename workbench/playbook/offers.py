@@ -43,9 +43,10 @@ def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _lines(traits: Traits, settings: Settings) -> int:
-    """Kernels that walk along a line of indices, neither in tiles nor in strips."""
+    """Kernels that walk along a line of indices, neither in tiles nor down planes or in strips."""
     turned = traits.turned if settings.get("turned_tile", "off") != "off" else 0
-    strips = traits.strips if settings.get("strip", "off") != "off" else 0
+    walks = traits.walks if settings.get("walk_down", "off") != "off" else 0
+    strips = traits.strips if settings.get("strip", "off") != "off" else walks
     return max(0, traits.flat_kernels - turned - strips - _here(traits, settings))
 
 
@@ -249,8 +250,17 @@ def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
 
 
+def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "1", "2", "4", "8") if traits.walks and settings["fusion"] == "all" else ()
+
+
+def walk_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("32", "8", "16", "64", "128") if settings.get("walk_down", "off") != "off" else ()
+
+
 def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "2", "4", "8", "16") if traits.strips and settings["fusion"] == "all" else ()
+    left = traits.strips - (traits.walks if settings.get("walk_down", "off") != "off" else 0)
+    return ("off", "2", "4", "8", "16") if left and settings["fusion"] == "all" else ()
 
 
 def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -258,7 +268,9 @@ def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    loops = _lines(traits, settings) or (traits.rows and settings.get("row_cache", "reread") != "registers")
+    walks = traits.walks and settings.get("walk_down", "off") != "off"
+    rows = traits.rows and settings.get("row_cache", "reread") != "registers"
+    loops = _lines(traits, settings) or walks or rows
     return ("1", "2", "4") if loops else ()
 
 

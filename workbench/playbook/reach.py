@@ -26,6 +26,8 @@ APART = 4.0
 _WRITTEN_APART = 2.0
 """The same of writes, which L2 puts together before they go to memory (a guess)."""
 
+_SECTOR = 32
+"""Bytes that L1 asks L2 for at least."""
 _STRAYED, _IN_STEP, _FAR_DOWN = 0.22, 256, 4096
 """Time that is lost where threads walk down the columns of a matrix: from so many steps, all of it from so
 many. Warps lose step, and what is asked for at one time lies all over memory. The sum over the middle axis
@@ -113,6 +115,12 @@ def strayed(
     missing = math.log2(_ALL_ABREAST / rows_abreast(schedule, shape, sizes))
     narrow = max(0.0, missing / math.log2(_ALL_ABREAST / _LANES))
     return 1.0 + _STRAYED * max(0.0, steps - _IN_STEP) / (_FAR_DOWN - _IN_STEP) + _NARROW * narrow
+
+
+def read_at_ends(span: float) -> float:
+    """Of what a warp reads in one place of so many bytes, what its neighbours read as well: such places begin
+    and end inside sectors, where windows reach into the neighbours' columns."""
+    return min(1.0, 2 * _SECTOR / span)
 
 
 def _along(team: Team, row: View, column: View) -> View:

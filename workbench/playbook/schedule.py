@@ -82,6 +82,10 @@ class Schedule:
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
+    side: int = 0
+    """Results side by side of a thread that walks down its plane, where windows overlap; 0 for no walk."""
+    down: int = 32
+    """Rows of results that it makes, at most."""
     windows_here: bool = False
     """What windows along rows share is made in shared memory, in the launch that looks through them."""
     early: bool = False
@@ -270,6 +274,8 @@ def schedule_of(vector: Vector) -> Schedule:
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         strip=int(values.get("strip", "off").replace("off", "0")),
+        side=int(values.get("walk_down", "off").replace("off", "0")),
+        down=int(values.get("walk_rows", "32")),
         windows_here=values.get("window_parts") == "shared",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",

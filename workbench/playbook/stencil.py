@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.playbook.expr import Expr, walk
-from workbench.playbook.sizes import Size, product
+from workbench.playbook.sizes import ZERO, Size, product
+from workbench.playbook.views import NotAView, View, joined, merged, runs, split
 
 if TYPE_CHECKING:
     from workbench.playbook.program import Kernel
@@ -67,6 +68,27 @@ class Stencil:
     def along(self) -> Window:
         """The axis of neighbours."""
         return self.windows[-1]
+
+    def of_plane(self, view: View) -> View | None:
+        """What a view finds for a whole plane of results; None where it differs within one."""
+        try:
+            outer, inner = split(view, self.planes, product(self.results[-2:]))
+        except NotAView:
+            return None
+        return outer if inner.is_constant else None
+
+    def steps(self, view: View) -> tuple[View, tuple[Size, ...]] | None:
+        """Where a view of the tensor finds the beginning of each of its planes, and how far apart elements
+        lie along the axes of the windows; None where an axis has no stride of its own."""
+        first = len(self.shape) - len(self.windows)
+        try:
+            outer, *along = runs(view, (product(self.shape[:first]), *self.shape[first:]))
+        except NotAView:
+            return None
+        axes = [merged(View(run)).axes for run in along]
+        if any(len(run) > 1 for run in axes):
+            return None
+        return joined((outer,), view.offset), tuple(run[0].stride if run else ZERO for run in axes)
 
 
 def stencils_of(kernel: Kernel, known: tuple[Stencil, ...]) -> tuple[Stencil, ...]:

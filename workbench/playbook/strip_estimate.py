@@ -11,12 +11,12 @@ from dataclasses import replace
 from workbench.playbook import lifetime
 from workbench.playbook.arithmetic import instructions_of
 from workbench.playbook.asked_bytes import Asked
-from workbench.playbook.expr import Load, loads_below, walk
+from workbench.playbook.expr import Load, leaves, loads_below, walk
 from workbench.playbook.following import Estimate
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.lifetime import FLAT_NS, Walk, Work
 from workbench.playbook.program import Kernel
-from workbench.playbook.reach import A_REQUEST
+from workbench.playbook.reach import A_REQUEST, read_at_ends
 from workbench.playbook.residency import resident
 from workbench.playbook.stencil import Stencil, seen_of
 
@@ -49,11 +49,12 @@ def strip_time(asked: Asked, kernel: Kernel, seen: tuple[Stencil, ...]) -> Estim
     cost += elements * _READ + A_REQUEST * (len(once) + results * each) + _CORNER
     fresh, near = asked.from_memory(loads_below(roots))
     stored = asked.stored(kernel.stores)
+    again = sum(_again(asked, stencil, results) for stencil in seen)
     lines = elements * _STRADDLED * max(one.along.stride, 1) + len(once) + results * each
     walk_ = Walk(
         fresh_bytes=fresh / warps,
         stored_bytes=stored / warps,
-        near_bytes=near / warps,
+        near_bytes=(near + again) / warps,
         instructions=cost * _LANES,
         lines=lines,
         trips=1.0,
@@ -69,6 +70,18 @@ def _elements(stencil: Stencil, results: int) -> int:
     """Elements that a thread reads."""
     layers = math.prod(window.count for window in stencil.windows[:-2])
     return layers * seen_of(stencil.down, results) * seen_of(stencil.along, 1)
+
+
+def _again(asked: Asked, stencil: Stencil, results: int) -> float:
+    """Bytes that come from L2 once more: rows of which two strips have a part, and sectors of two warps."""
+    loads = [leaf for leaf in leaves(stencil.source) if isinstance(leaf, Load)]
+    rows = (stencil.down.extent - stencil.down.stride) / (results * stencil.down.stride)
+    found = 0.0
+    for load in loads:
+        span = _LANES * stencil.along.stride * asked.element(load)
+        wider = stencil.along.extent > stencil.along.stride
+        found += asked.read(load) * (rows + (read_at_ends(span) if wider else 0.0))
+    return found
 
 
 def _varies(load: Load) -> bool:

@@ -7,78 +7,42 @@ neighbouring columns, so that every row is read as it lies in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from workbench.playbook.cuda_text import CTYPES, Text
-from workbench.playbook.expr import Apply, Expr, Index, Load, leaves, walk
+from workbench.playbook.expr import Expr, Index, Load, leaves
 from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
 from workbench.playbook.indexing import index_text, name_pieces
-from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernel_text import KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.planes import Planes
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
-from workbench.playbook.sizes import ZERO, Size, product
 from workbench.playbook.stencil import Stencil, Window, seen_of
-from workbench.playbook.views import NotAView, View, joined, merged, runs, split
+from workbench.playbook.views import View
 
 
 @dataclass
-class _Strips:
+class _Strips(Planes):
     """The kernel being written: its windows, and what the coordinates of a thread are called."""
 
-    frame: Frame
-    stencils: tuple[Stencil, ...]
-    plane: str
-    first: str
+    first: str = ""
     """The first of the thread's rows of results."""
-    column: str
-    places: dict[int, Text] = field(default_factory=dict)
-    """Elements of windows, by the serial of their expression, as result ``r`` of the thread has them."""
 
     @property
     def rows(self) -> int:
         return self.frame.site.schedule.strip
 
-    def size(self, size: Size) -> str:
-        return self.frame.macros.text(size)
-
-    def of_plane(self, view: View) -> View | None:
-        """What a view finds for a whole plane of results; None where it differs within one."""
-        one = self.stencils[0]
-        try:
-            outer, inner = split(view, one.planes, product(one.results[-2:]))
-        except NotAView:
-            return None
-        return outer if inner.is_constant else None
-
-    def scope(self) -> Scope:
-        """Spells leaves at index ``i``, or where the whole plane has them."""
-
-        def leaf(expr: Expr) -> Text:
-            assert isinstance(expr, (Load, Index))
-            outer = self.of_plane(expr.view)
-            macros = self.frame.macros
-            base = index_text(
-                *((expr.view, "i") if outer is None else (outer, self.plane)), macros, wide=True
-            )
-            if isinstance(expr, Index):
-                return Text(f"static_cast<{'int' if expr.dtype == 'i32' else 'long long'}>({base.code})")
-            index = lookup_text(expr, base, self.frame, scope.text)
-            return self.frame.value(expr, self.frame.element(expr.buffer, index))
-
-        scope = Scope(leaf, self.frame.names, self.frame.macros, self.frame.site.schedule.fast_math)
-        return scope
-
 
 def strip_kernel(site: Site, kernel: Kernel, name: str, stencils: tuple[Stencil, ...]) -> KernelText:
     """Write the kernel of stores over the same line, whose windows overlap from row to row."""
     frame = frame_for(site, kernel, vector=False)
-    for word in ("ROWS", "STRIPS", "r", "strip", "down", "across", "deep", "at_y", "at_x", "at_z"):
+    for word in ("r", "strip", "down", "across", "deep", "at_y", "at_x", "at_z"):
         frame.names.new(word)
     plane, first, column = (frame.names.new(word) for word in ("plane", "first_y", "column"))
-    strips = _Strips(frame, stencils, plane, first, column)
+    strips = _Strips(frame, stencils, plane, column, first=first)
     seen = [line for stencil in stencils for line in _seen(strips, stencil)]
     shared = strips.scope()
-    for part in _same_in_a_plane(strips, [store.value for store in kernel.stores]):
+    for part in strips.same([store.value for store in kernel.stores]):
         shared.name(part)
     steady = name_pieces([*seen, *shared.lines], strips.plane, frame.names)
     lines = [*_head(strips), *steady, *_results(strips, kernel, shared)]
@@ -94,13 +58,13 @@ def _head(strips: _Strips) -> list[str]:
     one = strips.stencils[0]
     down, along = strips.size(one.down.out), strips.size(one.along.out)
     return [
-        f"constexpr int ROWS = {strips.rows};",
-        f"constexpr int STRIPS = ({down} + ROWS - 1) / ROWS;",
-        "// A thread has ROWS results, one below the other: their windows have most rows in common.",
+        f"constexpr int DOWN = {strips.rows};",
+        f"constexpr int PIECES = ({down} + DOWN - 1) / DOWN;",
+        "// A thread has DOWN results, one below the other: their windows have most rows in common.",
         "const size_t strip = size_t(blockIdx.x) * THREADS + threadIdx.x;",
         f"const int {strips.column} = strip % {along};",
-        f"const int {strips.first} = strip / {along} % STRIPS * ROWS;",
-        f"const size_t {strips.plane} = strip / {along} / STRIPS;",
+        f"const int {strips.first} = strip / {along} % PIECES * DOWN;",
+        f"const size_t {strips.plane} = strip / {along} / PIECES;",
         *block(f"if ({strips.plane} >= {strips.size(one.planes)})", ["return;"]),
     ]
 
@@ -180,56 +144,22 @@ def _element(strips: _Strips, stencil: Stencil, name: str) -> tuple[list[str], l
 def _coordinates(strips: _Strips, stencil: Stencil, view: View, names: Sequence[str]) -> tuple[str, str]:
     """Where the plane of a view begins, and the element from there; the whole in the second otherwise."""
     macros = strips.frame.macros
-    outer = product(stencil.shape[: -len(names)])
-    sizes = stencil.shape[-len(names) :]
     plane = strips.plane
     for window in stencil.windows[:-2]:
         plane = f"({plane} / {strips.size(window.out)})"
-    try:
-        parts = runs(view, (outer, *sizes))
-        axes = [merged(View(run)).axes for run in parts[1:]]
-    except NotAView:
-        axes = [(), (), ()]
-        parts = ()
-    if not parts or any(len(run) > 1 for run in axes):
+    found = stencil.steps(view)
+    if found is None:
         line = plane
-        for name, size in zip(names, sizes, strict=True):
+        for name, size in zip(names, stencil.shape[-len(names) :], strict=True):
             line = f"({line} * {macros.text(size)} + {name})"
         return "", index_text(view, line, macros, wide=True).code
-    base = index_text(joined((parts[0],), view.offset), plane, macros, wide=True).code
-    steps = [(name, run[0].stride if run else ZERO) for name, run in zip(names, axes, strict=True)]
+    base = index_text(found[0], plane, macros, wide=True).code
+    steps = zip(names, found[1], strict=True)
     terms = [name if by.is_one else f"{name} * {macros.text(by)}" for name, by in steps if not by.is_zero]
     return ("" if base == "0" else base), " + ".join(terms) or "0"
 
 
 # ------------------------------------------------------------------------------------ what is made of it
-
-
-def _same_in_a_plane(strips: _Strips, roots: list[Expr]) -> list[Expr]:
-    """The largest parts that all results of a plane share, such as its weights; none behind a choice."""
-    steady: dict[int, bool] = {}
-    for root in roots:
-        for part in walk(root):
-            match part:
-                case Load(view=view, lookups=()) | Index(view=view):
-                    steady[part.serial] = strips.of_plane(view) is not None
-                case Load():
-                    steady[part.serial] = False
-                case _:
-                    steady[part.serial] = all(steady[operand.serial] for operand in part.operands)
-    waiting, met = list(roots), set[int]()
-    found: list[Expr] = []
-    while waiting:
-        part = waiting.pop()
-        if part.serial in met or part.serial in strips.places:
-            continue
-        met.add(part.serial)
-        if not steady[part.serial]:
-            chosen = isinstance(part, Apply) and part.op == "select"
-            waiting += part.operands[:1] if chosen else part.operands
-        elif any(True for _ in leaves(part)):
-            found.append(part)
-    return sorted(found, key=lambda part: part.serial)
 
 
 def _results(strips: _Strips, kernel: Kernel, shared: Scope) -> list[str]:
@@ -243,7 +173,7 @@ def _results(strips: _Strips, kernel: Kernel, shared: Scope) -> list[str]:
     store_elements(frame, scope, kernel)
     index = f"const size_t i = ({strips.plane} * {down} + {strips.first} + r) * {along} + {strips.column};"
     inner = block(f"if ({strips.first} + r < {down})", [index, *name_pieces(scope.lines, "i", frame.names)])
-    return ["#pragma unroll", *block("for (int r = 0; r < ROWS; ++r)", inner)]
+    return ["#pragma unroll", *block("for (int r = 0; r < DOWN; ++r)", inner)]
 
 
 def _times(code: str, by: int) -> str:

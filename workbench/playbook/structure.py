@@ -44,6 +44,39 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="walk_down",
+        title="a thread walks down its plane, several results side by side",
+        values=("off", "1", "2", "4", "8"),
+        offers=offers.walk_down,
+        structural=True,
+        bottleneck="compute",
+        look_for="multiply-adds among all instructions; load instructions a result",
+        teaches=(
+            "A window of 7 x 7 takes 49 multiply-adds a result. A thread that reads each element by itself "
+            "issues a load and a test whether it lies inside beside every few of them. A thread with four "
+            "results side by side reads a row of ten elements in three vectors, tests a vector at a time, "
+            "and adds the row to the 28 results whose windows it lies in: 196 multiply-adds for three loads. "
+            "Results that are not whole wait in registers. As the thread walks on, each moves from the array "
+            "of those with one row less to that of those with one more, and that costs nothing: the first "
+            "multiply-add reads one register and writes the other. The next row is on its way meanwhile."
+        ),
+    ),
+    Technique(
+        name="walk_rows",
+        title="rows of results from the beginning of such a walk to its end",
+        values=("32", "8", "16", "64", "128"),
+        offers=offers.walk_rows,
+        structural=False,
+        bottleneck="latency",
+        look_for="warps a multiprocessor; rows that two pieces of a plane read",
+        teaches=(
+            "A walk begins with rows that make no result of its own whole: all but one of a window's. Long "
+            "walks have few of them, but there are few threads: a plane of 56 x 56 is 14 threads of four "
+            "columns. Short walks give the multiprocessors more warps to choose from, and take the rows "
+            "where pieces meet twice."
+        ),
+    ),
+    Technique(
         name="strip",
         title="results one below the other share a thread",
         values=("off", "2", "4", "8", "16"),

@@ -17,6 +17,7 @@ from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
+from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule
@@ -65,6 +66,8 @@ class Traits:
     """Of these, kernels with inputs that lie across their result, where both axes are worth a tile."""
     strips: int
     """Kernels without rows, of windows that overlap from row to row."""
+    walks: int
+    """Of these, kernels whose windows can be taken a row at a time."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
     rows: tuple[RowTraits, ...]
@@ -142,6 +145,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
             _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
         ),
         strips=sum(bool(stencils_of(kernel, program.stencils)) for kernel in kernels),
+        walks=sum(cut_of(kernel, program.stencils) is not None for kernel in kernels),
         windowed=sum(
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)

@@ -18,7 +18,7 @@ from workbench.playbook.scope import statement
 from workbench.playbook.window_parts import Parts, blocks_of, parts_of
 
 _WORDS = (
-    "STRETCHES", "EACH", "REACH", "FIT", "SHARE", "ROWS", "SPAN", "SLACK", "e", "result", "first_result",
+    "STRETCHES", "EACH", "REACH", "FIT", "SHARE", "SPAN", "SLACK", "e", "result", "first_result",
     "column", "first_column", "aligned",
 )  # fmt: skip
 
@@ -63,7 +63,7 @@ def _written(site: Site, kernel: Kernel, ahead: Kernel, what: tuple[Parts, str],
 def _array(frame: Frame, buffer: str, array: str) -> str:
     ctype = frame.element_type(buffer)
     aligned = f"__align__(sizeof({ctype}) * VEC) " if frame.vector else ""
-    return f"__shared__ {aligned}{ctype} {array}[ROWS * SPAN];"
+    return f"__shared__ {aligned}{ctype} {array}[ABREAST * SPAN];"
 
 
 def _head(frame: Frame, parts: Parts) -> list[str]:
@@ -72,7 +72,7 @@ def _head(frame: Frame, parts: Parts) -> list[str]:
     first = f"first_result * {window.stride}" if window.stride > 1 else "first_result"
     first = f"{first} - {window.padding}" if window.padding else first
     place = [
-        "const size_t first_row = size_t(blockIdx.x) / STRETCHES * ROWS;",
+        "const size_t first_row = size_t(blockIdx.x) / STRETCHES * ABREAST;",
         "const int first_result = blockIdx.x % STRETCHES * EACH;",
         f"const int first_column = {first};",
     ]
@@ -106,7 +106,7 @@ def _parts(frame: Frame, parts: Parts, ahead: Kernel, shared: dict[str, str]) ->
         fills = ["#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", fills)]
     inside = f"row < {rows} && {'column >= 0 && ' if parts.window.padding else ''}column < {width}"
     return block(
-        f"for (int e = threadIdx.x{vec}; e < ROWS * SPAN; e += THREADS{vec})",
+        f"for (int e = threadIdx.x{vec}; e < ABREAST * SPAN; e += THREADS{vec})",
         [
             "const size_t row = first_row + e / SPAN;",
             f"const int column = {'aligned' if frame.vector else 'first_column'} + e % SPAN;",
@@ -172,7 +172,7 @@ def _results(frame: Frame, parts: Parts, kernel: Kernel, shared: dict[str, str])
         *name_pieces(scope.lines, "i", frame.names),
     ]
     return block(
-        "for (int e = threadIdx.x; e < ROWS * EACH; e += THREADS)",
+        "for (int e = threadIdx.x; e < ABREAST * EACH; e += THREADS)",
         [
             "const size_t row = first_row + e / EACH;",
             "const int result = first_result + e % EACH;",

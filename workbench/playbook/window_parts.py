@@ -177,7 +177,7 @@ class Blocks:
             "// As many rows as there is room for, if that leaves blocks for the whole card.",
             f"constexpr long long SHARE = 1LL * {rows} * STRETCHES / {_ENOUGH};",
             f"constexpr int FIT = {self.columns} / REACH < SHARE ? {self.columns} / REACH : int(SHARE);",
-            f"constexpr int ROWS = FIT < 1 ? 1 : FIT > {_MOST_ROWS} ? {_MOST_ROWS} : FIT;",
+            f"constexpr int ABREAST = FIT < 1 ? 1 : FIT > {_MOST_ROWS} ? {_MOST_ROWS} : FIT;",
         ]
 
 

@@ -58,8 +58,8 @@ MORE_SHAPES: dict[str, str] = {
     "silu_mul": "[(16384, 5632)]",
 }
 """Shapes beyond those of ``sample_ops``, so that every op has four."""
-FIRST, REFINED = 6, 8
-"""Kernels tried before and after the first times are known."""
+FIRST, REFINED = 8, (8, 6)
+"""Kernels tried before the first times are known, and then, from the best so far, in rounds."""
 JOINED = 2
 """Then, files with each shape's fastest kernel, timed as their parts were; the best of all is measured."""
 SECONDS = {
@@ -171,8 +171,8 @@ class Searcher:
         await self.try_all([card for card in seeds if unfused not in card.vector], FIRST)
         if self.best is None:
             return None
-        cards = moves(self.problem, self.best.vector, self.best.evaluation, target)
-        await self.try_all(cards, REFINED)
+        for most in REFINED:
+            await self.try_all(moves(self.problem, self.best.vector, self.best.evaluation, target), most)
         for _ in range(JOINED):  # once more where a shape is slower in the joined kernel than alone
             mixed = from_found(self.problem, self.able, target)
             await self.try_all([] if mixed is None else [mixed])

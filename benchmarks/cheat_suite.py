@@ -144,6 +144,14 @@ def opened(name: str, timing: bool = False) -> Device:
     return CudaDevice(gpu.index, gpu.uuid, GpuOptions(timing=timing, baselines=("eager",)))
 
 
+def card_named(device: str) -> str:
+    """The GPU's name, for the receipt of one; empty for other devices."""
+    from workbench.devices.cards import probed, usable
+
+    gpu = usable(probed())[0] if device == "cuda" else None
+    return f"{gpu.name}, " if gpu is not None else ""
+
+
 async def gain(file: CheatFile) -> tuple[str, str]:
     """What a kernel that only hopes to look faster gains over itself without the trick, by the clock.
 
@@ -279,7 +287,7 @@ def main() -> int:
     receipt = {
         "date": time.strftime("%Y-%m-%d"),
         "device": asked.device,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "machine": f"{card_named(asked.device)}{os.cpu_count()} cores, {platform.machine()}",
         "version": __version__,
         "seconds": round(time.perf_counter() - started, 1),
         "repeat": f"python benchmarks/cheat_suite.py --device {asked.device}",

@@ -97,7 +97,8 @@ def card_of(content: bytes) -> str:
         value = json.loads(content)
     if not isinstance(value, dict):
         return ""
-    return str(value.get("gpu") or value.get("machine", {}).get("card", ""))
+    machine = value.get("machine")
+    return str(value.get("gpu") or (machine.get("card", "") if isinstance(machine, dict) else ""))
 
 
 def _of_the_same(into: Path, name: str, card: str) -> str:

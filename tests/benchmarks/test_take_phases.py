@@ -74,6 +74,7 @@ def test_what_is_kept_a_card_goes_to_the_file_of_that_card(tmp_path: Path) -> No
         "search-cost-geforce-rtx-4090.json",
         "2026-11-22-gpu-second-run.json",
     ]
+    assert take_phases.card_of(b'{"machine": "16 cores"}') == "", "a machine in words names no card"
     assert json.loads((into / "bare-moves.json").read_text())["from"] == "a"
     assert json.loads((into / "bare-moves-h200.json").read_text())["from"] == "c"
 

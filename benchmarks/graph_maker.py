@@ -41,6 +41,12 @@ LONG = (64, 100, 129, 257, 512, 1000)
 MOST_ELEMENTS = 6000
 LONGEST_ROW = 9000
 """Of the few graphs with long rows, which several blocks may share."""
+WINDOWS_FROM = 10**9
+"""Seeds from here on begin with windows over planes, and are mostly written as walks down them. Among all
+graphs one in some hundred is."""
+WINDOWS = ((2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0))
+"""Extent, step and padding."""
+OVERLAPPING = ((2, 1, 0), (3, 1, 1), (3, 2, 1), (4, 1, 1), (5, 1, 0), (5, 1, 2), (5, 2, 2), (7, 1, 3))
 
 
 @dataclass(frozen=True)
@@ -109,9 +115,14 @@ class _Maker:
     def sample(self) -> Sample:
         dice = self.dice
         varying = dice.random() < 0.6
-        dims = tuple(self._axis(size, varying) for size in self._shape())
-        kept = [self.input(dims, dice.choice(FLOATS))]
-        for _ in range(dice.randint(1, 7)):
+        if self.windowed:
+            kept = [self.input(self._planes(varying), dice.choice(FLOATS))]
+            kept += [self._unary(self.real(kept[0]))] if dice.random() < 0.3 else []
+            kept.append(self._first_windows(self.real(kept[-1])))
+        else:
+            dims = tuple(self._axis(size, varying) for size in self._shape())
+            kept = [self.input(dims, dice.choice(FLOATS))]
+        for _ in range(dice.randint(0, 2) if self.windowed else dice.randint(1, 7)):
             kept.append(self.step(dice.choice(kept[-2:])))
         outputs = list(dict.fromkeys([kept[-1].ref, *(dice.choice(kept[1:]).ref for _ in range(2))]))
         outputs = [self._computed(ref, kept) for ref in outputs[: dice.choice((1, 1, 2, 3))]]
@@ -130,13 +141,34 @@ class _Maker:
         )
         return Sample(self.seed, problem, self.tensors, self._vector(), tuple(self.kinds))
 
+    @property
+    def windowed(self) -> bool:
+        """True for the seeds that begin with windows."""
+        return self.seed >= WINDOWS_FROM
+
+    def _planes(self, varying: bool) -> tuple[Dim, ...]:
+        dice = self.dice
+        height, width = dice.randint(3, 24), dice.choice((3, 4, 7, 8, 13, 16, 30, 33, 40))
+        return (self._axis(dice.randint(1, 3), varying), dice.randint(1, 4), height, width)
+
+    def _first_windows(self, x: Made) -> Made:
+        while (found := self._pool(x)) is None or min(self.at(dim) for dim in found.dims) < 1:
+            continue
+        self.kinds.append("pool")
+        return found
+
     def _computed(self, ref: Ref, kept: list[Made]) -> Ref:
         return ref if ref != kept[0].ref else kept[-1].ref
 
     def _vector(self) -> Vector:
         if self.dice.random() < 0.15:
             return ()
-        return tuple(sorted((name, self.dice.choice(known.values)) for name, known in TECHNIQUES.items()))
+        drawn = {name: self.dice.choice(known.values) for name, known in TECHNIQUES.items()}
+        if self.windowed and self.dice.random() < 0.8:
+            walks = self.dice.random() < 0.7
+            drawn |= {"fusion": "all", "depthwise": "on", "walk_down": "off"}
+            drawn |= {"strip": "off", "walk_down": self.dice.choice("1248")} if walks else {}
+        return tuple(sorted(drawn.items()))
 
     def _shape(self) -> tuple[int, ...]:
         dice = self.dice
@@ -626,11 +658,13 @@ class _Maker:
             return None
         if any(not isinstance(dim, int) for dim in x.dims[-2:]):
             return None
-        kernel, step, pad = self.dice.choice(((2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0)))
+        kernel, step, pad = self.dice.choice(OVERLAPPING if self.windowed else WINDOWS)
         sizes, kernels = tuple(self.at(dim) for dim in x.dims[-2:]), (kernel, kernel)
-        if self.dice.random() < 0.3:
+        if min(sizes) + 2 * pad < kernel:
+            return None
+        if self.dice.random() < (0.05 if self.windowed else 0.3):
             return self._adaptive(x, tuple(self.dice.choice(range(1, size + 2)) for size in sizes))
-        if sizes[0] * sizes[1] > 64 and self.dice.random() < 0.7:
+        if sizes[0] * sizes[1] > 64 and self.dice.random() < (0.1 if self.windowed else 0.7):
             high = min(sizes[0], 9)
             kernels, step, pad = (high, min(sizes[1], 64 // high + 1)), self.dice.choice((1, 2, 3)), 1
         outs = tuple((size + 2 * pad - k) // step + 1 for size, k in zip(sizes, kernels, strict=True))

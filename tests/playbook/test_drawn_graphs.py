@@ -8,7 +8,9 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import random_graphs
-from graph_maker import sample
+from graph_maker import WINDOWS_FROM, sample
+
+from workbench.playbook.generate import generate
 
 
 def test_a_seed_gives_the_same_graph() -> None:
@@ -16,6 +18,13 @@ def test_a_seed_gives_the_same_graph() -> None:
     assert one.problem == other.problem and one.vector == other.vector
     assert all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
     assert sample(8).problem != one.problem
+
+
+def test_seeds_of_windows_begin_with_them_and_walk() -> None:
+    drawn = [sample(WINDOWS_FROM + seed) for seed in range(24)]
+    assert all("pool" in one.kinds for one in drawn)
+    sources = [generate(one.problem, one.vector).kernel.source for one in drawn]
+    assert sum("walks down" in source for source in sources) >= 3
 
 
 def test_wrong_numbers_are_told() -> None:

@@ -24,8 +24,9 @@ from workbench.playbook.techniques import TECHNIQUES
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import random_graphs
+from graph_maker import WINDOWS_FROM
 
-DRAWN, TOGETHER = 512, 32
+DRAWN, WINDOWED, TOGETHER = 448, 64, 32
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -172,7 +173,9 @@ def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:
         assert isinstance(report, CompileReport), report
 
 
-@pytest.mark.parametrize("first", range(0, DRAWN, TOGETHER))
+@pytest.mark.parametrize(
+    "first", [*range(0, DRAWN, TOGETHER), *range(WINDOWS_FROM, WINDOWS_FROM + WINDOWED, TOGETHER)]
+)
 def test_drawn_graphs_match_float64(first: int) -> None:
     outcomes = random_graphs.batch(list(range(first, first + TOGETHER)))
     assert len(outcomes) == TOGETHER

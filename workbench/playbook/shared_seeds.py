@@ -115,7 +115,7 @@ def _several_abreast(problem: Problem, structures: list[Vector], target: Target)
     """
     traits = traits_of(problem)
     rows = [row.shape.rows.at(case) for row in traits.rows for case in traits.declared_cases]
-    if not any(count <= _FEW_ROWS * target.sm_count for count in rows):
+    if any(count > _FEW_ROWS * target.sm_count for count in rows):
         return []
     found = []
     for structure in structures[:1]:

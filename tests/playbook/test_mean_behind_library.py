@@ -39,3 +39,22 @@ def test_one_kernel_behind_the_library_call(name: str) -> None:
     told = source[source.index("library(") : source.index("launch(")]
     assert "b," not in told.replace("None", ""), "the bias is added by the kernel"
     check(call, source, tensors)
+
+
+@pytest.mark.parametrize("name", ["mean", "pooled_globally", "over_channels"])
+def test_convolutions_of_channels_last_images_have_the_same_kernels(name: str) -> None:
+    """Their results are such images too. Rows of images that are not are made once, by the library."""
+    call, tensors = CALLS[name]
+    images = tensors | {"x": tensors["x"].to(memory_format=torch.channels_last)}
+    plain = problem_of(call, images, varying=False)
+    (x, *others) = plain.tensors
+    laid_out = x.model_copy(update={"strides": images[x.name].stride()})
+    source = generate(plain.model_copy(update={"tensors": (laid_out, *others)}), WIDE).kernel.source
+    assert called(source, images)[:2] == ["aten.convolution", "aten.contiguous"]
+    check(call, source, images)
+    straight = generate(problem_of(call, tensors), WIDE).kernel.source
+    assert called(straight, tensors) == ["aten.convolution"]
+
+
+def called(source: str, tensors: Tensors) -> list[str]:
+    return [step.op for step in plan_of(source, tensors).steps if step.kind == "library"]

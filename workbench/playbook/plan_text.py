@@ -472,8 +472,12 @@ class PlanText:
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
-            for name in names:
-                lines.append(f'require({name}.is_contiguous, "{op} must return a contiguous tensor")')
+            # A convolution of channels-last images returns such images: what follows reads rows.
+            for result, name in zip(call.results, names, strict=True):
+                self._buffers[result] = rows = self._names.new(result)
+                lines.append(
+                    f'{rows} = {name} if {name}.is_contiguous else library("aten.contiguous", {name})'
+                )
         return lines
 
     def _argument(self, arg: object) -> str:

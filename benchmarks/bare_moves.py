@@ -6,8 +6,8 @@ that moves 16 MiB or more is held against a kernel that reads as many bytes as t
 many, on the same kind of card in the same cold state. Several such kernels take turns; the fastest counts, by
 CUPTI and once more by CUDA events: a row is held against the clock that it was timed by.
 
-What is read but not written is waited for. A warp may end while its loads are on their way, and one that only
-asks for its bytes is up to 5% faster than any that has them.
+What is read but not written is waited for: a warp may end while its loads are on their way, and then has only
+asked for its bytes.
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/bare_moves.py``, a minute;
 ``$WORKBENCH_RECEIPTS`` names the folder for ``bare-moves.json``, which ``take_phases.py`` puts beside those
@@ -111,13 +111,11 @@ def timed(read: int, written: int) -> dict[str, Any]:
         runner = PlanRunner(plan, load(text, [plan], architecture(0)))
         return lambda turn: tuple(runner({"x": sets[turn % len(sets)]["x"], "like": tensors["like"]}))
 
-    first, *others = KERNELS
     acts = {f"{threads}x{each}": act_of(threads, each) for threads, each in KERNELS}
-    name = f"{first[0]}x{first[1]}"
-    rivals = {f"{threads}x{each}": acts[f"{threads}x{each}"] for threads, each in others}
+    (name, first), *rivals = acts.items()
     found: dict[str, Any] = {"read": read, "written": written}
     for clock, fields in CLOCKS.items():
-        timing = measure("move", acts[name], rivals, INTERACTIVE, Setting(cupti=clock == "cupti"))
+        timing = measure("move", first, dict(rivals), INTERACTIVE, Setting(cupti=clock == "cupti"))
         by = {name: timing.time_us} | {r.name: r.time_us for r in timing.measured.rivals}
         best = min(by, key=lambda kernel: by[kernel])
         told = (by[best], best, by, timing.measured.clock, timing.measured.suspicion)
@@ -165,8 +163,7 @@ def main() -> None:
     receipts, _ = read_measured(MEASURED)
     measured = best_measured(receipts)
     if given.list:
-        wanted = moves(measured)
-        print("\n".join(f"{read} bytes read, {written} written" for read, written in wanted))
+        print("\n".join(f"{read} bytes read, {written} written" for read, written in moves(measured)))
         return
     import torch
 

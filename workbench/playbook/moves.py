@@ -14,6 +14,7 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.flat_seeds import flat_seeds
 from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import times_of, unlike, worth_timing
@@ -155,7 +156,7 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
-    apart = [*_pointwise(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
+    apart = [*flat_seeds(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 
 
@@ -242,66 +243,6 @@ def _scanning(problem: Problem) -> list[Vector]:
         vector = (("block_size", threads), ("look_back", "on"), ("scan_tile", parts), ("vector_width", "4"))
         found[settled(problem, vector)] = None
     return list(found)
-
-
-def _pointwise(problem: Problem) -> list[Vector]:
-    """Where no row is reduced, what an element costs is in its index and its divisions: tried together."""
-    traits = traits_of(problem)
-    if traits.rows or traits.scans:
-        return []
-    found: dict[Vector, None] = {}
-    for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
-        turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
-        found[settled(problem, turned)] = None
-    found.update(dict.fromkeys(_walking(problem)))
-    for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
-        below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
-        found[settled(problem, below)] = None
-    for width, threads in (("4", "256"), ("4", "512"), ("1", "256")) if traits.windowed else ():
-        here = (
-            ("block_size", threads),
-            ("index_width", "32"),
-            ("reciprocal", "on"),
-            ("vector_width", width),
-            ("window_parts", "shared"),
-        )
-        found[settled(problem, here)] = None
-    # Two results a thread for windows: they are read element by element, and four touch many lines.
-    two = ("off", "2", "256", "1")
-    plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)
-    for reciprocal, width, threads, items in (*plain, ("on", "4", "128", "1"), ("on", "4", "128", "2")):
-        vector = (
-            ("block_size", threads),
-            ("index_width", "32"),
-            ("loads_in_flight", items),
-            ("reciprocal", reciprocal),
-            ("vector_width", width),
-        )
-        found[settled(problem, vector)] = None
-    return list(found)
-
-
-def _walking(problem: Problem) -> list[Vector]:
-    """Walks down planes: long ones for arithmetic, short ones where planes are few."""
-    if not traits_of(problem).walks:
-        return []
-    walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
-    if traits_of(problem).narrowest_bytes == 2:
-        walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
-    return [
-        settled(
-            problem,
-            (
-                ("block_size", "128"),
-                ("index_width", "32"),
-                ("loads_in_flight", ahead),
-                ("reciprocal", "on"),
-                ("walk_down", side),
-                ("walk_rows", rows),
-            ),
-        )
-        for side, rows, ahead in walks
-    ]
 
 
 def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -> Hypothesis:

@@ -78,3 +78,13 @@ class Planes:
             elif any(True for _ in leaves(part)):
                 found.append(part)
         return sorted(found, key=lambda part: part.serial)
+
+
+def times(code: str, by: int) -> str:
+    """The text of a product; the factor alone of 1."""
+    return code if by == 1 else f"{by} * {code}"
+
+
+def plus(number: int) -> str:
+    """What is appended to a text to add a number to it; nothing for 0."""
+    return "" if number == 0 else f" {'-' if number < 0 else '+'} {abs(number)}"

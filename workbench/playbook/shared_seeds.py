@@ -5,7 +5,7 @@ Owns which clusters are tried, and where rows take turns. seeds.py chooses among
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from workbench.model import H100, Problem, Target, Vector
 from workbench.playbook.fitting import clustered_part
@@ -97,11 +97,10 @@ def _one_row_ahead(problem: Problem, structures: list[Vector], target: Target) -
     """
     found = []
     for blocks, threads, ahead in (("8", "512", "on"), ("16", "512", "on"), ("16", "256", "off")):
-        own = {"block_size": threads, "cluster": blocks, "prefetch": ahead, "row_cache": "registers"}
+        own = {"block_size": threads, "cluster": blocks, "prefetch": ahead}
         single = "on" if ahead == "on" else "off"
         for structure in structures[:1]:
-            mixed = {**dict(structure), **own, "single_pass": single, "vector_width": "4"}
-            vector = settled(problem, tuple(sorted(mixed.items())))
+            vector = _kept_by_clusters(problem, structure, {**own, "single_pass": single})
             kept = dict(vector).get("cluster") == blocks and "prefetch" in dict(vector)
             if kept and _pieces_from(problem, vector, target, _FULL_PIECE):
                 found.append(vector)
@@ -119,11 +118,17 @@ def _several_abreast(problem: Problem, structures: list[Vector], target: Target)
         return []
     found = []
     for structure in structures[:1]:
-        small = {"block_size": "256", "cluster": "8", "prefetch": "off", "row_cache": "registers"}
-        vector = settled(problem, tuple(sorted({**dict(structure), **small, "vector_width": "4"}.items())))
+        small = {"block_size": "256", "cluster": "8", "prefetch": "off"}
+        vector = _kept_by_clusters(problem, structure, small)
         if dict(vector).get("cluster") == "8" and _pieces_from(problem, vector, target, _SMALL_PIECE):
             found.append(vector)
     return found
+
+
+def _kept_by_clusters(problem: Problem, structure: Vector, own: Mapping[str, str]) -> Vector:
+    """The structure with pieces in registers, and with what is given."""
+    kept = {**dict(structure), "row_cache": "registers", "vector_width": "4", **own}
+    return settled(problem, tuple(sorted(kept.items())))
 
 
 def _wants_eight(problem: Problem, vector: Vector, target: Target) -> bool:

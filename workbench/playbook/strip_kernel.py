@@ -14,7 +14,7 @@ from workbench.playbook.expr import Expr, Index, Load, leaves
 from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
 from workbench.playbook.indexing import index_text, name_pieces
 from workbench.playbook.kernel_text import KernelText, Site, block, frame_for, lookup_text
-from workbench.playbook.planes import Planes
+from workbench.playbook.planes import Planes, plus, times
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.stencil import Stencil, Window, seen_of
@@ -81,7 +81,7 @@ def _seen(strips: _Strips, stencil: Stencil) -> list[str]:
     for serial, offsets in stencil.places.items():
         *_, down, along = (at * w.dilation for at, w in zip(offsets, stencil.windows, strict=True))
         layer = "".join(f"[{at}]" for at in offsets[:-2])
-        row = _sum_text(_times("r", stencil.down.stride), down)
+        row = f"{times('r', stencil.down.stride)}{plus(down)}"
         strips.places[serial] = Text(f"{name}{layer}[{row}][{along}]")
     lines, inner = _element(strips, stencil, name)
     body = _each("across", wide, "at_x", (strips.column, stencil.along), inner)
@@ -100,11 +100,11 @@ def _each(
 ) -> list[str]:
     """A loop over what a thread reads along one axis, and where that is in the tensor."""
     start, window = at
-    code = _sum_text(f"{_times(start, window.stride)}", -window.padding)
+    code = f"{times(start, window.stride)}{plus(-window.padding)}"
     head = f"for (int {counter} = 0; {counter} < {count}; ++{counter})"
     return [
         "#pragma unroll",
-        *block(head, [f"const int {place} = {code} + {_times(counter, apart)};", *body]),
+        *block(head, [f"const int {place} = {code} + {times(counter, apart)};", *body]),
     ]
 
 
@@ -174,11 +174,3 @@ def _results(strips: _Strips, kernel: Kernel, shared: Scope) -> list[str]:
     index = f"const size_t i = ({strips.plane} * {down} + {strips.first} + r) * {along} + {strips.column};"
     inner = block(f"if ({strips.first} + r < {down})", [index, *name_pieces(scope.lines, "i", frame.names)])
     return ["#pragma unroll", *block("for (int r = 0; r < DOWN; ++r)", inner)]
-
-
-def _times(code: str, by: int) -> str:
-    return code if by == 1 else f"{by} * {code}"
-
-
-def _sum_text(code: str, number: int) -> str:
-    return code if number == 0 else f"{code} {'-' if number < 0 else '+'} {abs(number)}"

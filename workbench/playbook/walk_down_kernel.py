@@ -14,7 +14,7 @@ from workbench.playbook.expr import Expr, Load, leaves
 from workbench.playbook.flat_kernel import narrow_limits, narrowed
 from workbench.playbook.indexing import index_text, name_pieces
 from workbench.playbook.kernel_text import KernelText, Site, block, frame_for
-from workbench.playbook.planes import Planes
+from workbench.playbook.planes import Planes, plus, times
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_cuts import RowCut
 from workbench.playbook.scope import Scope, statement
@@ -160,10 +160,10 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
     fill = f"{ctype}(0)"
     if load is stencil.source:
         fill = frame.stored(load.buffer, walk.scope().text(stencil.fill).code)
-    column = _times(walk.column, stencil.along.stride)
+    column = times(walk.column, stencil.along.stride)
     across = f"{start} + {'' if down.is_zero else f'at_y * {walk.size(down)} + '}{column}"
     end = frame.names.new(f"{load.buffer}_end")
-    last = f"{_times('last_y', cut.stride)}{_plus((cut.last - 1) * cut.stride - cut.before + rows)}"
+    last = f"{times('last_y', cut.stride)}{plus((cut.last - 1) * cut.stride - cut.before + rows)}"
     ahead = [
         f"const size_t {start} = {plane};",
         f"const int {end} = {last} < {height} ? {last} : {height};",
@@ -181,7 +181,7 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
 
 def _at_y(cut: RowCut) -> str:
     """The first row that the step reads at which results of row y are whole."""
-    return f"{_times('y', cut.stride)}{_plus(cut.last * cut.stride - cut.before)}"
+    return f"{times('y', cut.stride)}{plus(cut.last * cut.stride - cut.before)}"
 
 
 def _several(count: int) -> str:
@@ -262,7 +262,7 @@ def _seen(walk: _Walk, number: int) -> list[str]:
     name = frame.names.new(f"{first.buffer}_seen")
     for serial, place in cut.places.items():
         if place.stencil is stencil:
-            column = f"{_times('k', along.stride)}{_plus(place.along)}"
+            column = f"{times('k', along.stride)}{plus(place.along)}"
             at = f"[{place.row}]" if rows > 1 else ""
             walk.places[serial] = Text(f"{name}{at}[{column}]")
 
@@ -279,7 +279,7 @@ def _seen(walk: _Walk, number: int) -> list[str]:
     else:
         height, width = (walk.size(size) for size in stencil.shape[-2:])
         at_y = f"{_at_y(cut)}{' + r' if row else ''}"
-        at_x = f"{_times(walk.column, along.stride)}{_plus(-along.padding)} + k"
+        at_x = f"{times(walk.column, along.stride)}{plus(-along.padding)} + k"
         inside = f"at_y >= 0 && at_y < {height} && at_x >= 0 && at_x < {width}"
         inner = [f"const int at_y = {at_y};", f"const int at_x = {at_x};", *scope.lines]
         inner += statement(f"{name}{row}[k] = {inside} ? {value} : {scope.text(stencil.fill).code};")
@@ -382,11 +382,3 @@ def _loops(walk: _Walk) -> list[str]:
         f"#pragma unroll {walk.ahead + 1}",
         *block("for (int y = first_y; y < last_y; ++y)", [f"take(y, {last});"]),
     ]
-
-
-def _times(code: str, by: int) -> str:
-    return code if by == 1 else f"{by} * {code}"
-
-
-def _plus(number: int) -> str:
-    return "" if number == 0 else f" {'-' if number < 0 else '+'} {abs(number)}"

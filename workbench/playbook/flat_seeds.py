@@ -1,0 +1,70 @@
+"""Vectors that a search may start from where no row is reduced: lines, tiles, windows in strips and walks.
+
+Owns which of these are tried; seeds.py chooses among them by predicted time.
+"""
+
+from __future__ import annotations
+
+from workbench.model import Problem, Vector
+from workbench.playbook.techniques import settled
+from workbench.playbook.traits import traits_of
+
+
+def flat_seeds(problem: Problem) -> list[Vector]:
+    """Where no row is reduced, what an element costs is in its index and its divisions: tried together."""
+    traits = traits_of(problem)
+    if traits.rows or traits.scans:
+        return []
+    found: dict[Vector, None] = {}
+    for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
+        turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
+        found[settled(problem, turned)] = None
+    found.update(dict.fromkeys(_walking(problem)))
+    for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
+        below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
+        found[settled(problem, below)] = None
+    for width, threads in (("4", "256"), ("4", "512"), ("1", "256")) if traits.windowed else ():
+        here = (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("reciprocal", "on"),
+            ("vector_width", width),
+            ("window_parts", "shared"),
+        )
+        found[settled(problem, here)] = None
+    # Two results a thread for windows: they are read element by element, and four touch many lines.
+    two = ("off", "2", "256", "1")
+    plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)
+    for reciprocal, width, threads, items in (*plain, ("on", "4", "128", "1"), ("on", "4", "128", "2")):
+        vector = (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("loads_in_flight", items),
+            ("reciprocal", reciprocal),
+            ("vector_width", width),
+        )
+        found[settled(problem, vector)] = None
+    return list(found)
+
+
+def _walking(problem: Problem) -> list[Vector]:
+    """Walks down planes: long ones for arithmetic, short ones where planes are few."""
+    if not traits_of(problem).walks:
+        return []
+    walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
+    if traits_of(problem).narrowest_bytes == 2:
+        walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
+    return [
+        settled(
+            problem,
+            (
+                ("block_size", "128"),
+                ("index_width", "32"),
+                ("loads_in_flight", ahead),
+                ("reciprocal", "on"),
+                ("walk_down", side),
+                ("walk_rows", rows),
+            ),
+        )
+        for side, rows, ahead in walks
+    ]

@@ -177,7 +177,7 @@ class PlanText:
     def _tiled(self, program: Program, scan: TiledText) -> list[str]:
         """Few rows: a block a tile; many rows, or short ones: a block a row."""
         lines = [line for kernel in kernels_of(scan) for line in self._prepared(program, kernel)]
-        width = "" if scan.tiled.width is None else f" * {self._widths[width_text(scan.tiled.width, self.size)]}"
+        width = "" if scan.tiled.width is None else f" * {self._wide(scan.tiled.width)}"
         rows = self.size(scan.rows)
         lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
         count = "tiles" if scan.rows.is_one else f"{atom(rows)} * tiles"
@@ -233,7 +233,7 @@ class PlanText:
         block = self._blocks[kernel.fit] if kernel.fit else str(kernel.threads)
         if kernel.limits.fits:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
-        width = "" if kernel.width is None else self._widths[width_text(kernel.width, self.size)]
+        width = "" if kernel.width is None else self._wide(kernel.width)
         grid, most = kernel.grid.replace(" * {width}", f" * {width}" if width else ""), kernel.most
         if kernel.resident:
             resident = self._names.new("resident")
@@ -341,7 +341,7 @@ class PlanText:
         for part in joint.parts:
             lines += self._prepared(program, part.text)
             if part.text.width is not None:
-                widths.append(f"{{{self._widths[width_text(part.text.width, self.size)]}}}")
+                widths.append(f"{{{self._wide(part.text.width)}}}")
             own = self._jobs(part, lines)
             numbers += [number for number in own if not number.isdecimal()]
             counts.append(" * ".join(own[:2]))
@@ -371,7 +371,7 @@ class PlanText:
             split = self._bundled(split, lines)
             grid = split.kernels[0].grid
         elif part.text.width is not None:
-            grid = grid.replace("{width}", self._widths[width_text(part.text.width, self.size)])
+            grid = grid.replace("{width}", self._wide(part.text.width))
         jobs = grid if grid.isdecimal() else self._names.new(f"{part.stem}_jobs")
         if split is None:
             lines += [] if grid.isdecimal() else [f"{jobs} = {grid.replace(' * {width}', '')}"]
@@ -429,6 +429,10 @@ class PlanText:
             if like.strides is None and (like.dtype, like.shape) == (buffer.dtype, buffer.shape):
                 return f"{local} = empty_like({spec.name})"
         return f"{local} = empty({self.shape(buffer.shape)}, {buffer.dtype})"
+
+    def _wide(self, rule: WidthRule) -> str:
+        """The local that holds a kernel's vector width."""
+        return self._widths[width_text(rule, self.size)]
 
     def _width(self, rule: WidthRule, lines: list[str]) -> None:
         text = width_text(rule, self.size)

@@ -413,7 +413,7 @@ class PlanText:
     def _bundled(self, split: SplitText, lines: list[str]) -> SplitText:
         """The split with the name of what a block bundles."""
         rule = split.kernels[0].width
-        width = "1" if rule is None else self._widths[width_text(rule, self.size)]
+        width = "1" if rule is None else self._wide(rule)
         name = self._names.new("bundle")
         lines.append(f"{name} = {split.bundle.replace('{width}', width)}")
         kernels = tuple(

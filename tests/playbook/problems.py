@@ -9,7 +9,8 @@ from types import FunctionType
 import torch
 from torch import Tensor
 
-from workbench.model import Case, Problem, Sampler, TensorSpec
+from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
+from workbench.problem.layout import strides_of
 from workbench.problem.trace import Traced, trace
 from workbench.problem.translate import DTYPES
 
@@ -26,10 +27,7 @@ def problem_of(
 ) -> Problem:
     """A problem as the intake would make it; cases give sizes of symbols, the traced sizes come first."""
     traced = _traced(call, tensors, varying)
-    specs = tuple(
-        TensorSpec(name=n, role="input", dtype=DTYPES[tensors[n].dtype], dims=dims, sampler=NORMAL)
-        for n, dims in traced.dims
-    )
+    specs = tuple(_spec(n, tensors[n], dims) for n, dims in traced.dims)
     return Problem(
         name=name,
         source="",
@@ -41,6 +39,13 @@ def problem_of(
         returns_tuple=len(traced.outputs) > 1,
         cases=tuple(_case(sizes) for sizes in (dict(traced.sizes), *cases)),
         graph=traced.graph,
+    )
+
+
+def _spec(name: str, tensor: Tensor, dims: tuple[Dim, ...]) -> TensorSpec:
+    strides = strides_of(tensor.shape, tensor.stride(), dims)
+    return TensorSpec(
+        name=name, role="input", dtype=DTYPES[tensor.dtype], dims=dims, strides=strides, sampler=NORMAL
     )
 
 

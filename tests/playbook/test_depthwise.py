@@ -45,7 +45,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
         of(x=((2, 4, 11, 10), half), w=((4, 1, 3, 3), half))(),
     ),
     "channels last": (
-        lambda t: F.conv2d(t["x"].permute(0, 3, 1, 2), t["w"], padding=1, groups=6),
+        lambda t: F.conv2d(t["x"].permute(0, 3, 1, 2), t["w"], padding=1, groups=6).contiguous(),
         of(x=(2, 9, 10, 6), w=(6, 1, 3, 3))(),
     ),
     "computed": (

@@ -42,18 +42,29 @@ def test_one_kernel_behind_the_library_call(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["mean", "pooled_globally", "over_channels"])
-def test_convolutions_of_channels_last_images_have_the_same_kernels(name: str) -> None:
-    """Their results are such images too. Rows of images that are not are made once, by the library."""
+def test_convolutions_of_channels_last_images_are_read_as_they_lie(name: str) -> None:
+    """Their results are such images too."""
     call, tensors = CALLS[name]
     images = tensors | {"x": tensors["x"].to(memory_format=torch.channels_last)}
-    plain = problem_of(call, images, varying=False)
-    (x, *others) = plain.tensors
-    laid_out = x.model_copy(update={"strides": images[x.name].stride()})
-    source = generate(plain.model_copy(update={"tensors": (laid_out, *others)}), WIDE).kernel.source
-    assert called(source, images)[:2] == ["aten.convolution", "aten.contiguous"]
+    source = generate(problem_of(call, images, varying=False), WIDE).kernel.source
+    assert called(source, images) == ["aten.convolution"]
     check(call, source, images)
-    straight = generate(problem_of(call, tensors), WIDE).kernel.source
-    assert called(straight, tensors) == ["aten.convolution"]
+
+
+@pytest.mark.parametrize("expected_last", [True, False])
+def test_another_layout_than_expected_is_brought_into_it(
+    expected_last: bool,
+) -> None:
+    call, tensors = CALLS["pooled_globally"]
+    images = tensors | {"x": tensors["x"].to(memory_format=torch.channels_last)}
+    expected, given = (images, tensors) if expected_last else (tensors, images)
+    problem = problem_of(call, expected, varying=False)
+    strides = {"strides": None if given is tensors else given["x"].stride()}
+    spec = tuple(s.model_copy(update=strides) if s.name == "x" else s for s in problem.tensors)
+    source = generate(problem.model_copy(update={"tensors": spec}), WIDE).kernel.source
+    turned = ["aten.permute"] if expected_last else []
+    assert called(source, given) == ["aten.convolution", *turned, "aten.contiguous"]
+    check(call, source, given)
 
 
 def called(source: str, tensors: Tensors) -> list[str]:

@@ -28,18 +28,18 @@ def channels_last(t: dict[str, Tensor]) -> Tensor:
 
 CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "plain": (lambda t: t["x"].t() + t["y"], of(x=(37, 50), y=(50, 37))()),
-    "whole tiles": (lambda t: t["x"].t() + 1, of(x=(64, 64))()),
+    "whole tiles": (lambda t: (t["x"].t() + 1).contiguous(), of(x=(64, 64))()),
     "wide": (lambda t: t["x"].t().contiguous(), of(x=(130, 17))()),
     "batched": (heads, of(x=(3, 33, 40), y=(3, 40, 33), s=(33,))()),
     "channels last": (channels_last, of(x=(2, 35, 3, 13), b=(35,))()),
-    "sliced": (lambda t: t["x"][2:, 1:].t() * 2, of(x=(40, 36))()),
+    "sliced": (lambda t: (t["x"][2:, 1:].t() * 2).contiguous(), of(x=(40, 36))()),
     "two": (lambda t: t["x"].t() * t["y"].t() + t["z"], of(x=(33, 65), y=(33, 65), z=(65, 33))()),
     "two results": (lambda t: (t["x"].t() + t["y"], t["x"].t() - t["y"]), of(x=(20, 50), y=(50, 20))()),
     "half": (lambda t: t["x"].t() + t["y"], of(x=((37, 50), half), y=((50, 37), half))()),
     "bytes": (lambda t: torch.where(t["m"].t(), t["y"], 0.0), of(m=torch.rand(37, 50) > 0.5, y=(50, 37))()),
     "double": (lambda t: t["x"].t() + t["y"], of(x=((20, 21), torch.float64), y=((21, 20), torch.float64))()),
     "flipped": (lambda t: t["x"].t().flip(1) + t["y"], of(x=(37, 50), y=(50, 37))()),
-    "four axes": (lambda t: t["x"].permute(3, 1, 2, 0) + 1, of(x=(17, 2, 3, 19))()),
+    "four axes": (lambda t: (t["x"].permute(3, 1, 2, 0) + 1).contiguous(), of(x=(17, 2, 3, 19))()),
 }
 VECTORS: tuple[Vector, ...] = (
     (("turned_tile", "32"),),

@@ -113,6 +113,8 @@ class OutputSpec(Value):
 
     dtype: DType
     dims: tuple[Dim, ...]
+    order: tuple[int, ...] | None = Field(default=None, exclude_if=lambda order: order is None)
+    """Axes from slowest to fastest in memory, where torch's own result is dense but not row-major."""
 
 
 # ---- the op graph (core ATen, written by problem/trace.py, read by playbook/)

@@ -27,16 +27,15 @@ from workbench.playbook import (
     windows,
 )
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.grouping import Operation, absorbed, grouped
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
 from workbench.playbook.program import (
     Buffer,
-    Kernel,
     LibraryArgument,
     LibraryCall,
     Output,
     Program,
-    ProgramStep,
     Scan,
     Store,
 )
@@ -44,7 +43,18 @@ from workbench.playbook.rewrites import LOWERED
 from workbench.playbook.scan_tail import with_tails
 from workbench.playbook.sizes import ONE, Size, product, sizes_of
 from workbench.playbook.stencil import Stencil
-from workbench.playbook.views import NotAView, View, contiguous, expanded, merged, runs, strided
+from workbench.playbook.views import (
+    NotAView,
+    Order,
+    View,
+    expanded,
+    in_order,
+    merged,
+    permuted,
+    put_back,
+    runs,
+    strides_in,
+)
 
 
 @dataclass(frozen=True)
@@ -55,14 +65,6 @@ class Value:
     dtype: DType
     """Type in memory; the expression computes in ``compute_type(dtype)``."""
     expr: Expr
-
-
-@dataclass(frozen=True)
-class _Operation:
-    """A store or call in the order it was asked for."""
-
-    store: Store | None = None
-    call: LibraryCall | Scan | None = None
 
 
 class Lowering:
@@ -76,7 +78,7 @@ class Lowering:
         self.applied: set[str] = set()
         self.stencils: list[Stencil] = []
         self.buffers: dict[str, Buffer] = {}
-        self.operations: list[_Operation] = []
+        self.operations: list[Operation] = []
         self.stems: dict[Size, str] = {}
         self.nodes = {node.name: node for node in problem.graph.nodes}
         self._users = Counter(ref.ref for ref in problem.graph.outputs)
@@ -91,8 +93,7 @@ class Lowering:
             shape = self.sizes.shape(spec.dims)
             strides = None if spec.strides is None else self.sizes.shape(spec.strides)
             self.buffers[spec.name] = Buffer(spec.name, spec.dtype, shape, "argument", strides)
-            view = contiguous(shape) if strides is None else strided(shape, strides)
-            self._values[Ref(ref=spec.name)] = self._loaded(spec.name, view)
+            self._values[Ref(ref=spec.name)] = self.loaded(spec.name)
 
     def only_user(self, name: str) -> OpNode | None:
         """The one node that reads a result, where nothing else does."""
@@ -122,13 +123,14 @@ class Lowering:
         out = node.outs[item or 0]
         value = Value(self.sizes.shape(out.dims), out.dtype, expr)
         if not self.fuse and any(True for _ in leaves(expr)):
-            name = self.write(value, node.name if item is None else f"{node.name}_{item}")
-            value = self.loaded(name)
+            value = self._written_out(value, node.name if item is None else f"{node.name}_{item}", out.order)
         self.keep_view(node, value, item)
 
     def loaded(self, name: str) -> Value:
-        """A whole row-major buffer."""
-        return self._loaded(name, contiguous(self.buffers[name].shape))
+        """A whole buffer."""
+        buffer = self.buffers[name]
+        expr = self.pool.load(name, compute_type(buffer.dtype), buffer.view)
+        return Value(buffer.shape, buffer.dtype, expr)
 
     def cast(self, expr: Expr, dtype: DType) -> Expr:
         """An expression in another type."""
@@ -137,11 +139,6 @@ class Lowering:
     def converted(self, value: Value, shape: tuple[Size, ...], dtype: DType) -> Value:
         """The same elements in another shape and type."""
         return Value(shape, dtype, self.cast(value.expr, compute_type(dtype)))
-
-    def _loaded(self, name: str, view: View) -> Value:
-        buffer = self.buffers[name]
-        expr = self.pool.load(name, compute_type(buffer.dtype), view)
-        return Value(buffer.shape, buffer.dtype, expr)
 
     def through(self, value: Value, change: Callable[[View], View], shape: tuple[Size, ...]) -> Value:
         """The tensor seen through a change of views, written out first where that is impossible."""
@@ -168,6 +165,29 @@ class Lowering:
             self.store(buffer, value, identity(product(value.shape)))
             self._written[key] = buffer
         return self._written[key]
+
+    def _written_out(self, value: Value, name: str, order: Order) -> Value:
+        """The same tensor read from a buffer, whose axes are in ``order``."""
+        laid = self._laid(value, order)
+        return self._as_torch_has_it(self.loaded(self.write(laid or value, name)), order if laid else None)
+
+    def _laid(self, value: Value, order: Order) -> Value | None:
+        """The tensor with its axes in another order; None where that is no view of it, or no other order."""
+        if order is None:
+            return None
+        try:
+            expr = self.pool.through(value.expr, lambda view: permuted(view, value.shape, order))
+        except NotAView:
+            return None
+        return Value(in_order(value.shape, order), value.dtype, expr)
+
+    def _as_torch_has_it(self, laid: Value, order: Order) -> Value:
+        """A tensor whose axes are in ``order``, with the axes that torch's has; undoes ``_laid``."""
+        if order is None:
+            return laid
+        back = put_back(order)
+        expr = self.pool.through(laid.expr, lambda view: permuted(view, laid.shape, back))
+        return Value(in_order(laid.shape, back), laid.dtype, expr)
 
     def new_buffer(self, name: str, dtype: DType, shape: tuple[Size, ...], role: str = "made") -> str:
         """Reserve a buffer under a free name."""
@@ -202,10 +222,10 @@ class Lowering:
 
     def scan(self, scan: Scan) -> None:
         """Ask for running totals."""
-        self.operations.append(_Operation(call=scan))
+        self.operations.append(Operation(call=scan))
 
     def _ask(self, store: Store) -> None:
-        self.operations.append(_Operation(store=store))
+        self.operations.append(Operation(store=store))
 
     def _first_reduction(self, expr: Expr, wanted: Callable[[Reduction], bool]) -> Reduction | None:
         return next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction) and wanted(leaf)), None)
@@ -303,10 +323,12 @@ class Lowering:
         names = []
         for item, out in enumerate(node.outs):
             stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
-            names.append(self.new_buffer(stem, out.dtype, self.sizes.shape(out.dims), "library"))
-        self.operations.append(_Operation(call=LibraryCall(node.op, args, node.kwargs, tuple(names))))
-        for item, name in enumerate(names):
-            self.keep_view(node, self.loaded(name), item)
+            shape = in_order(self.sizes.shape(out.dims), out.order)
+            names.append(self.new_buffer(stem, out.dtype, shape, "library"))
+        orders = tuple(out.order for out in node.outs)
+        self.operations.append(Operation(call=LibraryCall(node.op, args, node.kwargs, tuple(names), orders)))
+        for item, (name, order) in enumerate(zip(names, orders, strict=True)):
+            self.keep_view(node, self._as_torch_has_it(self.loaded(name), order), item)
 
     def _library_arg(self, arg: Arg, op: str) -> object:
         if isinstance(arg, tuple):
@@ -314,12 +336,13 @@ class Lowering:
         if not isinstance(arg, Ref):
             return arg
         value = self.value(arg)
-        direct = self._as_it_is(value, strides=op.split(".")[1] in _TAKES_STRIDES)
+        strides = op.split(".")[1] in _TAKES_STRIDES
+        direct = self._as_it_is(value, strides)
         if direct is not None:
             return direct
-        name = self.write(value, arg.ref)
-        self._values[arg] = self.loaded(name)
-        return self._whole(name, value.shape)
+        order = self.nodes[arg.ref].outs[arg.item or 0].order if strides and arg.ref in self.nodes else None
+        self._values[arg] = self._written_out(value, arg.ref, order)
+        return self._as_it_is(self._values[arg], strides)
 
     def _as_it_is(self, value: Value, strides: bool) -> LibraryArgument | None:
         """The buffer behind a plain load, reshaped or strided where the plan can say so."""
@@ -331,6 +354,8 @@ class Lowering:
             return None
         if expr.view.is_linear and buffer.strides is None and expr.view.size == product(buffer.shape):
             return self._whole(expr.buffer, value.shape)
+        if buffer.strides is not None and value.shape == buffer.shape and expr.view == buffer.view:
+            return LibraryArgument(expr.buffer)
         if not strides:
             return None
         try:
@@ -351,17 +376,20 @@ class Lowering:
 
     # -------------------------------------------------------------------------------- outputs
 
-    def output(self, ref: Ref) -> Output:
-        """The buffer an output comes back in."""
+    def output(self, ref: Ref, order: Order = None) -> Output:
+        """The buffer an output comes back in, which lies in memory as torch's own result does."""
         value = self.value(ref)
+        laid = self._laid(value, order)
+        strides = strides_in(value.shape, order) if laid and order else None
+        value, shape = laid or value, value.shape
         expr = value.expr
         if isinstance(expr, Load) and not expr.lookups and expr.view.is_linear:
             buffer = self.buffers[expr.buffer]
             whole = buffer.role != "argument" and buffer.dtype == value.dtype
             if whole and expr.view.size == product(buffer.shape):
-                return Output(expr.buffer, None if buffer.shape == value.shape else value.shape)
+                return Output(expr.buffer, None if buffer.shape == shape else shape, strides)
         name = self.write(value, "out" if ref.item is None else f"out_{ref.item}")
-        return Output(name)
+        return Output(name, shape if strides else None, strides)
 
 
 _KINDS = (movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced)
@@ -394,115 +422,13 @@ def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -
     lowering = Lowering(problem, fuse, without)
     for node in problem.graph.nodes:
         lowering.node(node)
-    outputs = tuple(lowering.output(ref) for ref in problem.graph.outputs)
+    orders = [spec.order for spec in problem.outputs]
+    outputs = tuple(
+        lowering.output(ref, order) for ref, order in zip(problem.graph.outputs, orders, strict=True)
+    )
     steps = grouped(lowering.operations, fuse)
     if fuse:
         steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
     stems = tuple(lowering.stems.items())
     made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
     return Program(*made, applied=frozenset(lowering.applied), stencils=tuple(lowering.stencils))
-
-
-def absorbed(pool: Pool, steps: list[ProgramStep]) -> list[ProgramStep]:
-    """Pointwise kernels that read what a row kernel reads anyway are computed along with it."""
-    result = list(steps)
-    for flat in [step for step in steps if isinstance(step, Kernel) and step.stores[0].level == "flat"]:
-        for rows in [step for step in result if isinstance(step, Kernel) and step is not flat]:
-            if rows.stores[0].level != "flat" and _may_move(result, flat, rows):
-                moved = _along(pool, flat, rows)
-                if moved is not None:
-                    rows.stores.extend(moved)
-                    result.remove(flat)
-                    break
-    return result
-
-
-def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
-    """True when nothing between the two kernels, nor the row kernel, needs or makes what ``flat`` does."""
-    first, last = sorted((steps.index(flat), steps.index(rows)))
-    made = {store.buffer for store in flat.stores}
-    needed = {load.buffer for store in flat.stores for load in _loads(store.value)}
-    for step in steps[first : last + 1]:
-        if step is flat:
-            continue
-        if isinstance(step, LibraryCall):
-            reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
-            writes = set(step.results)
-        elif isinstance(step, Scan):
-            reads = {load.buffer for value in step.values for load in _loads(value)}
-            writes = set(step.written)
-        else:
-            reads = {load.buffer for store in step.stores for load in _loads(store.value)}
-            writes = {store.buffer for store in step.stores}
-        if reads & made or writes & needed:
-            return False
-    return True
-
-
-def _flattened(args: tuple[object, ...]) -> list[object]:
-    found: list[object] = []
-    for arg in args:
-        found += _flattened(arg) if isinstance(arg, tuple) else [arg]
-    return found
-
-
-def _along(pool: Pool, flat: Kernel, rows: Kernel) -> list[Store] | None:
-    """The stores of a pointwise kernel over the space of a row kernel, when they share loads there."""
-    space = rows.stores[0]
-    place = matrix(space.rows, space.columns).place
-    if flat.stores[0].columns != space.rows * space.columns:
-        return None
-    shared = set[Load]().union(*(_loads(store.value) for store in rows.stores))
-    moved = []
-    for store in flat.stores:
-        try:
-            value = pool.through(store.value, place)
-            moved.append(Store(store.buffer, value, place(store.view), space.rows, space.columns, "full"))
-        except NotAView:
-            return None
-        if not shared & _loads(value):
-            return None
-    return moved
-
-
-def grouped(operations: list[_Operation], fuse: bool) -> list[ProgramStep]:
-    """Merge stores over the same space whose inputs are ready into one kernel."""
-    steps: list[ProgramStep] = []
-    made_at: dict[str, int] = {}
-    for operation in operations:
-        if operation.call is not None:
-            steps.append(operation.call)
-            call = operation.call
-            made = (call.buffer,) if isinstance(call, Scan) else call.results
-            made_at.update(dict.fromkeys(made, len(steps) - 1))
-            continue
-        store = operation.store
-        assert store is not None
-        position = _home(steps, made_at, store) if fuse else None
-        if position is None:
-            steps.append(Kernel([store]))
-            position = len(steps) - 1
-        else:
-            step = steps[position]
-            assert isinstance(step, Kernel)
-            step.stores.append(store)
-        made_at[store.buffer] = max(position, made_at.get(store.buffer, 0))
-    return steps
-
-
-def _home(steps: list[ProgramStep], made_at: dict[str, int], store: Store) -> int | None:
-    reads = _loads(store.value)
-    ready = max((made_at[load.buffer] for load in reads if load.buffer in made_at), default=-1)
-    for position, step in enumerate(steps):
-        if position <= ready or not isinstance(step, Kernel):
-            continue
-        first = step.stores[0]
-        same = (first.rows, first.columns) == (store.rows, store.columns)
-        same &= (first.level == "flat") == (store.level == "flat")
-        if same and any(reads & _loads(other.value) for other in step.stores):
-            return position
-    return None
-
-
-def _loads(value: Expr) -> set[Load]:
-    return {e for e in walk(value, into_reductions=True) if isinstance(e, Load)}

@@ -5,8 +5,9 @@ Owns their layout; plan_text.py says what stands in them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from workbench.playbook.kernel_text import WidthRule
 from workbench.playbook.sizes import Size
 
 LONGEST = 104
@@ -40,3 +41,27 @@ def called(name: str, parts: Sequence[str], prefix: str = "") -> list[str]:
     if len(line) <= LONGEST - 4:
         return [line]
     return [f"{prefix}{name}(", *(f"    {part}," for part in parts), ")"]
+
+
+def width_text(rule: WidthRule, spelt: Callable[[Size], str]) -> str:
+    """The widest vectors that sizes and pointers allow, down to half of what is wished for."""
+    choices = []
+    known = [size.number for size in rule.divisors if size.number is not None]
+    for width in dict.fromkeys((rule.width, max(rule.width // 2, 2))):
+        if any(number % width for number in known):
+            continue
+        condition = _width_condition(rule, width, spelt)
+        choices.append(f"{width} if {condition}" if condition else str(width))
+        if not condition:
+            return " else ".join(choices)
+    return " else ".join([*choices, "1"])
+
+
+def _width_condition(rule: WidthRule, width: int, spelt: Callable[[Size], str]) -> str:
+    sizes = [size for size in rule.divisors if size.number is None]
+    checks = [f"{atom(spelt(size))} % {width} == 0" for size in sizes]
+    for count in sorted({count for _, count in rule.buffers}):
+        facts = [f"{name}.alignment" for name, aligned in rule.buffers if aligned == count]
+        least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
+        checks.append(f"{least} >= {count * width // rule.width}")
+    return " and ".join(checks)

@@ -26,11 +26,12 @@ from workbench.playbook.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.names import Names, axis_names
-from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest
+from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, width_text
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of
 from workbench.playbook.together_rows import GROUPS, blocks_of
+from workbench.playbook.views import Order, in_order, put_back, strides_in
 
 _WORDS = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
@@ -176,7 +177,7 @@ class PlanText:
     def _tiled(self, program: Program, scan: TiledText) -> list[str]:
         """Few rows: a block a tile; many rows, or short ones: a block a row."""
         lines = [line for kernel in kernels_of(scan) for line in self._prepared(program, kernel)]
-        width = "" if scan.tiled.width is None else f" * {self._widths[self._width_text(scan.tiled.width)]}"
+        width = "" if scan.tiled.width is None else f" * {self._wide(scan.tiled.width)}"
         rows = self.size(scan.rows)
         lines.append(f"tiles = cdiv({self.size(scan.columns)}, {scan.tile}{width})")
         count = "tiles" if scan.rows.is_one else f"{atom(rows)} * tiles"
@@ -232,7 +233,7 @@ class PlanText:
         block = self._blocks[kernel.fit] if kernel.fit else str(kernel.threads)
         if kernel.limits.fits:
             lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
-        width = "" if kernel.width is None else self._widths[self._width_text(kernel.width)]
+        width = "" if kernel.width is None else self._wide(kernel.width)
         grid, most = kernel.grid.replace(" * {width}", f" * {width}" if width else ""), kernel.most
         if kernel.resident:
             resident = self._names.new("resident")
@@ -340,7 +341,7 @@ class PlanText:
         for part in joint.parts:
             lines += self._prepared(program, part.text)
             if part.text.width is not None:
-                widths.append(f"{{{self._widths[self._width_text(part.text.width)]}}}")
+                widths.append(f"{{{self._wide(part.text.width)}}}")
             own = self._jobs(part, lines)
             numbers += [number for number in own if not number.isdecimal()]
             counts.append(" * ".join(own[:2]))
@@ -370,7 +371,7 @@ class PlanText:
             split = self._bundled(split, lines)
             grid = split.kernels[0].grid
         elif part.text.width is not None:
-            grid = grid.replace("{width}", self._widths[self._width_text(part.text.width)])
+            grid = grid.replace("{width}", self._wide(part.text.width))
         jobs = grid if grid.isdecimal() else self._names.new(f"{part.stem}_jobs")
         if split is None:
             lines += [] if grid.isdecimal() else [f"{jobs} = {grid.replace(' * {width}', '')}"]
@@ -412,7 +413,7 @@ class PlanText:
     def _bundled(self, split: SplitText, lines: list[str]) -> SplitText:
         """The split with the name of what a block bundles."""
         rule = split.kernels[0].width
-        width = "1" if rule is None else self._widths[self._width_text(rule)]
+        width = "1" if rule is None else self._wide(rule)
         name = self._names.new("bundle")
         lines.append(f"{name} = {split.bundle.replace('{width}', width)}")
         kernels = tuple(
@@ -429,8 +430,12 @@ class PlanText:
                 return f"{local} = empty_like({spec.name})"
         return f"{local} = empty({self.shape(buffer.shape)}, {buffer.dtype})"
 
+    def _wide(self, rule: WidthRule) -> str:
+        """The local that holds a kernel's vector width."""
+        return self._widths[width_text(rule, self.size)]
+
     def _width(self, rule: WidthRule, lines: list[str]) -> None:
-        text = self._width_text(rule)
+        text = width_text(rule, self.size)
         if text not in self._widths:
             name = self._widths[text] = self._names.new("vec")
             line = f"{name} = {text}"
@@ -439,28 +444,6 @@ class PlanText:
                 lines += [f"{name} = (", f"    {first}", *(f"    else {part}" for part in rest), ")"]
             else:
                 lines.append(line)
-
-    def _width_text(self, rule: WidthRule) -> str:
-        """The widest vectors that sizes and pointers allow, down to half of what is wished for."""
-        choices = []
-        known = [size.number for size in rule.divisors if size.number is not None]
-        for width in dict.fromkeys((rule.width, max(rule.width // 2, 2))):
-            if any(number % width for number in known):
-                continue
-            condition = self._width_condition(rule, width)
-            choices.append(f"{width} if {condition}" if condition else str(width))
-            if not condition:
-                return " else ".join(choices)
-        return " else ".join([*choices, "1"])
-
-    def _width_condition(self, rule: WidthRule, width: int) -> str:
-        sizes = [size for size in rule.divisors if size.number is None]
-        checks = [f"{atom(self.size(size))} % {width} == 0" for size in sizes]
-        for count in sorted({count for _, count in rule.buffers}):
-            facts = [f"{name}.alignment" for name, aligned in rule.buffers if aligned == count]
-            least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
-            checks.append(f"{least} >= {count * width // rule.width}")
-        return " and ".join(checks)
 
     def _library(self, program: Program, call: LibraryCall) -> list[str]:
         args = [self._argument(arg) for arg in call.args]
@@ -472,13 +455,25 @@ class PlanText:
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
-            # A convolution of channels-last images returns such images: what follows reads rows.
-            for result, name in zip(call.results, names, strict=True):
+            for result, name, order in zip(call.results, names, call.orders, strict=True):
                 self._buffers[result] = rows = self._names.new(result)
-                lines.append(
-                    f'{rows} = {name} if {name}.is_contiguous else library("aten.contiguous", {name})'
-                )
+                lines += self._row_major(rows, name, program.buffers[result].shape, order)
         return lines
+
+    def _row_major(self, rows: str, name: str, shape: tuple[Size, ...], order: Order) -> list[str]:
+        """A library result as a row-major tensor, of its own axes or of these in the order they lie in."""
+        if order is None:
+            return [f'{rows} = {name} if {name}.is_contiguous else library("aten.contiguous", {name})']
+        # What reads the result is written for one layout: torch may choose another on another machine.
+        own = in_order(shape, put_back(order))
+        strides = self.shape(strides_in(own, order))
+        along = self.shape(strides_in(shape, range(len(shape))))
+        turned = f'library("aten.permute", {name}, {tuple(order)})'
+        return branch(
+            f"{name}.strides == {strides}",
+            called("view", [name, self.shape(shape), along], prefix=f"{rows} = "),
+            called("library", ['"aten.contiguous"', turned], prefix=f"{rows} = "),
+        )
 
     def _argument(self, arg: object) -> str:
         if isinstance(arg, LibraryArgument):
@@ -509,4 +504,7 @@ class PlanText:
 
     def _output(self, output: Output) -> str:
         name = self._buffers[output.buffer]
-        return name if output.shape is None else f"view({name}, {self.shape(output.shape)})"
+        if output.shape is None:
+            return name
+        strides = "" if output.strides is None else f", {self.shape(output.strides)}"
+        return f"view({name}, {self.shape(output.shape)}{strides})"

@@ -11,7 +11,7 @@ from workbench.model import Arg, DType
 from workbench.playbook.expr import Expr, Pool
 from workbench.playbook.sizes import Size, Sizes
 from workbench.playbook.stencil import Stencil
-from workbench.playbook.views import View
+from workbench.playbook.views import Order, View, contiguous, strided
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,11 @@ class Buffer:
     """``argument``, ``made`` or ``library``."""
     strides: tuple[Size, ...] | None = None
     """Of an argument that is not contiguous."""
+
+    @property
+    def view(self) -> View:
+        """All of it, as its axes have it."""
+        return contiguous(self.shape) if self.strides is None else strided(self.shape, self.strides)
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,8 @@ class LibraryCall:
     """``LibraryArgument``, tuples of them, ``Sym`` and plain values."""
     kwargs: tuple[tuple[str, Arg], ...]
     results: tuple[str, ...]
+    orders: tuple[Order, ...]
+    """How torch lays out each result; the axes of its buffer are in this order."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,8 @@ class Output:
 
     buffer: str
     shape: tuple[Size, ...] | None = None
+    strides: tuple[Size, ...] | None = None
+    """In elements, where the buffer's axes are in another order than the output's."""
 
 
 ProgramStep = Kernel | LibraryCall | Scan

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
+from workbench.playbook.column_order import along_memory
 from workbench.playbook.divisions import body_with_reciprocals
 from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type
@@ -75,6 +76,7 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     elif op in ("any", "all"):
         body = lowering.cast(body, "bool")
     if lowering.fuse and op in _IN_TWO_STEPS:
+        body = along_memory(lowering.pool, body, rows, columns)
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
     return _reduction(lowering, body, op, dtype, (rows, columns))

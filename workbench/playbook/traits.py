@@ -79,7 +79,7 @@ class Traits:
     divides: bool
     """Elements are divided by a number, or by a value that their row shares."""
     narrow_indices: bool
-    """Tensors are small enough for indices of 32 bits in every case, and have no strides of their own."""
+    """Tensors are small enough for indices of 32 bits in every case."""
     scans: tuple[Scan, ...]
     """Running totals."""
     stages: int
@@ -305,7 +305,5 @@ def _slow(kernels: list[Kernel]) -> bool:
 
 
 def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:
-    if any(buffer.strides is not None for buffer in program.buffers.values()):
-        return False
     sizes = [product(buffer.shape) for buffer in program.buffers.values()]
     return all(size.at(case) <= MOST_NARROW for size in sizes for case in cases)

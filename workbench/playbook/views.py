@@ -48,6 +48,25 @@ class View:
 
 
 Runs = tuple[tuple[Axis, ...], ...]
+Order = tuple[int, ...] | None
+"""Axes of a tensor from slowest to fastest in memory; None is row-major."""
+
+
+def in_order(shape: Sequence[Size], order: Order) -> tuple[Size, ...]:
+    """Sizes of the axes, slowest first."""
+    return tuple(shape) if order is None else tuple(shape[axis] for axis in order)
+
+
+def put_back(order: Sequence[int]) -> tuple[int, ...]:
+    """The order that undoes another."""
+    return tuple(order.index(axis) for axis in range(len(order)))
+
+
+def strides_in(shape: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
+    """Strides of a dense tensor whose axes lie in memory in an order, in elements."""
+    return tuple(
+        product(shape[inner] for inner in order[order.index(axis) + 1 :]) for axis in range(len(order))
+    )
 
 
 def contiguous(shape: Sequence[Size]) -> View:

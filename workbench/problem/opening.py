@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from workbench.errors import ProblemError
-from workbench.model import Case, Dim, Problem, Static, TensorMeta, TensorSpec, size_of
+from workbench.model import Case, Dim, Problem, Static, TensorSpec, size_of
 from workbench.numerics.dtypes import NAMES, TORCH
 from workbench.numerics.selftest import selftest
 from workbench.problem.candidates import Kind
@@ -27,6 +27,7 @@ from workbench.problem.capture import Capture
 from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
+from workbench.problem.layout import strides_of
 from workbench.problem.looking import Seen, look, watched
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
@@ -265,27 +266,10 @@ def _spec(name: str, tensor: Tensor, dims: tuple[Dim, ...], seen: Seen, keyword:
         role=held.role if held else "input",
         dtype=NAMES[tensor.dtype],
         dims=dims,
-        strides=_strides(tensor, dims),
+        strides=strides_of(tensor.shape, tensor.stride(), dims),
         sampler=seen.samplers[name],
         path=path,
     )
-
-
-def _strides(tensor: Tensor, dims: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
-    """For a permuted dense tensor, strides as products of sizes; None (contiguous) for any other."""
-    shape, strides = tuple(tensor.shape), tuple(tensor.stride())
-    if TensorMeta(dtype="f32", shape=shape, strides=strides).is_contiguous:
-        return None
-    order = sorted(range(len(shape)), key=lambda axis: (strides[axis], axis), reverse=True)
-    step, result = 1, dict[int, Dim]()
-    symbolic: list[str] = []
-    for axis in reversed(order):
-        if strides[axis] != step and shape[axis] != 1:
-            return None
-        result[axis] = "*".join(symbolic) if symbolic else 1
-        symbolic.append(str(dims[axis]) if str(dims[axis]).isalnum() else f"({dims[axis]})")
-        step *= shape[axis]
-    return tuple(result[axis] for axis in range(len(shape)))
 
 
 def _cases(problem: Problem, seen: Seen, traced: Traced) -> tuple[Case, ...]:

@@ -22,8 +22,10 @@ from torch.overrides import TorchFunctionMode
 from workbench.errors import ProblemError
 from workbench.model import Dim, Graph, OutputSpec
 from workbench.problem.decompositions import kept_for_the_table
+from workbench.problem.layout import Order
 from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
+from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
 
 Call = Callable[[dict[str, Tensor]], Tensor | tuple[Tensor, ...]]
@@ -89,8 +91,8 @@ def _traced(
 ) -> Traced:
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
-        program = _export(call, tensors, free)
-    translation = Translation(program, tuple(tensors))
+        program, orders = _export(call, tensors, free)
+    translation = Translation(program, tuple(tensors), orders)
     graph = translation.graph()
     return Traced(
         graph=graph,
@@ -105,7 +107,8 @@ def _traced(
 
 def _export(
     call: Call, tensors: Mapping[str, Tensor], free: Mapping[str, Collection[int]]
-) -> ExportedProgram:
+) -> tuple[ExportedProgram, tuple[Order, ...]]:
+    """The program in core operations, and how its results lay in memory before they were decomposed."""
     names = tuple(tensors)
 
     class Reference(nn.Module):
@@ -118,7 +121,9 @@ def _export(
         program = export(
             Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
         )
-        return lowered(program)
+        made = {node.name: order_of(node.meta.get("val")) for node in program.graph.nodes}
+        orders = tuple(made.get(spec.arg.name) for spec in program.graph_signature.output_specs)
+        return lowered(program), orders
 
 
 @contextmanager

@@ -20,8 +20,10 @@ from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from workbench.errors import ProblemError
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
+from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
 from workbench.problem.sizes import NotASize, size_text
+from workbench.problem.traced_values import as_it_lies, hint, order_of
 
 DTYPES: Mapping[torch.dtype, str] = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -48,6 +50,7 @@ _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
 _SYMBOL = re.compile(r"s\d+")
+_AS_STRIDED = "aten.as_strided.default"
 _ARITHMETIC = frozenset(
     f"aten.{name}.{kind}" for name in ("add", "sub", "mul", "div") for kind in ("Tensor", "Scalar")
 )
@@ -69,10 +72,14 @@ class NotSymbolic(Exception):
 
 
 class Translation:
-    """One exported program read into a graph; ``names`` are the tensors in the order they were given."""
+    """One exported program read into a graph; ``names`` are the tensors in the order they were given.
 
-    def __init__(self, program: ExportedProgram, names: tuple[str, ...]) -> None:
+    ``orders`` says how the reference's own results lie in memory: decompositions may leave them otherwise.
+    """
+
+    def __init__(self, program: ExportedProgram, names: tuple[str, ...], orders: tuple[Order, ...]) -> None:
         self._program = program
+        self._orders = orders
         self._line: int | None = None
         self._names = names
         self._symbols: dict[sympy.Symbol, str] = {}
@@ -175,7 +182,11 @@ class Translation:
                     "the reference returns something that is not a tensor. Return tensors only."
                 )
             refs.append(self._refs[spec.arg.name])
-        self.outputs = tuple(OutputSpec(dtype=dtype, dims=dims) for dtype, dims in map(self._metas.get, refs))  # type: ignore[arg-type, misc]
+        metas = [self._metas[ref] for ref in refs]
+        self.outputs = tuple(
+            OutputSpec(dtype=dtype, dims=dims, order=order)  # type: ignore[arg-type]
+            for (dtype, dims), order in zip(metas, self._orders, strict=True)
+        )
         return tuple(refs)
 
     # -------------------------------------------------------------------------------- operations
@@ -192,7 +203,9 @@ class Translation:
         if any(word in op for word in _SKIPPED) or not _has_tensors(value):
             self._refuse_values(op)
             return
-        metas = tuple(self._meta(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
+        values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+        metas = tuple(self._meta(v) for v in values)
+        orders = tuple(order_of(v) for v in values)
         args = tuple(self._operand(op, a) for a in node.args)
         if op in _ARITHMETIC and len(args) > 1 and isinstance(args[1], Ref):
             op = op.replace(".Scalar", ".Tensor")
@@ -200,23 +213,24 @@ class Translation:
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
         op, args, kwargs = _canonical(op, args, kwargs, metas, _is_explicit_cast(node))
-        self._fix_window(op, args, node)
-        same = self._nothing(op, args, metas)
-        self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line)
+        same = self._nothing(op, args, metas, node)
+        if same is None:
+            self._fix_window(op, args, node)
+        self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line, orders)
 
     def _fix_window(self, op: str, args: tuple[Arg, ...], node: fx.Node) -> None:
         """Windows of few channels are written out in a kernel: what they consist of must be numbers.
 
         So must the sizes of a tensor whose storage is stepped through: torch asks that it is long enough.
         """
-        stepped = args[0] if op == "aten.as_strided.default" else None
+        stepped = args[0] if op == _AS_STRIDED else None
         if isinstance(stepped, Ref) and (names := _names(self._metas[stepped][1])):
             raise NotSymbolic("its storage is stepped through as it lies", self._axes_with(names))
         if op != "aten.convolution.default" or not isinstance(args[1], Ref):
             return
         _, dims = self._metas[args[1]]
-        first, second, *window = (_hint(size) for size in node.args[1].meta["val"].shape)  # type: ignore[union-attr]
-        groups = _hint(node.args[8])
+        first, second, *window = (hint(size) for size in node.args[1].meta["val"].shape)  # type: ignore[union-attr]
+        groups = hint(node.args[8])
         mixed, made = (first // groups, second) if args[6] else (second, first // groups)
         alone = mixed == 1 and groups > 1
         few = max(mixed, made) <= _FEW_CHANNELS and (groups > 1 or len(window) == 1)
@@ -244,12 +258,16 @@ class Translation:
         kwargs: tuple[tuple[str, Arg], ...],
         metas: tuple[tuple[str, tuple[Dim, ...]], ...],
         line: int | None,
+        orders: tuple[Order, ...] = (None,),
     ) -> Ref:
         key = (op, args, kwargs)
         name = self._known.get(key)
         if name is None:
             name = self._known[key] = self._fresh(op)
-            outs = tuple(OutputSpec(dtype=dtype, dims=dims) for dtype, dims in metas)  # type: ignore[arg-type]
+            outs = tuple(
+                OutputSpec(dtype=dtype, dims=dims, order=order)  # type: ignore[arg-type]
+                for (dtype, dims), order in zip(metas, orders, strict=True)
+            )
             self._nodes[name] = OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=outs, line=line)
             for item, meta in enumerate(metas):
                 self._metas[Ref(ref=name, item=item)] = meta
@@ -266,12 +284,14 @@ class Translation:
         return name
 
     def _nothing(
-        self, op: str, args: tuple[Arg, ...], metas: tuple[tuple[str, tuple[Dim, ...]], ...]
+        self, op: str, args: tuple[Arg, ...], metas: tuple[tuple[str, tuple[Dim, ...]], ...], node: fx.Node
     ) -> Ref | None:
         """The operand itself when the operation changes neither values nor shape nor type."""
         source = args[0] if args else None
         if not isinstance(source, Ref) or self._metas.get(source) != metas[0]:
             return None
+        if op == _AS_STRIDED and as_it_lies(node):
+            return source
         if op in _NO_OPS or op in _CASTS or op in _VIEWS:
             return source
         if op == "aten.permute.default" and args[1] == tuple(range(len(metas[0][1]))):
@@ -443,12 +463,6 @@ def _referred(args: tuple[Arg, ...]) -> set[str]:
         elif isinstance(arg, tuple):
             found |= _referred(arg)
     return found
-
-
-def _hint(size: Any) -> int:
-    """A size in the tensors that were traced."""
-    value = size.meta["val"] if isinstance(size, fx.Node) else size
-    return int(value.node.hint if isinstance(value, torch.SymInt) else value)
 
 
 def _has_tensors(value: Any) -> bool:

@@ -1,0 +1,49 @@
+"""The order in which a reduction goes over its columns: as they lie in memory.
+
+A sum over channels and pixels of a channels-last image is the same in any order of its axes, up to rounding.
+Taken as torch writes them, neighbouring threads would read what lies a whole pixel apart.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.expr import Expr, Pool, loads_below
+from workbench.playbook.sizes import Size, product
+from workbench.playbook.views import Axis, NotAView, View, joined, runs, split
+
+
+def along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
+    """``body`` over (rows, columns) with the columns as the largest tensor that is read has them."""
+    axes = _axes_of_columns(body, rows, columns)
+    order = sorted(range(len(axes)), key=lambda i: -_apart(axes[i]))
+    if order == list(range(len(axes))):
+        return body
+    sizes = [axis.size for axis in axes]
+
+    def turned(view: View) -> View:
+        row, *parts = runs(view, (rows, *sizes))
+        return joined((row, *(parts[i] for i in order)), view.offset)
+
+    try:
+        return pool.through(body, turned)
+    except NotAView:
+        return body
+
+
+def _axes_of_columns(body: Expr, rows: Size, columns: Size) -> tuple[Axis, ...]:
+    """Axes that the largest plain load has along the columns; none where nothing is read."""
+    largest: tuple[int, tuple[Axis, ...]] = (0, ())
+    for load in loads_below([body]):
+        if load.lookups or load.view.size != rows * columns:
+            continue
+        try:
+            _, along = split(load.view, rows, columns)
+        except NotAView:
+            continue
+        elements = product(axis.size for axis in load.view.axes if not axis.stride.is_zero)
+        largest = max(largest, (elements.probes[0], along.axes), key=lambda found: found[0])
+    return largest[1]
+
+
+def _apart(axis: Axis) -> float:
+    """How far steps along an axis lie apart; what is repeated comes first, as the slowest."""
+    return abs(axis.stride.probes[0]) or float("inf")

@@ -167,8 +167,8 @@ def _divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
     mode = kwargs.get("rounding_mode")
     if mode is None:
         return make.op("div", left, right)
-    if is_float(make.dtype):
-        return make.op("floor" if mode == "floor" else "trunc", make.op("div", left, right))
+    if is_float(make.dtype) and mode != "floor":
+        return make.op("trunc", make.op("div", left, right))
     rounds_down = mode == "floor" and make.dtype != "u8"
     return make.op("floordiv" if rounds_down else "div", left, right)
 
@@ -181,6 +181,16 @@ def _sign(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -
     if make.dtype == "u8":
         return make.op("smaller", make.value(operands[0], make.dtype), make.number(1))
     return _plain("sign")(make, operands, kwargs)
+
+
+def _round(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+    """To the nearest whole number, or to so many decimals: before the point where they are negative."""
+    value, decimals = make.value(operands[0], make.dtype), kwargs.get("decimals", 0)
+    if not is_float(make.dtype) or not isinstance(decimals, int) or decimals == 0:
+        return make.op("round", value) if is_float(make.dtype) else value
+    ten = make.number(10.0 ** abs(decimals))
+    before, after = ("mul", "div") if decimals > 0 else ("div", "mul")
+    return make.op(after, make.op("round", make.op(before, value, ten)), ten)
 
 
 def _floor_divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
@@ -241,6 +251,15 @@ def _clamp_max(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Ar
     return _clamp(make, (operands[0], Operand(), operands[1]), {})
 
 
+def _extreme(of_floats: str, of_integers: str) -> Rule:
+    """The larger or smaller of two, and of a number and NaN the number."""
+
+    def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+        return _plain(of_floats if is_float(make.dtype) else of_integers)(make, operands, kwargs)
+
+    return rule
+
+
 def _relu(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
     return make.op("larger", make.value(operands[0], make.dtype), make.number(0))
 
@@ -273,7 +292,7 @@ def _test(op: str) -> Rule:
 _PLAIN = [
     "abs", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "mul", "atan2", "hypot", "fmod",
+    "erfinv", "lgamma", "floor", "ceil", "trunc", "mul", "atan2", "hypot", "fmod",
     "copysign",
 ]  # fmt: skip
 
@@ -295,6 +314,7 @@ RULES: Mapping[str, Rule] = {
     "div": _divide,
     "floor_divide": _floor_divide,
     "remainder": _remainder,
+    "round": _round,
     "pow": _power,
     "where": _where,
     "clamp": _clamp,
@@ -302,6 +322,8 @@ RULES: Mapping[str, Rule] = {
     "clamp_max": _clamp_max,
     "maximum": _plain("larger"),
     "minimum": _plain("smaller"),
+    "fmax": _extreme("fmax", "larger"),
+    "fmin": _extreme("fmin", "smaller"),
     "relu": _relu,
     "reciprocal": _reciprocal,
     "sigmoid": _sigmoid,

@@ -26,6 +26,9 @@ from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
 from workbench.problem.translate import NotSymbolic, Translation
 
+_BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+"""Torch's names for: only the values of a tensor tell."""
+
 Call = Callable[[dict[str, Tensor]], Tensor | tuple[Tensor, ...]]
 
 
@@ -153,7 +156,7 @@ def _explain(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     name, text = type(error).__name__, str(error)
-    if name == "GuardOnDataDependentSymNode" or "data-dependent" in text:
+    if name in _BY_VALUES or "data-dependent" in text:
         return (
             "it branches or computes a size from the values of a tensor. "
             "Use torch.where or a mask in place of the branch."

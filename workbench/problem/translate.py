@@ -44,6 +44,7 @@ _VIEWS = frozenset(
 )
 _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
+_NAMESPACES = ("aten", "prims")
 _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
@@ -192,6 +193,11 @@ class Translation:
         if any(word in op for word in _SKIPPED) or not _has_tensors(value):
             self._refuse_values(op)
             return
+        if op.partition(".")[0] not in _NAMESPACES:
+            raise ProblemError(
+                f"{self._where}{op} is not one of PyTorch's ATen operations, and no plan can call it. "
+                "Write it with torch operations on whole tensors."
+            )
         metas = tuple(self._meta(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
         args = tuple(self._operand(op, a) for a in node.args)
         if op in _ARITHMETIC and len(args) > 1 and isinstance(args[1], Ref):

@@ -99,11 +99,8 @@ def _kind(sample: Sample) -> Any:
 
 
 def _calls(info: Any, dtype: torch.dtype) -> Iterator[Sample]:
-    wanted = next(
-        d
-        for d in (dtype, torch.float32, torch.int64, *sorted(info.dtypes, key=str), None)
-        if d in info.dtypes or d is None
-    )
+    wishes = (dtype, torch.float32, torch.int64, *sorted(info.dtypes, key=str))
+    wanted = next((wish for wish in wishes if wish in info.dtypes), dtype)
     for given in info.sample_inputs("cpu", wanted, requires_grad=False):
         yield _call(_function(info), (given.input, *given.args), given.kwargs)
 

@@ -6,7 +6,8 @@
 A row an operator and sample: ``kernel`` (all of it generated), ``partly`` (generated kernels beside library
 calls), ``library`` (library calls alone), ``refused`` with the line that a person reads, or what should not
 be: ``failed`` with the verdict, ``crashed`` with the stage and the error. Writes ``operators.json`` to
-``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names. Operators go in batches, each in
+``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names; with ``--only`` or ``--rest`` the
+rows of the other operators stay as they are. Operators go in batches, each in
 a process with a time limit: what hangs or dies there is tried again alone, and its row says so.
 """
 
@@ -91,7 +92,7 @@ def judged(evaluation: Evaluation, problem: Problem) -> Row:
 
 def plain(error: object) -> str:
     """A message without what is of this machine alone."""
-    return str(error).replace(str(ROOT), ".").replace(os.path.dirname(torch.__file__), "torch")[:600]
+    return str(error).replace(str(ROOT), ".").replace(str(Path(torch.__file__).parent), "torch")[:600]
 
 
 def rows_of(operator: Operator, dtype: torch.dtype, count: int) -> Rows:
@@ -111,6 +112,10 @@ def main() -> int:
     if given.only:
         wanted = set(given.only.split(","))
         found = [one for one in found if one.name in wanted]
+    known = receipt_rows()
+    if given.rest:
+        done = {row["op"] for row in known}
+        found = [one for one in found if one.name not in done]
     dtype = getattr(torch, given.dtype)
 
     def work(numbers: list[int]) -> Rows:
@@ -128,12 +133,24 @@ def main() -> int:
             lost = [{"op": found[one["seed"]].name, "got": "crashed", "line": one["failure"]}]
             for row in one.get("rows", lost):
                 rows.append(row)
-                print(
-                    f"{row['op']:<40}{row['got']:<10}{row.get('line', '') or row.get('library', '')}",
-                    flush=True,
-                )
-    write(rows, given, time.perf_counter() - started)
+                told = row.get("line", "") or row.get("library", "")
+                print(f"{row['op']:<40} {row['got']:<10}{told}", flush=True)
+    again = {row["op"] for row in rows}
+    kept = [row for row in known if row["op"] not in again] if given.only or given.rest else []
+    write([*kept, *rows], given, time.perf_counter() - started)
     return 1 if any(row["got"] in ("failed", "crashed") for row in rows) else 0
+
+
+def receipt_path() -> Path:
+    """Where the receipt lies."""
+    folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
+    return folder / "operators.json"
+
+
+def receipt_rows() -> Rows:
+    """Rows of earlier runs."""
+    path = receipt_path()
+    return list(json.loads(path.read_text())["rows"]) if path.is_file() else []
 
 
 def write(rows: Rows, given: argparse.Namespace, seconds: float) -> None:
@@ -150,8 +167,7 @@ def write(rows: Rows, given: argparse.Namespace, seconds: float) -> None:
         "seconds": round(seconds),
         "rows": rows,
     }
-    folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
-    (folder / "operators.json").write_text(json.dumps(receipt, indent=1) + "\n")
+    receipt_path().write_text(json.dumps(receipt, indent=1) + "\n")
     print(f"{receipt['operators']} operators, {len(rows)} samples: {receipt['counts']}")
 
 
@@ -159,6 +175,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="sweep PyTorch's operators")
     parser.add_argument("--only", default="", help="names, with commas between")
+    parser.add_argument("--rest", action="store_true", help="those that the receipt does not have")
     parser.add_argument("--dtype", default="float32", help="type of the inputs, where an operator takes it")
     parser.add_argument("--samples", type=int, default=2, help="samples of each operator at most")
     parser.add_argument("--processes", type=int, default=2, help="batches at a time")

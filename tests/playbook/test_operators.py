@@ -14,6 +14,7 @@ PAIRS: dict[str, Call] = {
     "floor_divide": lambda t: torch.div(t["x"], t["y"], rounding_mode="floor"),
     "fmax": lambda t: torch.fmax(t["x"], t["y"]),
     "fmin": lambda t: torch.fmin(t["x"], t["y"]),
+    "signbit": lambda t: torch.signbit(t["x"]) ^ torch.signbit(t["y"]),
 }
 VECTORS: tuple[Vector, ...] = ((), (("vector_width", "4"),))
 
@@ -80,3 +81,13 @@ def test_rounding_is_to_so_many_decimals(decimals: int) -> None:
     tensors = {"x": torch.cat([torch.randn(60) * 20, torch.tensor([0.5, 2.5, -1.5, torch.inf, torch.nan])])}
     (got,) = run(generate(problem_of(call, tensors), ()).kernel.source, tensors).outputs
     torch.testing.assert_close(got, call(tensors), equal_nan=True, rtol=0, atol=0)
+
+
+def test_a_library_call_takes_tensors_by_name() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.linalg.pinv(t["x"], rtol=t["y"].exp() * 1e-3)
+
+    tensors = {"x": torch.randn(2, 4, 3), "y": torch.randn(2)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "rtol=mul" in source
+    check(call, source, tensors)

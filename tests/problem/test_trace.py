@@ -132,7 +132,7 @@ def test_an_operation_of_ones_own_is_refused() -> None:
     def _(x: Tensor) -> Tensor:
         return torch.empty_like(x)
 
-    with pytest.raises(ProblemError, match="own.doubled.default is not one of PyTorch's ATen operations"):
+    with pytest.raises(ProblemError, match=r"own\.doubled\.default is not one of PyTorch's ATen operations"):
         trace(lambda t: doubled(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
 
 

@@ -130,7 +130,7 @@ def _function(op: str, expr: Apply, fast: bool) -> str:
         return _HELPED[op] + _template_argument(expr)
     if helper_of(expr):
         return f"{helper_of(expr)}<{CTYPES[expr.dtype]}>"
-    if op in ("isnan", "isinf"):
+    if op in ("isnan", "isinf", "signbit"):
         return op
     if op == "div":
         return "__fdividef"

@@ -300,11 +300,12 @@ class Lowering:
 
     def _library(self, node: OpNode) -> None:
         args = tuple(self._library_arg(arg, node.op) for arg in node.args)
+        kwargs = tuple((name, self._library_arg(arg, node.op)) for name, arg in node.kwargs)
         names = []
         for item, out in enumerate(node.outs):
             stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
             names.append(self.new_buffer(stem, out.dtype, self.sizes.shape(out.dims), "library"))
-        self.operations.append(_Operation(call=LibraryCall(node.op, args, node.kwargs, tuple(names))))
+        self.operations.append(_Operation(call=LibraryCall(node.op, args, kwargs, tuple(names))))
         for item, name in enumerate(names):
             self.keep_view(node, self.loaded(name), item)
 
@@ -426,7 +427,7 @@ def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
         if step is flat:
             continue
         if isinstance(step, LibraryCall):
-            reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
+            reads = {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
             writes = set(step.results)
         elif isinstance(step, Scan):
             reads = {load.buffer for value in step.values for load in _loads(value)}

@@ -332,6 +332,7 @@ RULES: Mapping[str, Rule] = {
     "sgn": _sign,
     "isnan": _test("isnan"),
     "isinf": _test("isinf"),
+    "signbit": _test("signbit"),
 }
 """Rule by ATen name without namespace and overload."""
 

@@ -136,6 +136,12 @@ def test_an_operation_of_ones_own_is_refused() -> None:
         trace(lambda t: doubled(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
 
 
+def test_what_only_checks_values_is_left_out() -> None:
+    traced = trace(lambda t: torch.linalg.inv(t["x"]), {"x": torch.randn(3, 4, 4)}, varying=True)
+    assert [node.op for node in traced.graph.nodes] == ["aten.linalg_inv_ex.default"]
+    assert [output.dims[1:] for output in traced.outputs] == [("s1", "s1")]
+
+
 def test_size_as_a_float_fixes_only_that_axis() -> None:
     traced = trace(lambda t: t["x"] * t["x"].shape[0] ** -0.5, {"x": torch.randn(4, 7)}, varying=True)
     assert traced.dims == (("x", (4, "s0")),)

@@ -183,16 +183,6 @@ def _sign(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -
     return _plain("sign")(make, operands, kwargs)
 
 
-def _round(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
-    """To the nearest whole number, or to so many decimals: before the point where they are negative."""
-    value, decimals = make.value(operands[0], make.dtype), kwargs.get("decimals", 0)
-    if not is_float(make.dtype) or not isinstance(decimals, int) or decimals == 0:
-        return make.op("round", value) if is_float(make.dtype) else value
-    ten = make.number(10.0 ** abs(decimals))
-    before, after = ("mul", "div") if decimals > 0 else ("div", "mul")
-    return make.op(after, make.op("round", make.op(before, value, ten)), ten)
-
-
 def _floor_divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
     return _divide(make, operands, {"rounding_mode": "floor"})
 
@@ -292,7 +282,7 @@ def _test(op: str) -> Rule:
 _PLAIN = [
     "abs", "neg", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos",
     "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
-    "erfinv", "lgamma", "floor", "ceil", "trunc", "mul", "atan2", "hypot", "fmod",
+    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "mul", "atan2", "hypot", "fmod",
     "copysign",
 ]  # fmt: skip
 
@@ -314,7 +304,6 @@ RULES: Mapping[str, Rule] = {
     "div": _divide,
     "floor_divide": _floor_divide,
     "remainder": _remainder,
-    "round": _round,
     "pow": _power,
     "where": _where,
     "clamp": _clamp,

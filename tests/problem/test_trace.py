@@ -109,6 +109,7 @@ def test_lines_are_the_persons() -> None:
         ("def f(x):\n    if x.sum() > 0:\n        return x\n    return -x", "line 2: .*torch.where"),
         ("def f(x):\n    y = x\n    return y[y > 0]", "line 3: .*depends on values"),
         ("def f(x):\n    return x * x.max().item()", "line 2: .*item"),
+        ("def f(x):\n    return torch.cov(x)", "line 2: .*values of a tensor"),
         ("def f(x):\n    return x.add_(1)", "writes to one of its inputs"),
         ("def f(x):\n    return torch.fft.fft(x)", "complex64"),
         ("def f(x):\n    return x @ torch.ones(3)", "line 2: .*exported"),
@@ -120,6 +121,25 @@ def test_refusals_name_the_line_and_the_way_out(source: str, words: str) -> None
     with pytest.raises(ProblemError, match=words) as raised:
         trace(lambda t: f(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
     assert len(str(raised.value).splitlines()) <= 2
+
+
+def test_an_operation_of_ones_own_is_refused() -> None:
+    @torch.library.custom_op("own::doubled", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return x * 2
+
+    @doubled.register_fake
+    def _(x: Tensor) -> Tensor:
+        return torch.empty_like(x)
+
+    with pytest.raises(ProblemError, match=r"own\.doubled\.default is not one of PyTorch's ATen operations"):
+        trace(lambda t: doubled(t["x"]), {"x": torch.randn(4, 7)}, varying=True)
+
+
+def test_what_only_checks_values_is_left_out() -> None:
+    traced = trace(lambda t: torch.linalg.inv(t["x"]), {"x": torch.randn(3, 4, 4)}, varying=True)
+    assert [node.op for node in traced.graph.nodes] == ["aten.linalg_inv_ex.default"]
+    assert [output.dims[1:] for output in traced.outputs] == [("s1", "s1")]
 
 
 def test_size_as_a_float_fixes_only_that_axis() -> None:

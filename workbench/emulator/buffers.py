@@ -111,6 +111,17 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(sizes[tensor.element_size()])
 
 
+def alone(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with its strides in a storage of its own, without guard zones and what else lies there.
+
+    Operations that step through a storage count from its beginning, and some copy all of it.
+    """
+    if not tensor.numel():
+        return tensor
+    span = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.as_strided((span,), (1,)).clone().as_strided(tensor.shape, tensor.stride(), 0)
+
+
 def unwritten(buffer: Buffer, meta: TensorMeta, offset: int) -> torch.Tensor:
     """Indices of the elements with a byte that was never written, one row an element."""
     if buffer.marks is None or meta.numel == 0:

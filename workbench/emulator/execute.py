@@ -229,7 +229,7 @@ class _Run:
     def _library_value(self, value: LibraryArg) -> object:
         match value:
             case BufferArg(buffer=name):
-                return self.names[name].values
+                return buffers.alone(self.names[name].values)
             case tuple():
                 return [self._library_value(item) for item in value]
             case str() if value in buffers.TORCH_DTYPES:

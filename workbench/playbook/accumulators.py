@@ -142,9 +142,9 @@ class AccumulatorText:
             case "prod":
                 return f"{name} *= {value.within(PRODUCT - 1)};"
             case "max":
-                return f"{name} = larger({name}, {value.code});"
+                return f"{name} = {self._extreme('larger')}({name}, {value.code});"
             case "min":
-                return f"{name} = smaller({name}, {value.code});"
+                return f"{name} = {self._extreme('smaller')}({name}, {value.code});"
             case "any":
                 return f"{name} = {name} || {value.within(6)};"
             case "all":
@@ -154,6 +154,10 @@ class AccumulatorText:
             case _:
                 second = "" if other is None else f", {other.code}"
                 return f"{name} = {self.op}::add({name}, {value.code}{second});"
+
+    def _extreme(self, function: str) -> str:
+        """With its type where a place or a size may be an int beside a wider or narrower number."""
+        return function if self.dtype in ("f32", "f64", "i32") else f"{function}<{self.ctype}>"
 
     def enter_vectors(self, arrays: Sequence[str], there: str = "") -> tuple[str, str]:
         """A helper function and the statement by which it takes a vector of each operand in.

@@ -59,6 +59,26 @@ __device__ T floordiv(T a, T b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 """,
+    "floordiv_f32": """
+// Quotient rounded down, as Python's //: from the exact remainder, since a / b may be rounded up to a whole
+// number.
+__device__ inline float floordiv(float a, float b) {
+    if (b == 0.0f) return a / b;
+    const float rest = fmodf(a, b);
+    const float steps = (a - rest) / b - float(rest != 0.0f && (rest < 0.0f) != (b < 0.0f));
+    return steps == 0.0f ? copysignf(0.0f, a / b) : rintf(steps);
+}
+""",
+    "floordiv_f64": """
+// Quotient rounded down, as Python's //: from the exact remainder, since a / b may be rounded up to a whole
+// number.
+__device__ inline double floordiv(double a, double b) {
+    if (b == 0.0) return a / b;
+    const double rest = fmod(a, b);
+    const double steps = (a - rest) / b - double(rest != 0.0 && (rest < 0.0) != (b < 0.0));
+    return steps == 0.0 ? copysign(0.0, a / b) : rint(steps);
+}
+""",
     "quotient": """
 // a / b, off by at most two last places. An exact division jumps away for numbers that are very large or very
 // small; a jump an element keeps a thread from working on the elements of a vector side by side.

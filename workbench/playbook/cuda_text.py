@@ -36,7 +36,7 @@ _MATH = {
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf",
     "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "copysign": "copysign",
-    "pow": "pow",
+    "pow": "pow", "fmax": "fmax", "fmin": "fmin",
 }  # fmt: skip
 _FAST = {"exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf"}
 _HELPED: Mapping[str, str] = {
@@ -55,6 +55,8 @@ _HELPED: Mapping[str, str] = {
 _VARIANTS: Mapping[tuple[str, DType], str] = {
     ("remainder", "f32"): "python_mod_f32",
     ("remainder", "f64"): "python_mod_f64",
+    ("floordiv", "f32"): "floordiv_f32",
+    ("floordiv", "f64"): "floordiv_f64",
 }
 """Texts in cuda_helpers.py of functions that are overloaded, where the text is not the function's name."""
 
@@ -128,7 +130,7 @@ def _function(op: str, expr: Apply, fast: bool) -> str:
         return _HELPED[op] + _template_argument(expr)
     if helper_of(expr):
         return f"{helper_of(expr)}<{CTYPES[expr.dtype]}>"
-    if op in ("isnan", "isinf"):
+    if op in ("isnan", "isinf", "signbit"):
         return op
     if op == "div":
         return "__fdividef"

@@ -23,7 +23,7 @@ class GraphEdit:
         for ref in graph.outputs:
             self._users.setdefault(ref.ref, []).append(None)
         for node in graph.nodes:
-            for name in refs_of(node.args):
+            for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
                 self._users.setdefault(name, []).append(node)
         self._stem = stem
         self._added: list[OpNode] = []

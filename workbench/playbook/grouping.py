@@ -52,7 +52,7 @@ def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
         if step is flat:
             continue
         if isinstance(step, LibraryCall):
-            reads = {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
+            reads = {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
             writes = set(step.results)
         elif isinstance(step, Scan):
             reads = {load.buffer for value in step.values for load in _loads(value)}

@@ -19,7 +19,7 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
     """Bytes moved and operations of one call."""
     moved = 0.0
     shapes = []
-    for arg in call.args:
+    for arg in call.given:
         if isinstance(arg, LibraryArgument):
             buffer = program.buffers[arg.buffer]
             shapes.append([size.at(sizes) for size in arg.shape or buffer.shape])

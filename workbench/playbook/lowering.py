@@ -320,13 +320,14 @@ class Lowering:
 
     def _library(self, node: OpNode) -> None:
         args = tuple(self._library_arg(arg, node.op) for arg in node.args)
+        kwargs = tuple((name, self._library_arg(arg, node.op)) for name, arg in node.kwargs)
         names = []
         for item, out in enumerate(node.outs):
             stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
             shape = in_order(self.sizes.shape(out.dims), out.order)
             names.append(self.new_buffer(stem, out.dtype, shape, "library"))
         orders = tuple(out.order for out in node.outs)
-        self.operations.append(Operation(call=LibraryCall(node.op, args, node.kwargs, tuple(names), orders)))
+        self.operations.append(Operation(call=LibraryCall(node.op, args, kwargs, tuple(names), orders)))
         for item, (name, order) in enumerate(zip(names, orders, strict=True)):
             self.keep_view(node, self._as_torch_has_it(self.loaded(name), order), item)
 

@@ -16,7 +16,7 @@ _CPP = frozenset(
     operator or private protected public register return short signed sizeof static struct switch template
     this throw true try typedef union unsigned using virtual void volatile while xor
     std main signal div labs tanh sinh cosh asin acos atan atan2 hypot fmod erfc cbrt trunc round rint log2
-    log10 log1p exp2 expm1 remainder assert printf malloc free clock time remove rename
+    log10 log1p exp2 expm1 fmax fmin remainder assert printf malloc free clock time remove rename
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
     load_repeated row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch

@@ -167,8 +167,8 @@ def _divide(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
     mode = kwargs.get("rounding_mode")
     if mode is None:
         return make.op("div", left, right)
-    if is_float(make.dtype):
-        return make.op("floor" if mode == "floor" else "trunc", make.op("div", left, right))
+    if is_float(make.dtype) and mode != "floor":
+        return make.op("trunc", make.op("div", left, right))
     rounds_down = mode == "floor" and make.dtype != "u8"
     return make.op("floordiv" if rounds_down else "div", left, right)
 
@@ -241,6 +241,15 @@ def _clamp_max(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Ar
     return _clamp(make, (operands[0], Operand(), operands[1]), {})
 
 
+def _extreme(of_floats: str, of_integers: str) -> Rule:
+    """The larger or smaller of two, and of a number and NaN the number."""
+
+    def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+        return _plain(of_floats if is_float(make.dtype) else of_integers)(make, operands, kwargs)
+
+    return rule
+
+
 def _relu(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
     return make.op("larger", make.value(operands[0], make.dtype), make.number(0))
 
@@ -302,6 +311,8 @@ RULES: Mapping[str, Rule] = {
     "clamp_max": _clamp_max,
     "maximum": _plain("larger"),
     "minimum": _plain("smaller"),
+    "fmax": _extreme("fmax", "larger"),
+    "fmin": _extreme("fmin", "smaller"),
     "relu": _relu,
     "reciprocal": _reciprocal,
     "sigmoid": _sigmoid,
@@ -310,6 +321,7 @@ RULES: Mapping[str, Rule] = {
     "sgn": _sign,
     "isnan": _test("isnan"),
     "isinf": _test("isinf"),
+    "signbit": _test("signbit"),
 }
 """Rule by ATen name without namespace and overload."""
 

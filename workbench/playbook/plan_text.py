@@ -447,7 +447,7 @@ class PlanText:
 
     def _library(self, program: Program, call: LibraryCall) -> list[str]:
         args = [self._argument(arg) for arg in call.args]
-        args += [f"{name}={self._plain(value)}" for name, value in call.kwargs]
+        args += [f"{name}={self._argument(value)}" for name, value in call.kwargs]
         names = []
         for result in call.results:
             names.append(self._names.new(result))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workbench.model import Arg, DType
+from workbench.model import DType
 from workbench.playbook.expr import Expr, Pool
 from workbench.playbook.sizes import Size, Sizes
 from workbench.playbook.stencil import Stencil
@@ -76,10 +76,16 @@ class LibraryCall:
     op: str
     args: tuple[object, ...]
     """``LibraryArgument``, tuples of them, ``Sym`` and plain values."""
-    kwargs: tuple[tuple[str, Arg], ...]
+    kwargs: tuple[tuple[str, object], ...]
+    """The same, by name."""
     results: tuple[str, ...]
     orders: tuple[Order, ...]
     """How torch lays out each result; the axes of its buffer are in this order."""
+
+    @property
+    def given(self) -> tuple[object, ...]:
+        """All arguments, those with a name too."""
+        return (*self.args, *(value for _, value in self.kwargs))
 
 
 @dataclass(frozen=True)

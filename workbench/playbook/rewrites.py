@@ -70,7 +70,7 @@ def bias_in_product(problem: Problem, graph: Graph) -> Graph:
     for ref in graph.outputs:
         users.setdefault(ref.ref, []).append(None)
     for node in graph.nodes:
-        for name in refs_of(node.args):
+        for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
             users.setdefault(name, []).append(node)
     nodes = {node.name: node for node in graph.nodes}
     dtypes = {spec.name: spec.dtype for spec in problem.tensors}

@@ -76,8 +76,8 @@ def buffers_read(step: ProgramStep) -> set[str]:
             return {load.buffer for load in loads_below(store.value for store in stores)}
         case Scan():
             return {load.buffer for load in loads_below(step.values)}
-        case LibraryCall(args=args):
-            return {str(name) for name in _names(args)}
+        case LibraryCall():
+            return {str(name) for name in _names(step.given)}
 
 
 def _names(value: object) -> list[object]:

@@ -55,7 +55,7 @@ def with_tails(pool: Pool, steps: list[ProgramStep], outputs: tuple[Output, ...]
 def _reads(step: ProgramStep) -> set[str]:
     """Buffers a step reads; of a scan, not its own totals."""
     if isinstance(step, LibraryCall):
-        return {arg.buffer for arg in _flattened(step.args) if isinstance(arg, LibraryArgument)}
+        return {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
     if isinstance(step, Scan):
         found = {load.buffer for value in step.values for load in _loads(value)}
         return found - {step.buffer, _before(step)}

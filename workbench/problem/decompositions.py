@@ -82,6 +82,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         ),
         aten.var_mean.correction: _var_mean,
         aten.native_group_norm.default: _group_norm,
+        aten.round.decimals: _round,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
@@ -170,6 +171,15 @@ def _var_mean(
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
     return _moments(x, dim, correction, keepdim)
+
+
+def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """To so many decimals: places before the point where they are negative."""
+    wide, ten = _accumulator(x), 10.0 ** abs(decimals)
+    if decimals == 0 or not x.is_floating_point():
+        return aten.round.default(x)  # type: ignore[no-any-return]
+    rounded = (wide * ten).round() / ten if decimals > 0 else (wide / ten).round() * ten
+    return rounded.to(x.dtype)
 
 
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:

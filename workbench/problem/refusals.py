@@ -19,6 +19,7 @@ from workbench.numerics.dtypes import NAMES
 from workbench.problem.form import Argument, Held
 from workbench.problem.lines import is_persons
 
+_IN_PARTS = " Write it with real and imaginary parts."
 _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
 
 
@@ -58,7 +59,8 @@ def check_tensor(what: str, tensor: Tensor) -> None:
     """Refuse one tensor the workbench cannot handle."""
     if tensor.dtype not in NAMES:
         dtype = str(tensor.dtype).removeprefix("torch.")
-        raise ProblemError(f"{what} is {dtype}, which is not supported. Supported are {_SUPPORTED}.")
+        instead = _IN_PARTS if tensor.dtype.is_complex else ""
+        raise ProblemError(f"{what} is {dtype}, which is not supported. Supported are {_SUPPORTED}.{instead}")
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise ProblemError(f"{what} is sparse or nested; only dense tensors are supported. Call .to_dense().")
     if tensor.numel() == 0:

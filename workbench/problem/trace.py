@@ -17,6 +17,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.export import Dim as ExportDim
 from torch.export import ExportedProgram, export
+from torch.export.graph_signature import OutputKind
 from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
@@ -27,6 +28,9 @@ from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
 from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
+
+_BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+"""Torch's names for: only the values of a tensor tell."""
 
 Call = Callable[[dict[str, Tensor]], Tensor | tuple[Tensor, ...]]
 
@@ -122,7 +126,8 @@ def _export(
             Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
         )
         made = {node.name: order_of(node.meta.get("val")) for node in program.graph.nodes}
-        orders = tuple(made.get(spec.arg.name) for spec in program.graph_signature.output_specs)
+        returned = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
+        orders = tuple(made.get(spec.arg.name) for spec in returned)
         return lowered(program), orders
 
 
@@ -158,7 +163,7 @@ def _explain(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     name, text = type(error).__name__, str(error)
-    if name == "GuardOnDataDependentSymNode" or "data-dependent" in text:
+    if name in _BY_VALUES or "data-dependent" in text:
         return (
             "it branches or computes a size from the values of a tensor. "
             "Use torch.where or a mask in place of the branch."

@@ -46,6 +46,9 @@ _VIEWS = frozenset(
 )
 _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
+_IN_ORDER = "with_effects"
+"""What an export makes of an operation that must not change places with others, with tokens for order."""
+_NAMESPACES = ("aten", "prims")
 _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
@@ -132,6 +135,8 @@ class Translation:
         given = iter(self._names)
         dims = []
         for node, spec in zip(placeholders, self._program.graph_signature.input_specs, strict=True):
+            if spec.kind is InputKind.TOKEN:
+                continue
             if spec.kind is InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument):
                 name = next(given)
                 self._bind_symbols(node.meta["val"])
@@ -172,6 +177,8 @@ class Translation:
     def _outputs(self) -> tuple[Ref, ...]:
         refs = []
         for spec in self._program.graph_signature.output_specs:
+            if spec.kind is OutputKind.TOKEN:
+                continue
             if spec.kind is not OutputKind.USER_OUTPUT:
                 raise ProblemError(
                     "the reference writes to one of its inputs or buffers. "
@@ -195,14 +202,23 @@ class Translation:
         op = str(node.target)
         self._line = line_of_stack(node.meta.get("stack_trace") or "")
         value = node.meta.get("val")
+        if op == _IN_ORDER and not node.args[1]._schema.returns:  # type: ignore[union-attr]
+            return  # a check of values, as a solver's of its result: it makes nothing
         if op == "<built-in function getitem>":
             source, item = node.args[0], node.args[1]
             assert isinstance(source, fx.Node) and isinstance(item, int)
+            if str(source.target) == _IN_ORDER:
+                return
             self._refs[node.name] = Ref(ref=self._refs[source.name].ref, item=item)
             return
         if any(word in op for word in _SKIPPED) or not _has_tensors(value):
             self._refuse_values(op)
             return
+        if op.partition(".")[0] not in _NAMESPACES:
+            raise ProblemError(
+                f"{self._where}{op} is not one of PyTorch's ATen operations, and no plan can call it. "
+                "Write it with torch operations on whole tensors."
+            )
         values = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         metas = tuple(self._meta(v) for v in values)
         orders = tuple(order_of(v) for v in values)

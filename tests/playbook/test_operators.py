@@ -1,0 +1,93 @@
+"""Operations that PyTorch's own list of operators brought to light, on the emulator."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check, run
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+
+WHOLES = [7.0, -7.0, 6.0, 0.0, -0.0, 0.5, -0.1, 1e30, 1e-42, torch.inf, -torch.inf, torch.nan, 4194305.0]
+PAIRS: dict[str, Call] = {
+    "floor_divide": lambda t: torch.div(t["x"], t["y"], rounding_mode="floor"),
+    "fmax": lambda t: torch.fmax(t["x"], t["y"]),
+    "fmin": lambda t: torch.fmin(t["x"], t["y"]),
+    "signbit": lambda t: torch.signbit(t["x"]) ^ torch.signbit(t["y"]),
+}
+VECTORS: tuple[Vector, ...] = ((), (("vector_width", "4"),))
+
+
+def every_pair(dtype: torch.dtype) -> dict[str, Tensor]:
+    one = torch.tensor(WHOLES, dtype=dtype)
+    return {"x": one.repeat_interleave(len(WHOLES)).reshape(13, 13), "y": one.repeat(13).reshape(13, 13)}
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=["plain", "vectors"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_of_special_values_are_as_in_eager(name: str, dtype: torch.dtype, vector: Vector) -> None:
+    call, tensors = PAIRS[name], every_pair(dtype)
+    draft = generate(problem_of(call, tensors, name), vector)
+    assert "library(" not in draft.kernel.source
+    (got,) = run(draft.kernel.source, tensors).outputs
+    torch.testing.assert_close(got, call(tensors), equal_nan=True, rtol=0, atol=0)
+    if name == "floor_divide":
+        assert torch.equal(torch.signbit(got[~got.isnan()]), torch.signbit(call(tensors)[~got.isnan()]))
+
+
+def test_a_quotient_is_not_rounded_up_to_a_whole_number() -> None:
+    tensors = {"x": torch.tensor([[0.3, 0.6, 1.0, 0.7]]), "y": torch.tensor([[0.1, 0.2, 0.1, 0.1]])}
+    call = PAIRS["floor_divide"]
+    (got,) = run(generate(problem_of(call, tensors), ()).kernel.source, tensors).outputs
+    assert torch.equal(got, call(tensors))
+    assert not torch.equal(got, (tensors["x"] / tensors["y"]).floor())
+
+
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_integers_have_the_larger_and_the_smaller(name: str) -> None:
+    tensors = {"x": torch.randint(-9, 9, (3, 7)), "y": torch.randint(-9, 9, (3, 7))}
+    check(PAIRS[name], generate(problem_of(PAIRS[name], tensors), ()).kernel.source, tensors)
+
+
+@pytest.mark.parametrize("name", ["amin", "amax"])
+def test_places_are_reduced_like_numbers(name: str) -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        places = torch.arange(t["x"].shape[1]).expand(t["x"].shape)
+        found: Tensor = getattr(torch.where(t["x"] > 0, places, t["x"].shape[1]), name)(1)
+        return found
+
+    tensors = {"x": torch.randn(5, 37)}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)
+    check(call, generate(problem_of(call, tensors), (("threads_per_row", "warp"),)).kernel.source, tensors)
+
+
+def test_a_library_call_has_its_argument_alone() -> None:
+    """What is stepped through as it lies begins at its first element; what is copied whole is small."""
+
+    def call(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return torch.as_strided_copy(t["x"], (2, 2), (1, 2), 0), torch.diagonal_scatter(t["x"], t["y"])
+
+    tensors = {"x": torch.randn(5, 5), "y": torch.randn(5)}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)
+
+
+@pytest.mark.parametrize("decimals", [3, -1, 0])
+def test_rounding_is_to_so_many_decimals(decimals: int) -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.round(t["x"], decimals=decimals)
+
+    tensors = {"x": torch.cat([torch.randn(60) * 20, torch.tensor([0.5, 2.5, -1.5, torch.inf, torch.nan])])}
+    (got,) = run(generate(problem_of(call, tensors), ()).kernel.source, tensors).outputs
+    torch.testing.assert_close(got, call(tensors), equal_nan=True, rtol=0, atol=0)
+
+
+def test_a_library_call_takes_tensors_by_name() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.linalg.pinv(t["x"], rtol=t["y"].exp() * 1e-3)
+
+    tensors = {"x": torch.randn(2, 4, 3), "y": torch.randn(2)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "rtol=mul" in source
+    check(call, source, tensors)

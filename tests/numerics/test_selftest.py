@@ -30,6 +30,10 @@ DEGENERATE: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "cancels": (lambda x: x.mean(-1) - x.sum(-1) / x.shape[-1], "is zero"),
     "identity": (lambda x: x * 1.0, "a copy of x"),
     "constant": (lambda x: torch.softmax(x.sum(-1, keepdim=True), -1), "does not depend on input 'x'"),
+    "within rounding": (
+        lambda x: 1 + 2e-7 * torch.tanh(x),
+        "other values of input 'x' change the output by no more than rounding may",
+    ),
     "always nan": (lambda x: torch.log(-x.abs() - 1), "NaN for every input"),
 }
 

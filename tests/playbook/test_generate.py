@@ -153,3 +153,15 @@ def test_rows_shorter_than_what_is_taken_of_them_are_turned_away(call: Call, lea
     check(call, source, {"x": torch.randn(3, least)})
     with pytest.raises(NotCovered, match="what is taken lies inside"):
         plan_of(source, {"x": torch.randn(3, least - 1)})
+
+
+def test_the_plan_of_a_long_chain_in_as_many_launches_is_no_longer_than_allowed() -> None:
+    def chain(t: dict[str, Tensor]) -> Tensor:
+        value = t["x"]
+        for _ in range(125):
+            value = torch.tanh(value) + t["y"]
+        return value
+
+    tensors = {"x": torch.randn(3, 5), "y": torch.randn(5)}
+    source = generate(problem_of(chain, tensors), (("fusion", "none"),)).kernel.source
+    assert len(plan_of(source, tensors).launches) == 250

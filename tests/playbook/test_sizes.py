@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from tests.playbook.problems import problem_of
+from tests.playbook.running import check
 from workbench.model import Case, size_of
+from workbench.playbook.generate import generate
 from workbench.playbook.lowering import lower
-from workbench.playbook.sizes import ONE, Sizes, number
+from workbench.playbook.sizes import ONE, Sizes, number, solved
 
 SIZES = Sizes(("s0", "s1"), [{"s0": 5, "s1": 9}])
 
@@ -67,3 +69,18 @@ def test_sizes_at_which_a_tensor_is_empty_keep_no_axis_from_dividing() -> None:
     proofs = tuple(Case(label="", sizes=((str(rows), 3), (str(columns), n))) for n in (1, 7))
     program = lower(problem.model_copy(update={"proofs": proofs}), fuse=True)
     assert len(program.steps) == 1
+
+
+def test_a_size_is_solved_for_its_symbol() -> None:
+    for text, solution in (("s0", "n"), ("s0 + 1", "n - 1"), ("s0 - 2", "n + 2"), ("3*s0", "n // 3")):
+        assert solved(SIZES.read(text), "n") == solution
+    assert solved(SIZES.read("2*s0 + 1"), "n") == "(n - 1) // 2"
+
+
+def test_an_argument_one_longer_than_another_is_covered() -> None:
+    """The export may write the first argument's rows as the second one's and one more."""
+    call = lambda t: (t["x"][1:] * t["y"]).tanh()  # noqa: E731
+    tensors = {"x": torch.randn(8, 5), "y": torch.randn(7, 5)}
+    problem = problem_of(call, tensors)
+    assert problem.tensors[0].dims[0] == "s0 + 1"
+    check(call, generate(problem, ()).kernel.source, tensors)

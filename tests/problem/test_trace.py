@@ -172,6 +172,7 @@ def test_numbers_made_of_sizes_leave_the_sizes_free(call: Callable[[Tensors], Te
         lambda t: F.mse_loss(t["x"], t["x"].roll(1)),
         lambda t: F.gelu(t["x"]) + F.silu(t["x"]) + F.softplus(t["x"]),
         lambda t: t["x"].std(1) + t["x"].logsumexp(1) + t["x"].norm(dim=1),
+        lambda t: torch.add(*torch.std_mean(t["x"], 1, keepdim=True)),
         lambda t: F.smooth_l1_loss(t["x"], t["x"] * 2),
         lambda t: F.kl_div(t["x"].log_softmax(1), t["x"].softmax(1), reduction="batchmean"),
         lambda t: F.instance_norm(t["x"][None, None]) + F.group_norm(t["x"], 7),
@@ -181,6 +182,21 @@ def test_losses_and_norms_break_down(call: Callable[[Tensors], Tensor]) -> None:
     traced = trace(call, {"x": torch.randn(4, 7)}, varying=True)
     whole = {"native", "var", "std", "mean", "loss", "softmax", "norm", "gelu", "logsumexp"}
     assert not [op for op in ops(traced.graph) if any(word in op for word in whole)]
+
+
+@pytest.mark.parametrize("call", [torch.std, lambda x: torch.std_mean(x)[0]])
+def test_a_deviation_of_16_bit_values_is_rounded_once(call: Callable[[Tensor], Tensor]) -> None:
+    x = 1000 * torch.randn(64, generator=torch.Generator().manual_seed(1)).half()
+    traced = trace(lambda t: call(t["x"]), {"x": x}, varying=False)
+    types = {node.outs[0].dtype for node in traced.graph.nodes[1:-1]}
+    assert types == {"f32"} and call(x).isfinite() and not x.float().var().half().isfinite()
+
+
+def test_a_copy_in_another_layout_is_no_operation() -> None:
+    call = lambda t: torch.lerp(t["z"] - t["x"].mT, t["y"], 0.3)  # noqa: E731
+    tensors = {"x": torch.randn(1, 64), "y": torch.randn(1), "z": torch.randn(1, 1)}
+    traced = trace(call, {name: tensor.half() for name, tensor in tensors.items()}, varying=False)
+    assert "copy_strided" not in ops(traced.graph)
 
 
 def test_a_slope_that_is_drawn_in_training_only_is_no_random_number() -> None:

@@ -8,12 +8,16 @@ import pytest
 import torch
 from cheat_files import HERE, all_files, read
 from cheat_problems import PROBLEMS
+from problem.cells import opened
 from test_gpu_trial import Cpu
 from torch import Tensor
 
 from workbench.model import H100, Case, Kernel, Mismatch, Outcome, Passed, Problem
+from workbench.numerics.inputs import draw
 from workbench.plan.interpret import interpret_path
 from workbench.plan.parse import parse
+from workbench.problem.reference import Reference
+from workbench.referee.expectation import held_against
 from workbench.referee.gpu_judge import GpuJudgement
 from workbench.referee.gpu_protocol import CheckRequest
 from workbench.referee.gpu_trial import checked
@@ -239,3 +243,28 @@ def test_a_branch_that_only_large_sizes_reach_is_told_as_not_run() -> None:
 
 
 ONLY_LARGE = "    both = rows > 2000 and cols > 2000\n"
+
+
+# ------------------------------------------------------------------------------------ other shapes
+
+POOLED = """
+import torch
+
+def pooled(x):
+    return torch.nn.functional.max_pool2d(x, 4, stride=3, padding=2, ceil_mode=True)
+
+inputs = [torch.randn(2, 3, 4, 3)]
+"""
+
+
+def test_where_the_graph_foretells_another_shape_than_the_reference_has_nothing_is_compared() -> None:
+    """torch drops a last window that would begin beyond the input: for some sizes and not for others."""
+    problem = opened(POOLED)
+    symbol = str(problem.tensors[0].dims[2])
+    reference = Reference(problem)
+    doubtful = {}
+    for size in (4, 5, 6):
+        case = Case(label="", sizes=tuple({**problem.cases[0].size_map, symbol: size}.items()))
+        tensors = draw(problem, case, "normal", 1)
+        doubtful[size] = held_against(problem, reference, case.size_map, tensors).doubtful
+    assert doubtful[4] is False and any(doubtful.values())

@@ -137,14 +137,30 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
             continue
         severity: Literal["refuse", "warn"] = "refuse" if spec.role == "input" else "warn"
         message = f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing"
+        if any(_changes(problem, trial, spec.name, call) for trial in trials):
+            message = (
+                f"other values of {spec.role} {spec.name!r} change the output by no more than rounding may: "
+                "a kernel that leaves it out would pass"
+            )
         yield Finding(severity=severity, message=message)
 
 
 def _matters(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
     """True when other values of one tensor alone take some output out of its bound."""
-    other = draw(problem, trial.case, trial.kind, trial.seed + OTHER_SEED)[name]
-    results = call({**trial.tensors, name: other})
+    results = _with_other_values(problem, trial, name, call)
     return any(not _passes(result, bound) for result, bound in zip(results, trial.bounds, strict=True))
+
+
+def _changes(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
+    """True when they change any output at all."""
+    results = _with_other_values(problem, trial, name, call)
+    pairs = zip(results, trial.results, strict=True)
+    return any(not torch.equal(a.nan_to_num(0.5), b.nan_to_num(0.5)) for a, b in pairs)
+
+
+def _with_other_values(problem: Problem, trial: _Trial, name: str, call: Reference) -> tuple[Tensor, ...]:
+    other = draw(problem, trial.case, trial.kind, trial.seed + OTHER_SEED)[name]
+    return call({**trial.tensors, name: other})
 
 
 def _nearly_constant(trials: list[_Trial]) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 SOURCE_CHARS = 1_000_000
 """Characters of the ``.cu`` file."""
-PLAN_CHARS = 20_000
-"""Characters of the plan comment."""
+PLAN_CHARS = 100_000
+"""Characters of the plan comment; some hundred for every step."""
 NESTING = 60
 """Depth of the plan's syntax tree."""
 WORK = 100_000

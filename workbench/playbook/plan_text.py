@@ -29,7 +29,7 @@ from workbench.playbook.names import Names, axis_names
 from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, width_text
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
-from workbench.playbook.sizes import Size, sizes_of
+from workbench.playbook.sizes import Size, sizes_of, solved
 from workbench.playbook.together_rows import GROUPS, blocks_of
 from workbench.playbook.views import Order, in_order, put_back, strides_in
 
@@ -104,8 +104,7 @@ class PlanText:
             self.locals[unknown[0]] = name
             fresh.append(name)
             if not all_new:
-                scale = f" // {size.coefficient}" if size.coefficient != 1 else ""
-                self._shapes.append(f"{name} = {tensor}.shape[{axis}]{scale}")
+                self._shapes.append(f"{name} = {solved(size, f'{tensor}.shape[{axis}]')}")
         if all_new:
             comma = "," if len(fresh) == 1 else ""
             self._shapes.append(f"{', '.join(fresh)}{comma} = {tensor}.shape")

@@ -229,6 +229,16 @@ def _some_empty(dims: Iterable[str], sizes: Mapping[str, int]) -> bool:
         return True
 
 
+def solved(size: Size, text: str) -> str:
+    """The symbol of a size such as ``2*s0 + 1`` where that size is ``text``."""
+    more = sum(n for factors, n in size.terms if not factors)
+    times = next((n for factors, n in size.terms if factors), size.coefficient)
+    less = f"{text} {'-' if more > 0 else '+'} {abs(more)}" if more else text
+    if times == 1:
+        return less
+    return f"({less}) // {times}" if more else f"{less} // {times}"
+
+
 def product(sizes: Iterable[Size]) -> Size:
     """Product of sizes; one for none."""
     result = ONE

@@ -29,7 +29,7 @@ _BROKEN_DOWN = [
     "log_sigmoid_forward", "_prelu_kernel", "threshold", "hardshrink", "softshrink",
     "softmax_backward_data", "addmm", "baddbmm", "addmv", "addr", "linear", "addcmul", "addcdiv",
     "lerp", "rsub", "glu", "logit", "xlogy", "masked_fill", "fill", "logsumexp",
-    "linalg_vector_norm", "norm", "std", "std_mean", "dist", "nll_loss_forward",
+    "linalg_vector_norm", "norm", "dist", "nll_loss_forward",
     "nll_loss2d_forward", "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "tril", "triu", "eye", "diag_embed",
     "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
@@ -93,9 +93,10 @@ def _own() -> dict[Any, Callable[..., Any]]:
             (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec),
             _smoothly_resized,
         ),
-        aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _var(
+        aten.std_mean.correction: _std_mean,
+        aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _std_mean(
             x, dim, correction=correction, keepdim=keepdim
-        ).sqrt(),
+        )[0],
         torch.ops.prims.var.default: lambda x, dims, correction=1, *, output_dtype=None: _var(
             x, dims, correction=correction
         ),
@@ -180,6 +181,18 @@ def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
         return aten.round.default(x)  # type: ignore[no-any-return]
     rounded = (wide * ten).round() / ten if decimals > 0 else (wide / ten).round() * ten
     return rounded.to(x.dtype)
+
+
+def _std_mean(
+    x: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Rounded once, at the end: the variance of 16-bit values may be more than 16 bits hold."""
+    variance, mean = _moments(_accumulator(x), dim, correction, keepdim)
+    return variance.sqrt().to(x.dtype), mean.to(x.dtype)
 
 
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:

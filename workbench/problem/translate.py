@@ -32,7 +32,13 @@ DTYPES: Mapping[torch.dtype, str] = {
 }  # fmt: skip
 
 _NO_OPS = frozenset(
-    ["aten.detach.default", "aten.alias.default", "aten.clone.default", "aten.lift_fresh_copy.default"]
+    [
+        "aten.detach.default",
+        "aten.alias.default",
+        "aten.clone.default",
+        "aten.lift_fresh_copy.default",
+        "prims.copy_strided.default",
+    ]
 )
 _CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
 _VIEWS = frozenset(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.errors import ProblemError
-from workbench.model import Problem
+from workbench.model import Problem, size_of
 from workbench.numerics.bounds import DIFFER, OutputBound, bounds
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import KINDS
@@ -26,11 +26,13 @@ class Expectation:
     note: str
     strides: tuple[tuple[int, ...], ...] = ()
     """Of the reference's own outputs."""
+    unlike: bool = False
+    """True where the reference's outputs have other shapes than the graph's."""
 
     @property
     def doubtful(self) -> bool:
         """True where the graph that kernels are made from is not what the reference computes here."""
-        return any(limit.basis.startswith(DIFFER) for limit in self.bounds)
+        return self.unlike or any(limit.basis.startswith(DIFFER) for limit in self.bounds)
 
 
 def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck) -> Expectation | None:
@@ -60,7 +62,9 @@ def held_against(
         notes.append("rounding alone may be as large as the output here")
     notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]
     strides = tuple(tuple(result.stride()) for result in native)
-    return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)), strides)
+    shapes = [tuple(size_of(dim, sizes) for dim in spec.dims) for spec in problem.outputs]
+    unlike = [tuple(result.shape) for result in native] != shapes
+    return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)), strides, unlike)
 
 
 def _tensors(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -58,6 +58,8 @@ class Prepared:
     """Of the reference's own outputs; empty where they are computed slice by slice."""
     native: tuple[Tensor, ...] = ()
     """The reference's own outputs, where float64 is out of reach and they take its place."""
+    unlike: bool = False
+    """See ``Expectation.unlike``."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -67,7 +69,7 @@ class Prepared:
     @property
     def doubtful(self) -> bool:
         """See ``Expectation.doubtful``; unknown where bounds are computed slice by slice."""
-        return any(bound.basis.startswith(DIFFER) for bound in self.bounds)
+        return self.unlike or any(bound.basis.startswith(DIFFER) for bound in self.bounds)
 
     @property
     def nbytes(self) -> int:
@@ -132,7 +134,8 @@ class Expectations:
         if elements <= WHOLE_ELEMENTS:
             try:
                 expected = self._expected(case.size_map, prepared.tensors)
-                return Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
+                held = Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
+                return replace(held, unlike=expected.unlike)
             except torch.OutOfMemoryError:
                 torch.cuda.empty_cache()
         with torch.device(self.device):

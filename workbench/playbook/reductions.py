@@ -75,8 +75,9 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
         body = lowering.cast(body, dtype)
     elif op in ("any", "all"):
         body = lowering.cast(body, "bool")
-    if lowering.fuse and op in _IN_TWO_STEPS:
+    if op in _IN_TWO_STEPS:
         body = along_memory(lowering.pool, body, rows, columns)
+    if lowering.fuse and op in _IN_TWO_STEPS:
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
     return _reduction(lowering, body, op, dtype, (rows, columns))

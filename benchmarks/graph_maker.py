@@ -108,6 +108,7 @@ class _Maker:
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
+        self.laid = random.Random(self.seed + 1)
         self.random = torch.Generator().manual_seed(self.seed)
 
     # -------------------------------------------------------------------------------- the whole
@@ -134,12 +135,19 @@ class _Maker:
             kind="function",
             tensors=tuple(self.specs),
             symbols=tuple(self.sizes),
-            outputs=tuple(OutputSpec(dtype=by_ref[r].dtype, dims=by_ref[r].dims) for r in outputs),
+            outputs=tuple(self._returned(by_ref[ref]) for ref in outputs),
             returns_tuple=len(outputs) > 1,
             cases=(Case(label="drawn", sizes=tuple(self.sizes.items())),),
             graph=Graph(nodes=tuple(self.nodes), outputs=tuple(outputs)),
         )
         return Sample(self.seed, problem, self.tensors, self._vector(), tuple(self.kinds))
+
+    def _returned(self, made: Made) -> OutputSpec:
+        """An output, at times with its axes in another order in memory."""
+        order = list(range(len(made.dims)))
+        self.laid.shuffle(order)
+        other = order != sorted(order) and self.laid.random() < 0.4
+        return OutputSpec(dtype=made.dtype, dims=made.dims, order=tuple(order) if other else None)
 
     @property
     def windowed(self) -> bool:

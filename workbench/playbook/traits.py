@@ -5,6 +5,7 @@ Owns the facts that decide which technique applies; derived once a problem from 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +16,7 @@ from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lowering import lower
-from workbench.playbook.program import Kernel, LibraryCall, Program, Scan, Store
+from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
@@ -305,5 +306,13 @@ def _slow(kernels: list[Kernel]) -> bool:
 
 
 def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:
-    sizes = [product(buffer.shape) for buffer in program.buffers.values()]
-    return all(size.at(case) <= MOST_NARROW for size in sizes for case in cases)
+    return all(_span(buffer, case) <= MOST_NARROW for buffer in program.buffers.values() for case in cases)
+
+
+def _span(buffer: Buffer, case: dict[str, int]) -> int:
+    """Elements from the first to the last of a tensor in memory."""
+    shape = [size.at(case) for size in buffer.shape]
+    if buffer.strides is None:
+        return math.prod(shape)
+    steps = [step.at(case) for step in buffer.strides]
+    return 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))

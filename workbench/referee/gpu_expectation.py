@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbench.gpu.library_calls import aligned
-from workbench.model import Case, Difference, Problem, WorstEntry
+from workbench.model import Case, Crossed, Difference, Problem, WorstEntry
 from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
@@ -72,7 +72,7 @@ class Prepared:
     @property
     def nbytes(self) -> int:
         """Memory of inputs and bounds."""
-        held = sum(b.expected.nbytes + b.allowed.nbytes for b in self.bounds)
+        held = sum(tensor.nbytes for b in self.bounds for tensor in b.tensors)
         held += sum(own.nbytes for own in self.native)
         return held + sum(one.raw.nbytes for one in self.inputs)
 
@@ -234,11 +234,19 @@ def merged(so_far: Difference, one: Difference, part: slice, size: int) -> Diffe
         update={
             "max_abs": max(so_far.max_abs, one.max_abs),
             "max_ratio": max(so_far.max_ratio, one.max_ratio),
+            "crossed": _together(so_far.crossed, one.crossed),
             "wrong_fraction": so_far.wrong_fraction + share,
             "worst": worst,
             "pattern": where if first_wrong and size > part.stop - part.start else told.pattern,
         }
     )
+
+
+def _together(so_far: Crossed | None, one: Crossed | None) -> Crossed | None:
+    if so_far is None or one is None:
+        return so_far or one
+    distance = max(so_far.distance, one.distance)
+    return Crossed(elements=so_far.elements + one.elements, of=so_far.of + one.of, distance=distance)
 
 
 def _shifted(entry: WorstEntry, rows: int) -> WorstEntry:
@@ -250,7 +258,7 @@ def _paired(outputs: tuple[Tensor, ...], prepared: Prepared) -> zip[tuple[Tensor
 
 
 def _bound_marks(prepared: Prepared) -> tuple[int, ...]:
-    marks = [fingerprint(t) for b in prepared.bounds for t in (b.expected, b.allowed)]
+    marks = [fingerprint(t) for b in prepared.bounds for t in b.tensors]
     return tuple(int(mark) for mark in marks)
 
 

@@ -61,9 +61,7 @@ def by_row(shape: tuple[int, int], dtype: DType) -> Op:
         s = x.abs().amax(-1, keepdim=True) / 127.0
         return torch.clamp(torch.round(x / s), -128, 127).to(torch.int8)
 
-    return make(
-        call, {"x": shape}, _row_quantised(dtype), dtype=dtype, out="i8", contract=contract_of(dtype)
-    )
+    return make(call, {"x": shape}, _row_quantised(dtype), dtype=dtype, out="i8", contract=contract_of(dtype))
 
 
 def there_and_back(shape: tuple[int, int], dtype: DType) -> Op:

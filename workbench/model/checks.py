@@ -80,3 +80,9 @@ class Check(Value):
     covered: bool = True
     """False when the plan's ``require`` turned this case away."""
     note: str = ""
+
+    @property
+    def told(self) -> str:
+        """The note, and what lies at an edge."""
+        crossed = (one.crossed.words for one in self.differences if one.crossed)
+        return "; ".join(filter(None, (self.note, *crossed)))

@@ -75,7 +75,8 @@ def _shared_out(measured: _Measured, bound: OutputBound, step: Step, off: Tensor
         return measured, ""
     far = (in_doubt(step) & _is_across(off, bound, step)).reshape(-1)
     over = torch.where(far, torch.full_like(measured.ratio, share / bound.share), measured.ratio)
-    return _Measured(measured.absolute, over), "more of those near an edge lie across it than rounding explains"
+    told = "more of those near an edge lie across it than rounding explains"
+    return _Measured(measured.absolute, over), told
 
 
 def _crossed(off: Tensor, bound: OutputBound, step: Step, ratio: Tensor) -> Crossed | None:

@@ -21,9 +21,7 @@ from workbench.numerics.tracked import Step, Tracked
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
 _COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _SIGNED = frozenset(("sign", "signbit"))
-STEPS = frozenset(
-    (*_WHOLE, *_COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign")
-)
+STEPS = frozenset((*_WHOLE, *_COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign"))
 """Results that jump where their operands pass an edge."""
 NOISE = 2.0**-40
 """Of a step, what float64 itself may have added: one that became 1 + 1e-16 leads to the next whole number."""

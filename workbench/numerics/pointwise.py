@@ -137,7 +137,7 @@ def pointwise(
         if stepped:
             down, up = sides_of(value, moved)
             below, above = below + down, above + up
-    own = _own_rounding(name, value, operands, dtype)
+    own = _own_rounding(name, value, operands, dtype, given=all(map(_is_held, args)))
     picks = name in _PICKS
     made = rounded(value, own, (independent, shared), dtype, picks=picks)
     if not stepped:
@@ -182,7 +182,13 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
     return value + sign * error
 
 
-def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType) -> Tensor:
+def _is_held(arg: Any) -> bool:
+    """False for a number such as 0.3, which is another one in float32: -100 times it is not quite -30."""
+    return not isinstance(arg, float) or arg == float(torch.tensor(arg, dtype=torch.float32, device="cpu"))
+
+
+def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:
+    """``given``: the numbers among the arguments are the same in every precision."""
     if not is_float(dtype):
         return torch.zeros(value.shape, dtype=torch.float64)
     rounding = POINTWISE.get(name, _DEFAULT)
@@ -191,6 +197,7 @@ def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DTyp
         return torch.zeros_like(magnitude)
     if (
         name in _INTEGER_KEEPING
+        and given
         and all(o.is_exact for o in operands)
         and stays_integer(value, magnitude, dtype)
     ):

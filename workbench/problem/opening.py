@@ -93,7 +93,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    notes = (*seen.notes, *_idle_notes(capture), *_mode_notes(seen.form), *traced.notes, *_empty_notes(seen))
+    notes = (*seen.notes, *_idle_notes(capture), *_mode_notes(seen.form), *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
     if not runnable(problem):
@@ -136,19 +136,6 @@ def _idle_notes(capture: Capture) -> tuple[str, ...]:
         return ()
     lines = f"line {idle[0]} was" if len(idle) == 1 else f"lines {', '.join(idle)} were"
     return (f"{lines} not run: neither the reference nor its inputs need it",)
-
-
-def _empty_notes(seen: Seen) -> tuple[str, ...]:
-    """Say so where the person's own tensors hold no number: a check on them passes what is NaN."""
-    floats = {name: t for name, t in seen.inputs.items() if t.is_floating_point() and t.numel()}
-    empty = [name for name, t in floats.items() if not bool(torch.isfinite(t).any())]
-    if not empty:
-        return ()
-    hold = "holds" if len(empty) == 1 else "hold"
-    return (
-        f"{', '.join(empty)} {hold} nothing but NaN or infinity: a check on your inputs says little, "
-        "the other checks draw numbers",
-    )
 
 
 def _mode_notes(form: Form) -> tuple[str, ...]:

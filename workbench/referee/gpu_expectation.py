@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.inputs import draw, draw_on
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
-from workbench.referee.expectation import Expectation, held_against
+from workbench.referee.expectation import Expectation, held_against, without_numbers
 from workbench.referee.gpu_memory import Guarded, fingerprint, guarded
 from workbench.referee.matrix import YOURS, PlannedCheck
 from workbench.referee.slicing import separable, slices
@@ -120,7 +120,11 @@ class Expectations:
 
     def _prepared(self, planned: PlannedCheck) -> Prepared | None:
         inputs = self._inputs(planned)
-        return None if inputs is None else self.held(planned.trial.case, inputs)
+        if inputs is None:
+            return None
+        prepared = self.held(planned.trial.case, inputs)
+        said = without_numbers(planned, prepared.tensors)
+        return replace(prepared, note="; ".join(filter(None, (said, prepared.note)))) if said else prepared
 
     def held(self, case: Case, inputs: tuple[Guarded, ...]) -> Prepared:
         """What must come of inputs that hold their values already; remembered by nobody."""

@@ -134,19 +134,13 @@ COLUMNS: tuple[tuple[str, Callable[[Json], str]], ...] = (
     ("regs", lambda entry: str(max((k["registers"] for k in _kernels(entry)), default="–"))),
     ("shared", lambda entry: _kernels(entry)[0]["shared"] if _kernels(entry) else "–"),
     ("spills", lambda entry: f"{sum(k['spill_bytes'] for k in _kernels(entry))}" if _kernels(entry) else "–"),
-    ("max error", lambda entry: _error(entry["difference"])),
+    ("max error", lambda entry: entry["difference"]["max_abs_text"] if entry["difference"] else "–"),
     ("sectors", lambda entry: f"{entry['counts'][-1]['sectors']:,}" if entry["counts"] else "–"),
     ("launches", lambda entry: str(entry["facts"][0]["launches"]) if entry["facts"] else "–"),
     ("time", lambda entry: entry["times"][0]["time"] if entry["times"] else "–"),
     ("speed-up", lambda entry: entry["row"]["label"] or "–"),
 )
 """Columns of numbers, after branch, hypothesis, techniques and verdict."""
-
-
-def _error(difference: Json | None) -> str:
-    if difference is None:
-        return "–"
-    return difference["max_abs_text"] + " at an edge" * difference["crossed"]
 
 
 def _kernels(entry: Json) -> list[Json]:

@@ -133,7 +133,7 @@ def _measured_chunk(
 ) -> tuple[Tensor, Tensor]:
     """``sides`` is what is allowed, or what is allowed below and what above."""
     wide, wanted = got.to(torch.float64), expected.to(torch.float64)
-    allowed = sides[0] if len(sides) == 1 else torch.where(wide < wanted, *sides)
+    allowed = sides[0] if len(sides) == 1 else torch.where(wide < wanted, sides[0], sides[1])
     # A value too large for the dtype is infinity there, and so may a value within its bound be.
     beyond = torch.isfinite(wanted) & (wanted.abs() + allowed > largest)
     same = (wide == wanted) | (wide.isnan() & wanted.isnan())

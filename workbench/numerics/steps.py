@@ -10,6 +10,7 @@ them across and not all: their share is bounded as well, by what the reference i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -124,7 +125,8 @@ def allowed_share(native: Tensor, step: Step) -> float:
     Elements that lie equally far from an edge fall together, and count as one: of a few nothing is asked.
     """
     near = in_doubt(step)
-    different = int(step.distance[near].unique().numel())
+    different = int(torch.unique(step.distance[near]).numel())
     if not different:
         return torch.inf
-    return max(SHARE, SHARE_MARGIN * used_share(native, step)) + CHANCE * 0.5 / different**0.5
+    chance = CHANCE * 0.5 / math.sqrt(different)
+    return max(SHARE, SHARE_MARGIN * used_share(native, step)) + chance

@@ -251,9 +251,17 @@ def _section(receipt: dict[str, Any]) -> str:
         f"\n## The {rows[0]['lane']} lane on device `{receipt['device']}`\n"
         f"{count} cheats, {len(cheats)} of them passed; {len(rows) - count} honest kernels, {len(honest)} of "
         f"them turned away. {receipt['date']}, {receipt['seconds']:.0f} s on {receipt['machine']}.\n\n"
+        f"{_not_yet(rows)}"
         "| number | name | must get | gets | caught by |\n|---|---|---|---|---|\n"
     )
     return text + "".join(map(_line, rows))
+
+
+def _not_yet(rows: list[dict[str, Any]]) -> str:
+    """Files that are newer than the receipt."""
+    judged_here = {row["file"] for row in rows}
+    newer = [f"`{file.path.name}`" for file in all_files() if file.label not in judged_here]
+    return f"Not judged on this device yet: {', '.join(newer)}.\n\n" if newer else ""
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from workbench.model import (
 )
 
 NORMAL = Sampler(kind="normal")
+SCALE = Sampler(kind="uniform", low=0.01, high=1.01, scalable=False)
 X = Ref(ref="x")
 
 
@@ -25,9 +26,11 @@ def _case(sizes: dict[str, int], declared: bool = False) -> Case:
     return Case(label=label, sizes=tuple(sizes.items()), origin="declared" if declared else "proof")
 
 
-def _tensor(name: str, *dims: Dim, role: str = "input", dtype: DType = "f32") -> TensorSpec:
+def _tensor(
+    name: str, *dims: Dim, role: str = "input", dtype: DType = "f32", sampler: Sampler = NORMAL
+) -> TensorSpec:
     return TensorSpec.model_validate(
-        {"name": name, "role": role, "dtype": dtype, "dims": dims, "sampler": NORMAL, "path": name}
+        {"name": name, "role": role, "dtype": dtype, "dims": dims, "sampler": sampler, "path": name}
     )
 
 
@@ -187,6 +190,41 @@ PROBLEMS: dict[str, Problem] = {
             (_node("y", "sum.dim_IntList", X, (1,), False, dtype="f16"),),
             ROWS,
             ("s0",),
+            "f16",
+        ),
+        _problem(
+            "quantised",
+            "def quantised(x, s):\n    return torch.clamp(torch.round(x / s), -128, 127).to(torch.int8)",
+            (_tensor("x", *S, dtype="f16"), _tensor("s", "s0", 1, dtype="f16", sampler=SCALE)),
+            (
+                _node("v", "div.Tensor", X, Ref(ref="s"), dtype="f16"),
+                _node("r", "round.default", Ref(ref="v"), dtype="f16"),
+                _node("c", "clamp.default", Ref(ref="r"), -128, 127, dtype="f16"),
+                _node("y", "_to_copy.default", Ref(ref="c"), dtype="i8"),
+            ),
+            ROWS,
+            S,
+            "i8",
+        ),
+        _problem(
+            "fakequant",
+            "def fakequant(x):\n"
+            "    scale = x.abs().amax(dim=-1, keepdim=True) / 127.0\n"
+            "    return torch.clamp(torch.round(x / scale), -128, 127).to(torch.int8).to(x.dtype) * scale",
+            (_tensor("x", *S, dtype="f16"),),
+            (
+                _node("a", "abs.default", X, dtype="f16"),
+                _node("m", "amax.default", Ref(ref="a"), (-1,), True, dtype="f16"),
+                _node("s", "div.Tensor", Ref(ref="m"), 127.0, dtype="f16"),
+                _node("v", "div.Tensor", X, Ref(ref="s"), dtype="f16"),
+                _node("r", "round.default", Ref(ref="v"), dtype="f16"),
+                _node("c", "clamp.default", Ref(ref="r"), -128, 127, dtype="f16"),
+                _node("q", "_to_copy.default", Ref(ref="c"), dtype="i8"),
+                _node("w", "_to_copy.default", Ref(ref="q"), dtype="f16"),
+                _node("y", "mul.Tensor", Ref(ref="w"), Ref(ref="s"), dtype="f16"),
+            ),
+            ROWS,
+            S,
             "f16",
         ),
     )

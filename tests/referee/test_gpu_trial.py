@@ -17,7 +17,10 @@ from workbench.gpu.program import poisoned
 from workbench.model import (
     H100,
     Case,
+    Check,
     Crashed,
+    Crossed,
+    Difference,
     Hazard,
     LaunchFailed,
     Mismatch,
@@ -31,7 +34,7 @@ from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.problem.reference import Reference
 from workbench.referee import gpu_trial
-from workbench.referee.gpu_expectation import Expectations
+from workbench.referee.gpu_expectation import Expectations, merged
 from workbench.referee.gpu_protocol import CheckReport, CheckRequest, CubinImage
 from workbench.referee.gpu_trial import Endless, Run, checked
 from workbench.referee.matrix import PlannedCheck
@@ -285,3 +288,13 @@ def test_an_output_laid_out_as_nobody_asked_is_a_mismatch() -> None:
     request = CheckRequest(problem=SMALL, trials=(odd,), images=(), options=JudgeOptions())
     found = checked(request, lambda message: None, Cpu(softmax)).outcome
     assert isinstance(found, Mismatch) and "strides" in found.message
+
+
+def test_what_lies_at_an_edge_is_counted_over_all_slices() -> None:
+    def one(*crossed: Crossed) -> Difference:
+        return Difference(max_abs=1.0, max_ratio=1.0, crossed=crossed[0] if crossed else None)
+
+    found = merged(one(), one(Crossed(elements=2, of=50, distance=0.1)), slice(0, 5), 10)
+    found = merged(found, one(Crossed(elements=1, of=50, distance=0.3)), slice(5, 10), 10)
+    assert found.crossed == Crossed(elements=3, of=100, distance=0.3)
+    assert "3 of 100 elements" in Check(case="c", inputs="i", seed=0, differences=(found,)).told

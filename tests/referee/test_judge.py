@@ -277,6 +277,22 @@ def test_the_person_s_own_tensors_are_one_of_the_inputs() -> None:
     assert "yours inputs" in outcome.message
 
 
+def test_own_tensors_without_a_number_are_told() -> None:
+    def notes(value: str) -> tuple[str, ...]:
+        inputs = f"\ninputs = [torch.full((3, 8), {value})]\n"
+        changes = {
+            "source": PROBLEM.source + inputs,
+            "cases": (case(3, 8, declared=True),),
+            "own_inputs": True,
+        }
+        evaluation = judged(Kernel(source=RIGHT), problem=PROBLEM.model_copy(update=changes))
+        assert isinstance(evaluation.outcome, Passed)
+        return evaluation.notes
+
+    assert any("x: nothing but NaN or infinity" in note for note in notes("torch.nan"))
+    assert notes("1.0") == ()
+
+
 def test_a_reference_that_no_longer_runs_is_the_machine_s_fault_not_the_kernel_s() -> None:
     broken = PROBLEM.model_copy(update={"source": "def softmax(x):\n    return nonsense(x)\n"})
     with pytest.raises(DeviceError, match="nonsense"):

@@ -6,7 +6,7 @@ defines one is nobody's business.
 """
 
 from workbench.model.candidate import Branch, Draft, Hypothesis, Kernel, Operator, Vector
-from workbench.model.checks import ULP_EDGES, Check, Difference, Printed, WorstEntry
+from workbench.model.checks import ULP_EDGES, Check, Crossed, Difference, Printed, WorstEntry
 from workbench.model.compiled import AccessSite, CompileReport, Counts, Diagnostic, PlanFacts, Resources
 from workbench.model.machine import H100, Target
 from workbench.model.outcome import (
@@ -59,6 +59,7 @@ __all__ = [
     "Contract",
     "Counts",
     "Crashed",
+    "Crossed",
     "DType",
     "Diagnostic",
     "Difference",

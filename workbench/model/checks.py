@@ -16,6 +16,30 @@ class WorstEntry(Value):
     got: float
 
 
+class Crossed(Value):
+    """Elements on the other side of an edge than in float64, where rounding may put them there.
+
+    An edge is where a result jumps: halfway between two whole numbers for a rounding, a threshold for a
+    comparison.
+    """
+
+    elements: int
+    of: int
+    """All elements of the output."""
+    distance: float
+    """The furthest that one of them was from its edge in float64, before the result jumped."""
+
+    @property
+    def words(self) -> str:
+        """``12 of 65,536 elements lie a step away, each within 0.002 of an edge``."""
+        lie = "element lies" if self.elements == 1 else "elements lie"
+        within = f"within {self.distance:.2g} of an edge"
+        return (
+            f"{self.elements:,} of {self.of:,} {lie} a step away, {'each ' * (self.elements > 1)}{within}, "
+            "where rounding decides"
+        )
+
+
 class Difference(Value):
     """One output compared with the float64 oracle."""
 
@@ -32,6 +56,7 @@ class Difference(Value):
     ulps: tuple[int, ...] = ()
     """Elements by error in units of the last place of the expected value: one more than ``ULP_EDGES``,
     the last for errors beyond all of them and for NaN. Empty for integers and in old journals."""
+    crossed: Crossed | None = None
 
 
 class Printed(Value):
@@ -55,3 +80,9 @@ class Check(Value):
     covered: bool = True
     """False when the plan's ``require`` turned this case away."""
     note: str = ""
+
+    @property
+    def told(self) -> str:
+        """The note, and what lies at an edge."""
+        crossed = (one.crossed.words for one in self.differences if one.crossed)
+        return "; ".join(filter(None, (self.note, *crossed)))

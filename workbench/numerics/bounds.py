@@ -17,7 +17,8 @@ from torch import Tensor
 from workbench.model import DType, Problem
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.running import Running
-from workbench.numerics.tracked import TINY, Tie, Tracked, deviation
+from workbench.numerics.steps import NOISE, allowed_share
+from workbench.numerics.tracked import TINY, Step, Tie, Tracked, deviation
 
 RMS_FLOOR = 2 * U32
 """Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
@@ -39,6 +40,16 @@ class OutputBound:
     tie: Tie | None
     basis: str
     """In words, what the bound rests on."""
+    step: Step | None = None
+    """Where elements may have fallen over an edge: what is allowed below and above, within ``allowed``."""
+    share: float = torch.inf
+    """Of what all elements near an edge are allowed, what an honest kernel may use (``steps.used_share``)."""
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All that a comparison rests on."""
+        step = () if self.step is None else (self.step.down, self.step.up, self.step.distance)
+        return (self.expected, self.allowed, *step)
 
     @property
     def decisive(self) -> bool:
@@ -93,7 +104,11 @@ def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:
 
     Where the reference is finite in one precision and not in the other, nothing is asked.
     """
-    if not is_float(bound.dtype) or native.shape != bound.expected.shape:
+    if native.shape != bound.expected.shape:
+        return bound
+    if bound.step is not None:
+        return _admitting_steps(bound, bound.step, native)
+    if not is_float(bound.dtype):
         return bound
     wide = native.to(torch.float64)
     undecided = torch.isfinite(wide) != torch.isfinite(bound.expected)
@@ -106,6 +121,25 @@ def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:
         return replace(bound, allowed=allowed)
     basis = f"{bound.basis}, widened {OWN_MARGIN * worst:.3g} times for the reference's own error"
     return replace(bound, allowed=allowed * OWN_MARGIN * worst, basis=basis)
+
+
+def _admitting_steps(bound: OutputBound, step: Step, native: Tensor) -> OutputBound:
+    """The same where a value may fall over an edge: element by element.
+
+    One element that the reference rounds otherwise says nothing of the others; a bound that were widened
+    everywhere for its sake would let any of them fall.
+    """
+    off = native.to(torch.float64) - bound.expected.to(torch.float64)
+    same = (native == bound.expected) | (native.isnan() & bound.expected.isnan())
+    undecided = ~torch.isfinite(off) & ~same
+    off = torch.where(torch.isfinite(off), off, 0.0)
+    down = torch.where(undecided, torch.inf, torch.maximum(step.down, -off))
+    up = torch.where(undecided, torch.inf, torch.maximum(step.up, off))
+    share = allowed_share(off, step)
+    own = int(((down > step.down) | (up > step.up)).sum()) - int(undecided.sum())
+    basis = f"{bound.basis}, with {own} elements as the reference has them" if own > 0 else bound.basis
+    sides = Step(down, up, step.distance)
+    return replace(bound, allowed=torch.maximum(down, up), step=sides, share=share, basis=basis)
 
 
 def agrees(tracked: Tracked, expected: Tensor) -> bool:
@@ -125,10 +159,19 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     basis = "running error of the graph"
     if unknown:
         basis += f"; by probing: {', '.join(dict.fromkeys(unknown))}"
-    allowed = tracked.error
-    if is_float(dtype):
-        allowed = allowed + _output_floor(expected, dtype)
-    return OutputBound(dtype, expected, allowed.nan_to_num(torch.inf, torch.inf), tracked.tie, basis)
+
+    def widened(error: Tensor) -> Tensor:
+        if is_float(dtype):
+            error = error + _output_floor(expected, dtype)
+        elif tracked.step is not None:  # whole numbers are off by whole numbers
+            error = (error * (1 + NOISE) + NOISE).floor()
+        return error.nan_to_num(torch.inf, torch.inf)
+
+    if tracked.step is None:
+        return OutputBound(dtype, expected, widened(tracked.error), tracked.tie, basis)
+    step = Step(widened(tracked.down), widened(tracked.up), tracked.step.distance)
+    allowed = torch.maximum(step.down, step.up)
+    return OutputBound(dtype, expected, allowed, tracked.tie, basis, step)
 
 
 def _from_reference(native: Tensor, expected: Tensor, dtype: DType, why: str) -> OutputBound:

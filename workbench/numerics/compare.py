@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workbench.model import ULP_EDGES, Difference, WorstEntry
+from workbench.model import ULP_EDGES, Crossed, Difference, WorstEntry
 from workbench.numerics.bounds import OutputBound
 from workbench.numerics.dtypes import is_float
 from workbench.numerics.pattern import describe
-from workbench.numerics.tracked import LARGEST, Tie
+from workbench.numerics.steps import in_doubt, used_share
+from workbench.numerics.tracked import LARGEST, Step, Tie
 
 CHUNK = 1 << 20
 BINS = 32
@@ -36,20 +37,61 @@ def compare(got: Tensor, bound: OutputBound, output: int = 0) -> Difference:
     measured = _compared_values(got, bound) if bound.tie is None else _compared_indices(got, bound.tie)
     if not measured.ratio.numel():
         return Difference(output=output, max_abs=0.0, max_ratio=0.0)
+    told = ""
+    crossed = None
+    if bound.step is not None:
+        off = _signed(got, bound.expected)
+        measured, told = _shared_out(measured, bound, bound.step, off)
+        crossed = _crossed(off, bound, bound.step, measured.ratio)
     wrong = measured.ratio > 1
     finite = measured.absolute[torch.isfinite(measured.absolute)]
     max_abs = float(finite.max()) if finite.numel() else torch.inf
     is_wrong = bool(wrong.any())
+    pattern = ""
+    if is_wrong:
+        pattern = told or describe(got, bound.expected, wrong.reshape(bound.expected.shape))
     return Difference(
         output=output,
         max_abs=max_abs,
         max_ratio=float(measured.ratio.max()),
         wrong_fraction=float(wrong.to(torch.float64).mean()),
         worst=_worst(got, bound, measured) if is_wrong else (),
-        pattern=describe(got, bound.expected, wrong.reshape(bound.expected.shape)) if is_wrong else "",
+        pattern=pattern,
         heatmap=_heatmap(measured.ratio, tuple(bound.expected.shape)) if is_wrong else (),
         ulps=ulp_histogram(measured.absolute, bound.expected, got.dtype) if bound.tie is None else (),
+        crossed=crossed,
     )
+
+
+def _signed(got: Tensor, expected: Tensor) -> Tensor:
+    off = got.to(torch.float64) - expected.to(torch.float64)
+    return torch.where(torch.isfinite(off), off, 0.0)
+
+
+def _shared_out(measured: _Measured, bound: OutputBound, step: Step, off: Tensor) -> tuple[_Measured, str]:
+    """Where more elements lie across an edge than rounding carries there, those that do are wrong."""
+    share = used_share(off, step)
+    if share <= bound.share or bool((measured.ratio > 1).any()):
+        return measured, ""
+    far = (in_doubt(step) & _is_across(off, bound, step)).reshape(-1)
+    over = torch.where(far, torch.full_like(measured.ratio, share / bound.share), measured.ratio)
+    told = "more of those near an edge lie across it than rounding explains"
+    return _Measured(measured.absolute, over), told
+
+
+def _crossed(off: Tensor, bound: OutputBound, step: Step, ratio: Tensor) -> Crossed | None:
+    """The right elements that lie across an edge; None without any."""
+    fallen = in_doubt(step) & _is_across(off, bound, step) & (ratio.reshape(off.shape) <= 1)
+    count = int(fallen.sum())
+    if not count:
+        return None
+    return Crossed(elements=count, of=off.numel(), distance=float(step.distance[fallen].max()))
+
+
+def _is_across(off: Tensor, bound: OutputBound, step: Step) -> Tensor:
+    """Off by most of what the step allows, and not by the rounding that other elements have as well."""
+    side = torch.where(off < 0, step.down, step.up)
+    return (off != 0) & (off.abs() >= 0.5 * side)
 
 
 def ulp_histogram(absolute: Tensor, expected: Tensor, dtype: torch.dtype) -> tuple[int, ...]:
@@ -71,19 +113,27 @@ def ulp_histogram(absolute: Tensor, expected: Tensor, dtype: torch.dtype) -> tup
 
 def _compared_values(got: Tensor, bound: OutputBound) -> _Measured:
     flat_got, flat_expected = got.reshape(-1), bound.expected.reshape(-1)
-    flat_allowed = bound.allowed.reshape(-1)
+    step = bound.step
+    sides = [bound.allowed] if step is None else [step.down, step.up]
+    flat_sides = [side.reshape(-1) for side in sides]
     absolute = torch.empty(flat_got.shape, dtype=torch.float32)
     ratio = torch.empty(flat_got.shape, dtype=torch.float32)
     largest = LARGEST[bound.dtype] if is_float(bound.dtype) else torch.inf
     for start in range(0, flat_got.numel(), CHUNK):
         part = slice(start, start + CHUNK)
-        off, over = _measured_chunk(flat_got[part], flat_expected[part], flat_allowed[part], largest)
+        off, over = _measured_chunk(
+            flat_got[part], flat_expected[part], [side[part] for side in flat_sides], largest
+        )
         absolute[part], ratio[part] = off.to(torch.float32), over.to(torch.float32)
     return _Measured(absolute, ratio)
 
 
-def _measured_chunk(got: Tensor, expected: Tensor, allowed: Tensor, largest: float) -> tuple[Tensor, Tensor]:
+def _measured_chunk(
+    got: Tensor, expected: Tensor, sides: list[Tensor], largest: float
+) -> tuple[Tensor, Tensor]:
+    """``sides`` is what is allowed, or what is allowed below and what above."""
     wide, wanted = got.to(torch.float64), expected.to(torch.float64)
+    allowed = sides[0] if len(sides) == 1 else torch.where(wide < wanted, sides[0], sides[1])
     # A value too large for the dtype is infinity there, and so may a value within its bound be.
     beyond = torch.isfinite(wanted) & (wanted.abs() + allowed > largest)
     same = (wide == wanted) | (wide.isnan() & wanted.isnan())

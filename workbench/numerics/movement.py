@@ -11,7 +11,8 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, accumulate_unit, is_float
-from workbench.numerics.tracked import Tracked, rounded
+from workbench.numerics.steps import first_edge, to_whole, within, without_noise
+from workbench.numerics.tracked import Step, Tracked, edge_of, narrowing, rounded
 
 _MOVE_NAMES = """
 view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach
@@ -36,10 +37,17 @@ def move(
     values = _applied(name, op, args, kwargs, lambda x: x.value)
     independent = _applied(name, op, args, kwargs, lambda x: x.independent)
     shared = _applied(name, op, args, kwargs, lambda x: x.shared)
+    sides: tuple[Any, ...] = ()
+    if any(isinstance(arg, Tracked) and arg.step for arg in _flat(args)):
+        picks = (lambda x: x.down, lambda x: x.up, edge_of)
+        sides = tuple(_applied(name, op, args, kwargs, pick) for pick in picks)
     if not isinstance(values, Tensor):
         parts = zip(values, independent, shared, strict=True)
-        return tuple(_moved(args, part, dtype) for part in parts)
-    moved = _moved(args, (values, independent, shared), dtype)
+        made = [_moved(args, part, dtype) for part in parts]
+        steps = [Step(*three) for three in zip(*sides, strict=True)] if sides else [None] * len(made)
+        return tuple(replace(one, step=step) for one, step in zip(made, steps, strict=True))
+    step = Step(*sides) if sides else None
+    moved = replace(_moved(args, (values, independent, shared), dtype), step=step)
     if name in _SAME_ORDER and isinstance(args[0], Tracked):
         moved = replace(moved, tie=args[0].tie)
     return _with_doubtful_index(name, args, moved)
@@ -99,11 +107,22 @@ def cast(x: Tracked, dtype: DType) -> Tracked:
     """Change of dtype. A kernel may leave the rounding out, so only the error grows."""
     if is_float(dtype):
         value = x.value.to(torch.float64)
-        return rounded(value, torch.zeros_like(value), (x.independent, x.shared), dtype)
+        picks = not x.value.dtype.is_floating_point
+        made = rounded(value, torch.zeros_like(value), (x.independent, x.shared), dtype, picks=picks)
+        if x.step is None:
+            return made
+        own = narrowing(value, dtype, picks=picks)
+        return replace(made, step=within(x.down + own, x.up + own, x.step.distance, made))
     value = x.value.to(TORCH[dtype])
     if x.value.dtype == torch.float64:  # a value just below an integer may truncate to the one before
-        error = ((x.value + x.error).trunc() - (x.value - x.error).trunc()).abs()
-        return Tracked(value, torch.zeros_like(error), error.nan_to_num(torch.inf, torch.inf), dtype)
+        low, high = x.value - x.down, x.value + x.up
+        if x.step is not None:
+            low, high = without_noise(low), without_noise(high)
+        down = (x.value.trunc() - low.trunc()).nan_to_num(torch.inf, torch.inf)
+        up = (high.trunc() - x.value.trunc()).nan_to_num(torch.inf, torch.inf)
+        error = torch.maximum(down, up)
+        edge = first_edge(edge_of(x), to_whole(x.value), error > 0)
+        return Tracked(value, torch.zeros_like(error), error, dtype, step=Step(down, up, edge))
     return replace(x, value=value, dtype=dtype)
 
 

@@ -9,8 +9,7 @@ cover the CUDA intrinsics (CUDA C++ Programming Guide, appendix "Mathematical Fu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,7 +17,16 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
-from workbench.numerics.tracked import LARGEST, TINY, Tracked, deviation, rounded, stays_integer
+from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
+from workbench.numerics.tracked import (
+    LARGEST,
+    TINY,
+    Tracked,
+    deviation,
+    narrowing,
+    rounded,
+    stays_integer,
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,14 @@ POINTWISE: Mapping[str, Rounding] = {
         _NONE,
     ),
 }  # fmt: skip
+_PICKS = frozenset(
+    (
+        "neg", "abs", "relu", "sign", "floor", "ceil", "round", "trunc", "maximum", "minimum", "clamp",
+        "clamp_min", "clamp_max", "where", "masked_fill", "hardtanh", "fmax", "fmin", "copysign", "threshold",
+        "nan_to_num", "floor_divide",
+    )
+)  # fmt: skip
+"""Results that are whole numbers or one of the operands: where a dtype can hold them, it does not round."""
 _INTEGER_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square"))
 
 
@@ -104,19 +120,40 @@ def pointwise(
     value = run(None, None)
     independent = torch.zeros(value.shape, dtype=torch.float64)
     shared = torch.zeros_like(independent)
-    for position, operand in enumerate(operands):
-        if operand.is_exact or any(operand is earlier for earlier in operands[:position]):
-            continue
-        part, common = _passed_on(operand, value, partial(run, operand))
+    inexact = [
+        operand
+        for position, operand in enumerate(operands)
+        if not operand.is_exact and not any(operand is earlier for earlier in operands[:position])
+    ]
+    stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
+    below, above = torch.zeros_like(independent), torch.zeros_like(independent)
+    for operand in inexact:
+        moved = [
+            run(operand, _moved(operand.value, operand.up, 1.0)),
+            run(operand, _moved(operand.value, operand.down, -1.0)),
+        ]
+        part, common = _passed_on(operand, value, moved)
         independent, shared = torch.hypot(independent, part), shared + common
-    own = _own_rounding(name, value, operands, dtype)
-    return rounded(value, own, (independent, shared), dtype)
+        if stepped:
+            down, up = sides_of(value, moved)
+            below, above = below + down, above + up
+    own = _own_rounding(name, value, operands, dtype, given=all(map(_is_held, args)))
+    picks = name in _PICKS
+    made = rounded(value, own, (independent, shared), dtype, picks=picks)
+    if not stepped:
+        return made
+    edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
+    own = own + narrowing(value, dtype, picks=picks)
+    return replace(made, step=within(below + own, above + own, edge, made))
 
 
-def _passed_on(operand: Tracked, value: Tensor, run: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """Error of the result from one operand's error, split as the operand's own is split."""
+def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Error of the result from one operand's error, split as the operand's own is split.
+
+    ``moved`` is the result where the operand lies as far up as it may, and as far down.
+    """
     error = operand.error
-    up, down = (deviation(value, run(_moved(operand.value, error, sign))) for sign in (1.0, -1.0))
+    up, down = (deviation(value, one) for one in moved)
     total = torch.maximum(up, down)
     if bool(total.isnan().any()):  # one side may leave the domain (a square root near 0), not both
         lost = up.isnan() & down.isnan()
@@ -145,7 +182,13 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
     return value + sign * error
 
 
-def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType) -> Tensor:
+def _is_held(arg: Any) -> bool:
+    """False for a number such as 0.3, which is another one in float32: -100 times it is not quite -30."""
+    return not isinstance(arg, float) or arg == float(torch.tensor(arg, dtype=torch.float32, device="cpu"))
+
+
+def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:
+    """``given``: the numbers among the arguments are the same in every precision."""
     if not is_float(dtype):
         return torch.zeros(value.shape, dtype=torch.float64)
     rounding = POINTWISE.get(name, _DEFAULT)
@@ -154,6 +197,7 @@ def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DTyp
         return torch.zeros_like(magnitude)
     if (
         name in _INTEGER_KEEPING
+        and given
         and all(o.is_exact for o in operands)
         and stays_integer(value, magnitude, dtype)
     ):
@@ -164,6 +208,8 @@ def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DTyp
     own = unit * (rounding.relative * magnitude + rounding.absolute) + TINY[dtype]
     if rounding.argument:
         own = own + unit * rounding.argument * magnitude * _exponent(name, value, operands)
+    if name == "mul" and all(operand.is_exact for operand in operands):
+        own = torch.where(value == 0, 0.0, own)  # a product with zero is zero, and on no edge's other side
     if name in ("add", "sub") and len(operands) == 2:
         own = torch.where(magnitude > LARGEST[dtype] / 4, torch.minimum(own, 4 * _smaller(operands)), own)
     return own.nan_to_num(0.0, torch.inf)

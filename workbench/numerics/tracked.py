@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType
-from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
+from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
 
 LARGEST = {"f64": 1.7976931348623157e308, "f32": 3.4028234663852886e38, "f16": 65504.0, "bf16": 3.3895e38}
 TINY = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-24, "bf16": 2.0**-126}
@@ -42,6 +42,20 @@ class Tie:
 
 
 @dataclass(frozen=True, eq=False)
+class Step:
+    """Of what was computed from a rounded, compared or truncated value: how far it may be off to either side.
+
+    A value that lies near an edge may fall to the other side of it, which moves what comes of it one way and
+    not the other. All are float64 and of the value's shape; ``down`` and ``up`` are at most its error.
+    """
+
+    down: Tensor
+    up: Tensor
+    distance: Tensor
+    """From the value before to the edge that it may fall over; inf where it may not."""
+
+
+@dataclass(frozen=True, eq=False)
 class Tracked:
     """``value`` is float64 for float dtypes and exact otherwise; the errors are float64, >= 0.
 
@@ -53,6 +67,18 @@ class Tracked:
     shared: Tensor
     dtype: DType
     tie: Tie | None = None
+    step: Step | None = None
+    """None where both sides are alike."""
+
+    @property
+    def down(self) -> Tensor:
+        """How far an honest value may lie below this one."""
+        return self.error if self.step is None else self.step.down
+
+    @property
+    def up(self) -> Tensor:
+        """How far above."""
+        return self.error if self.step is None else self.step.up
 
     @property
     def error(self) -> Tensor:
@@ -65,6 +91,11 @@ class Tracked:
         return not bool(self.independent.any()) and not bool(self.shared.any())
 
 
+def edge_of(x: Tracked) -> Tensor:
+    """How far from an edge the elements were that may have fallen over one; inf for the others."""
+    return torch.full(x.value.shape, torch.inf, dtype=torch.float64) if x.step is None else x.step.distance
+
+
 def exact(value: Tensor, dtype: DType) -> Tracked:
     """Track a tensor that carries no error, such as an input."""
     wide = value.to(torch.float64) if is_float(dtype) else value
@@ -72,11 +103,14 @@ def exact(value: Tensor, dtype: DType) -> Tracked:
     return Tracked(wide, zero, zero, dtype)
 
 
-def rounded(value: Tensor, own: Tensor, tracked: tuple[Tensor, Tensor], dtype: DType) -> Tracked:
+def rounded(
+    value: Tensor, own: Tensor, tracked: tuple[Tensor, Tensor], dtype: DType, *, picks: bool = False
+) -> Tracked:
     """Finish a node: add its own rounding to the (independent, shared) errors it inherited.
 
     Where the result leaves the dtype's range in the reference's own precision, anything is allowed
-    further on: the error becomes infinite.
+    further on: the error becomes infinite. What the dtype can hold is not rounded again: a result that only
+    ``picks`` (a whole number, one of its operands) stays as it is, and one that is off is off at most twice.
     """
     independent, shared = tracked
     if not is_float(dtype):
@@ -85,13 +119,32 @@ def rounded(value: Tensor, own: Tensor, tracked: tuple[Tensor, Tensor], dtype: D
     magnitude = value.abs()
     if not bool(finite.all()):
         own, magnitude = torch.where(finite, own, 0.0), torch.where(finite, magnitude, 0.0)
-    narrow = UNIT[dtype] if UNIT[dtype] > accumulate_unit(dtype) else 0.0
-    if narrow:
-        own = own + narrow * magnitude + TINY[dtype]
+    if _is_narrow(dtype):
+        again = narrowing(value, dtype, picks=picks)
+        twice = torch.minimum(again, own + independent + shared)
+        own = own + torch.where(holds(value, dtype), twice, again)
     overflow = (magnitude + independent + shared) > LARGEST[dtype]
     if bool(overflow.any()):
         shared = torch.where(overflow & finite, torch.inf, shared)
     return Tracked(value, torch.hypot(independent, own), shared, dtype)
+
+
+def narrowing(value: Tensor, dtype: DType, *, picks: bool = False) -> Tensor:
+    """What storing a result in a narrow dtype may take from it."""
+    if not is_float(dtype) or not _is_narrow(dtype):
+        return torch.zeros(value.shape, dtype=torch.float64)
+    magnitude = torch.where(torch.isfinite(value), value.abs(), 0.0)
+    again = UNIT[dtype] * magnitude + TINY[dtype]
+    return torch.where(holds(value, dtype), 0.0, again) if picks else again
+
+
+def _is_narrow(dtype: DType) -> bool:
+    return UNIT[dtype] > accumulate_unit(dtype)
+
+
+def holds(value: Tensor, dtype: DType) -> Tensor:
+    """True where the dtype has this very number."""
+    return value == value.to(TORCH[dtype]).to(value.dtype)
 
 
 def stays_integer(value: Tensor, magnitude: Tensor, dtype: DType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
 from workbench.referee import matrix
+from workbench.referee.protocol import NO_NUMBERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,18 @@ def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck)
     tensors = _tensors(problem, reference, planned)
     if tensors is None:
         return None
-    return held_against(problem, reference, planned.trial.case.size_map, tensors)
+    expected = held_against(problem, reference, planned.trial.case.size_map, tensors)
+    note = "; ".join(filter(None, (without_numbers(planned, tensors), expected.note)))
+    return replace(expected, note=note)
+
+
+def without_numbers(planned: matrix.PlannedCheck, tensors: Mapping[str, Tensor]) -> str:
+    """Says so where the person's own tensors hold no number: whatever makes NaN of them passes."""
+    if planned.inputs != matrix.YOURS:
+        return ""
+    floats = {name: t for name, t in tensors.items() if t.is_floating_point() and t.numel()}
+    empty = [name for name, t in floats.items() if not bool(torch.isfinite(t).any())]
+    return f"{', '.join(empty)}: {NO_NUMBERS}" if empty else ""
 
 
 def held_against(

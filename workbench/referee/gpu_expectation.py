@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 
 from workbench.gpu.library_calls import aligned
-from workbench.model import Case, Difference, Problem, WorstEntry
+from workbench.model import Case, Crossed, Difference, Problem, WorstEntry
 from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.inputs import draw, draw_on
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
-from workbench.referee.expectation import Expectation, held_against
+from workbench.referee.expectation import Expectation, held_against, without_numbers
 from workbench.referee.gpu_memory import Guarded, fingerprint, guarded
 from workbench.referee.matrix import YOURS, PlannedCheck
 from workbench.referee.slicing import separable, slices
@@ -74,7 +74,7 @@ class Prepared:
     @property
     def nbytes(self) -> int:
         """Memory of inputs and bounds."""
-        held = sum(b.expected.nbytes + b.allowed.nbytes for b in self.bounds)
+        held = sum(tensor.nbytes for b in self.bounds for tensor in b.tensors)
         held += sum(own.nbytes for own in self.native)
         return held + sum(one.raw.nbytes for one in self.inputs)
 
@@ -122,7 +122,11 @@ class Expectations:
 
     def _prepared(self, planned: PlannedCheck) -> Prepared | None:
         inputs = self._inputs(planned)
-        return None if inputs is None else self.held(planned.trial.case, inputs)
+        if inputs is None:
+            return None
+        prepared = self.held(planned.trial.case, inputs)
+        said = without_numbers(planned, prepared.tensors)
+        return replace(prepared, note="; ".join(filter(None, (said, prepared.note)))) if said else prepared
 
     def held(self, case: Case, inputs: tuple[Guarded, ...]) -> Prepared:
         """What must come of inputs that hold their values already; remembered by nobody."""
@@ -237,11 +241,19 @@ def merged(so_far: Difference, one: Difference, part: slice, size: int) -> Diffe
         update={
             "max_abs": max(so_far.max_abs, one.max_abs),
             "max_ratio": max(so_far.max_ratio, one.max_ratio),
+            "crossed": _together(so_far.crossed, one.crossed),
             "wrong_fraction": so_far.wrong_fraction + share,
             "worst": worst,
             "pattern": where if first_wrong and size > part.stop - part.start else told.pattern,
         }
     )
+
+
+def _together(so_far: Crossed | None, one: Crossed | None) -> Crossed | None:
+    if so_far is None or one is None:
+        return so_far or one
+    distance = max(so_far.distance, one.distance)
+    return Crossed(elements=so_far.elements + one.elements, of=so_far.of + one.of, distance=distance)
 
 
 def _shifted(entry: WorstEntry, rows: int) -> WorstEntry:
@@ -253,7 +265,7 @@ def _paired(outputs: tuple[Tensor, ...], prepared: Prepared) -> zip[tuple[Tensor
 
 
 def _bound_marks(prepared: Prepared) -> tuple[int, ...]:
-    marks = [fingerprint(t) for b in prepared.bounds for t in (b.expected, b.allowed)]
+    marks = [fingerprint(t) for b in prepared.bounds for t in b.tensors]
     return tuple(int(mark) for mark in marks)
 
 

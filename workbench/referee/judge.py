@@ -59,6 +59,7 @@ from workbench.referee.probing import (
 )
 from workbench.referee.protocol import (
     MESSAGE,
+    NO_NUMBERS,
     CheckDone,
     CheckStarted,
     Planned,
@@ -145,7 +146,7 @@ class Judgement:
             card_bytes=self.card_bytes,
             seed=self.options.seed or 0,
             printed=self.told_by_printf(passed),
-            notes=(*self._notes(), *(self._not_run() if passed else ())),
+            notes=(*self._notes(), *self._said_of_inputs(), *(self._not_run() if passed else ())),
             seconds=tuple((stage, round(s, 4)) for stage, s in self.seconds.items()),
         )
 
@@ -353,6 +354,10 @@ class Judgement:
 
     def _notes(self) -> tuple[str, ...]:
         return ()
+
+    def _said_of_inputs(self) -> tuple[str, ...]:
+        said = (part for done in self.done for part in done.check.note.split("; ") if NO_NUMBERS in part)
+        return tuple(dict.fromkeys(said))
 
     def _remark(self) -> None:
         """Of a kernel that is not right, add what the emulator's compiler doubts to the warnings.

@@ -17,6 +17,9 @@ from workbench.plan.steps import Plan
 from workbench.referee.baselines import EagerOp
 from workbench.referee.options import JudgeOptions
 
+NO_NUMBERS = "nothing but NaN or infinity in it, so that the check on your own inputs says little"
+"""Of a tensor the person gave."""
+
 
 class Trial(Value):
     """A case the kernel claims to handle, with its plan."""

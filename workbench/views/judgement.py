@@ -105,7 +105,7 @@ def check_json(check: Check) -> Json:
         "verdict": ("passed" if right else "failed") if check.covered else "not covered",
         "max_abs": number(max((found.max_abs for found in check.differences), default=None)),
         "max_ratio": number(max(ratios, default=None)),
-        "note": check.note,
+        "note": check.told,
     }
 
 

@@ -140,7 +140,7 @@ def check_json(check: Check) -> Json:
         "max_abs": error_text(absolute),
         "ratio": error_text(ratio),
         "of_bound": share_text(ratio),
-        "note": check.note,
+        "note": check.told,
     }
 
 
@@ -155,8 +155,8 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
         "output": found.output,
         "max_abs": number(found.max_abs),
         "max_ratio": number(found.max_ratio),
-        "max_abs_text": error_text(found.max_abs),
-        "allowed": bound_text(found.max_ratio),
+        "max_abs_text": error_text(found.max_abs) + " at an edge" * (found.crossed is not None),
+        "allowed": bound_text(found.max_ratio) + (f": {found.crossed.words}" if found.crossed else ""),
         "wrong_percent": round(100 * found.wrong_fraction, 2),
         "pattern": found.pattern,
         "worst": [

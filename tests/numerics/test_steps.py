@@ -1,0 +1,166 @@
+"""Results that jump: an element differs only where honest rounding may carry it over an edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import quantisers
+import torch
+from quantisers import FLOATS, HONEST, OPS, SHAPES, WRONG
+from torch import Tensor
+
+from workbench.model import Crossed, DType
+from workbench.numerics.bounds import OutputBound, bounds
+from workbench.numerics.compare import compare
+from workbench.numerics.dtypes import TORCH
+from workbench.numerics.inputs import draw
+from workbench.numerics.kinds import KINDS
+from workbench.numerics.steps import allowed_share, used_share
+from workbench.numerics.tracked import Step
+
+CASES = [(name, dtype) for name in OPS for dtype in FLOATS]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_honest_kernels_pass(name: str, dtype: DType) -> None:
+    for shape in SHAPES:
+        op = OPS[name](shape, dtype)
+        for kind in KINDS:
+            tensors = draw(op.problem, op.problem.cases[0], kind, 5)
+            bound = op.bound(tensors)
+            assert "differ" not in bound.basis
+            for variant, kernel in {"eager": op.call, **HONEST[name]}.items():
+                found = compare(kernel(**tensors), bound)
+                assert found.max_ratio <= 1, (shape, kind, variant, found.worst)
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES)
+def test_wrong_kernels_are_refused_on_ordinary_inputs(name: str, dtype: DType) -> None:
+    """Negative ones too: of normal inputs half lie below zero, where floor and truncation differ."""
+    for shape in SHAPES:
+        op = OPS[name](shape, dtype)
+        kinds = [kind for kind in KINDS if kind in ("normal", "scale 64", "heavy-tailed")]
+        for variant, kernel in WRONG[name].items():
+            assert any(op.judge(kernel, kind, 5)[0] > 1 for kind in kinds), (shape, variant)
+
+
+def test_truncation_fails_for_the_share_of_elements_that_it_changes() -> None:
+    op = quantisers.by_scale((64, 256), "f16")
+    tensors = draw(op.problem, op.problem.cases[0], "normal", 5)
+    found = compare(WRONG["by_scale"]["truncated"](**tensors), op.bound(tensors))
+    assert 0.3 < found.wrong_fraction < 0.6
+
+
+NEAR = 1.2001953125
+"""3 over this is 2.49959: float16 rounds it to 2.5."""
+
+
+def _bound_at(dtype: DType) -> OutputBound:
+    """Quotients 2.5, -2.5, 2.49959, -2.49959, 2, 0 and 1000: ties, near ties, whole numbers, out of range."""
+    op = quantisers.by_scale((7, 1), dtype)
+    x = torch.tensor([7.5, -7.5, 3.0, -3.0, 6.0, 0.0, 3000.0], dtype=TORCH[dtype])
+    s = torch.tensor([3.0, 3.0, NEAR, NEAR, 3.0, 3.0, 3.0], dtype=TORCH[dtype])
+    return op.bound({"x": x[:, None], "s": s[:, None]})
+
+
+@pytest.mark.parametrize(("dtype", "near"), [("f32", 0), ("f16", 1)])
+def test_an_element_may_fall_to_the_side_of_its_tie_alone(dtype: DType, near: int) -> None:
+    step = _bound_at(dtype).step
+    assert step is not None
+    assert step.up[:, 0].tolist() == [1, 0, near, 0, 0, 0, 0]
+    assert step.down[:, 0].tolist() == [0, 1, 0, near, 0, 0, 0]
+    assert step.distance[4:].isinf().all()
+    if near:
+        assert float(step.distance[2]) == pytest.approx(2.5 - 3 / NEAR)
+
+
+def test_a_wrong_side_near_a_tie_is_refused() -> None:
+    bound = _bound_at("f16")
+    right = bound.expected.clone()
+    assert right[:, 0].tolist() == [2, -2, 2, -2, 2, 0, 127]
+
+    def ratio(position: int, value: int) -> float:
+        got = right.clone()
+        got[position] = value
+        return compare(got, bound).max_ratio
+
+    assert compare(right, bound).max_ratio == 0
+    assert ratio(2, 3) <= 1
+    assert ratio(2, 1) > 1
+    assert ratio(2, 4) > 1
+    assert ratio(3, -3) <= 1
+    assert ratio(3, -1) > 1
+    assert ratio(4, 3) > 1
+
+
+def test_one_odd_element_of_the_reference_widens_nothing_else() -> None:
+    for name in ("by_row", "there_and_back"):
+        op = OPS[name]((8, 300), "f16")
+        tensors = draw(op.problem, op.problem.cases[0], "normal", 5)
+        wide = {key: value.double() for key, value in tensors.items()}
+        odd = op.call(**tensors)
+        odd[3, 7] += 5
+        bound = bounds(op.problem, {}, tensors, (op.call(**wide),), lambda own=odd: (own,))[0]
+        assert compare(odd, bound).max_ratio <= 1
+        assert compare(WRONG[name]["truncated"](**tensors), bound).wrong_fraction > 0.3
+        assert "1 elements as the reference has them" in bound.basis
+
+
+def test_where_most_elements_are_near_a_tie_their_share_is_bounded() -> None:
+    """In bfloat16 a quotient of 100 is rounded to halves: each element alone may be one off, all may not."""
+    op = quantisers.by_row((33, 64), "bf16")
+    bound = op.bound(draw(op.problem, op.problem.cases[0], "offset", 5))
+    assert bound.step is not None
+    down, up = bound.step.down, bound.step.up
+    cheat = (bound.expected + torch.where(up > 0, up, -down)).to(torch.int8)
+    found = compare(cheat, bound)
+    assert found.max_ratio > 1
+    assert "near an edge" in found.pattern
+    assert compare(cheat, replace(bound, share=torch.inf)).max_ratio <= 1
+
+
+def test_of_few_different_distances_no_share_is_asked() -> None:
+    ones = torch.ones(1000, dtype=torch.float64)
+    alike = Step(ones, ones, 0.25 * ones)
+    assert allowed_share(torch.zeros(1000, dtype=torch.float64), alike) >= 1
+    apart = Step(ones, ones, torch.arange(1000, dtype=torch.float64))
+    assert 0.5 < allowed_share(torch.zeros(1000, dtype=torch.float64), apart) < 0.6
+    assert used_share(ones, apart) == 1
+    assert allowed_share(0.4 * ones, apart) > 0.8
+
+
+def test_what_lies_across_an_edge_is_told() -> None:
+    op = quantisers.by_row((33, 64), "f16")
+    tensors = draw(op.problem, op.problem.cases[0], "normal", 5)
+    bound = op.bound(tensors)
+    native = op.call(**tensors)
+    found = compare(native, bound).crossed
+    assert found is not None
+    assert found.elements == int((native != bound.expected).sum())
+    assert found.of == native.numel()
+    assert 0 < found.distance < 0.2
+    assert compare(bound.expected.to(torch.int8), bound).crossed is None
+    words = Crossed(elements=12, of=65536, distance=0.0024).words
+    assert (
+        words
+        == "12 of 65,536 elements lie a step away, each within 0.0024 of an edge, where rounding decides"
+    )
+
+
+def test_floors_of_whole_results_are_one_step_off_at_most() -> None:
+    """-100 * 0.3 is -30 in float64 and a little less in float32."""
+    op = quantisers.binned((1, 3), "f16")
+    bound = op.bound({"x": torch.tensor([[-100.0, 50.0, 0.0]], dtype=torch.float16)})
+    assert bound.step is not None
+    assert bound.step.down.tolist() == [[1, 1, 0]]
+    assert bound.step.up.tolist()[0][2] == 0
+
+    def ratio(*values: int) -> float:
+        found: Tensor = torch.tensor([values], dtype=torch.int32)
+        return compare(found, bound).max_ratio
+
+    expected = bound.expected[0].tolist()
+    assert ratio(*expected) == 0
+    assert ratio(-31, *expected[1:]) <= 1
+    assert ratio(-32, *expected[1:]) > 1

@@ -1,0 +1,132 @@
+"""Operations whose result jumps: rounding to whole numbers, casts to integers, comparisons, signs.
+
+Owns which operations they are, how far a value lies from the edge where its result jumps, and what becomes
+of the two sides of a value further on. An element may differ from float64 only where honest arithmetic may
+carry the value across that edge, and then by what lies on the other side of it.
+
+Where many elements may, as in bfloat16, whose rounding is a large part of a step, rounding carries some of
+them across and not all: their share is bounded as well, by what the reference itself carries across.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.numerics.tracked import Step, Tracked
+
+_WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
+_COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+_SIGNED = frozenset(("sign", "signbit"))
+STEPS = frozenset((*_WHOLE, *_COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign"))
+"""Results that jump where their operands pass an edge."""
+NOISE = 2.0**-40
+"""Of a step, what float64 itself may have added: one that became 1 + 1e-16 leads to the next whole number."""
+
+
+def edge_distance(name: str, args: Sequence[Any]) -> Tensor | None:
+    """How far the operands are from where the result of ``name`` jumps; None where that is not known."""
+    given = [a.value.to(torch.float64) if isinstance(a, Tracked) else a for a in args]
+    first = given[0] if given else None
+    if not isinstance(first, Tensor):
+        return None
+    if name == "round" and len(given) == 1:
+        return (first - first.floor() - 0.5).abs()
+    if name in _WHOLE:
+        return to_whole(first)
+    if name in _SIGNED:
+        return first.abs()
+    if name in _COMPARED and len(given) == 2:
+        return (first - given[1]).abs()
+    return None
+
+
+def to_whole(value: Tensor) -> Tensor:
+    """How far values are from the nearest whole number: the edge of a floor and of a cast to an integer."""
+    return (value - value.round()).abs()
+
+
+def without_noise(values: Tensor) -> Tensor:
+    """Whole numbers again, where steps from whole numbers led to them."""
+    nearest = values.round()
+    return torch.where((values - nearest).abs() <= NOISE * nearest.abs().clamp_min(1), nearest, values)
+
+
+def sides_of(value: Tensor, moved: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """How far any of the ``moved`` results lies below ``value``, and how far above."""
+    down = torch.zeros(value.shape, dtype=torch.float64, device=value.device)
+    up = torch.zeros_like(down)
+    wide = value.to(torch.float64)
+    for one in moved:
+        off = one.to(torch.float64) - wide
+        lost = ~torch.isfinite(off) & ~((one == value) | (one.isnan() & value.isnan()))
+        off = torch.where(torch.isfinite(off), off, 0.0)
+        down = torch.maximum(down, torch.where(lost, torch.inf, -off))
+        up = torch.maximum(up, torch.where(lost, torch.inf, off))
+    return down, up
+
+
+def nearest_edge(name: str, args: Sequence[Any], operands: Sequence[Tracked], jumped: Tensor) -> Tensor:
+    """Distance to the edge that an element of the result may have fallen over; ``jumped`` where it may."""
+    distance = torch.full(jumped.shape, torch.inf, dtype=torch.float64, device=jumped.device)
+    for operand in operands:
+        if operand.step is not None:
+            distance = torch.minimum(distance, operand.step.distance.expand(jumped.shape))
+    own = edge_distance(name, args)
+    return distance if own is None else first_edge(distance, own.expand(jumped.shape), jumped)
+
+
+def first_edge(before: Tensor, own: Tensor, jumped: Tensor) -> Tensor:
+    """Of a value that has fallen over an edge already, that one: the next may be where it fell to."""
+    return torch.where(jumped & before.isinf(), own, before)
+
+
+def within(down: Tensor, up: Tensor, distance: Tensor, made: Tracked) -> Step:
+    """The two sides of a finished node: neither is beyond its error, and both are open where that is."""
+    error = made.error
+    down, up = (torch.where(error.isinf(), error, torch.minimum(one, error)) for one in (down, up))
+    return Step(down, up, distance)
+
+
+# ------------------------------------------------------------------------------------ shares
+
+SHARE = 0.5
+"""Honest kernels use at most so much of what all elements near an edge are allowed together: an error as
+large as it may be moves those across that have the edge on its side."""
+SHARE_MARGIN = 2.0
+"""Or so many times what the reference uses."""
+CHANCE = 4.0
+"""And so many standard deviations of a share, of as many draws as there are different distances."""
+
+
+def in_doubt(step: Step) -> Tensor:
+    """Elements near an edge that are allowed something, and not anything."""
+    side = torch.maximum(step.down, step.up)
+    return torch.isfinite(step.distance) & torch.isfinite(side) & (side > 0)
+
+
+def used_share(off: Tensor, step: Step) -> float:
+    """Mean over the elements near an edge of the error over what is allowed to that side, at most 1."""
+    near = in_doubt(step)
+    if not bool(near.any()):
+        return 0.0
+    side = torch.where(off < 0, step.down, step.up)
+    used = torch.where(off == 0, 0.0, off.abs() / side.clamp_min(1e-300)).nan_to_num(1.0, 1.0)
+    return float(used[near].clamp(max=1.0).mean())
+
+
+def allowed_share(native: Tensor, step: Step) -> float:
+    """The largest honest ``used_share``, of a reference that is off by ``native``; 1 or more is any.
+
+    Elements that lie equally far from an edge fall together, and count as one: of a few nothing is asked.
+    """
+    near = in_doubt(step)
+    different = int(torch.unique(step.distance[near]).numel())
+    if not different:
+        return torch.inf
+    chance = CHANCE * 0.5 / math.sqrt(different)
+    return max(SHARE, SHARE_MARGIN * used_share(native, step)) + chance

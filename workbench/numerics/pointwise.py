@@ -190,7 +190,7 @@ def _is_held(arg: Any) -> bool:
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:
     """``given``: the numbers among the arguments are the same in every precision."""
     if not is_float(dtype):
-        return torch.zeros(value.shape, dtype=torch.float64)
+        return torch.zeros(value.shape, dtype=torch.float64, device=value.device)
     rounding = POINTWISE.get(name, _DEFAULT)
     magnitude = value.abs()
     if rounding == _NONE:

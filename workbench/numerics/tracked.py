@@ -93,7 +93,11 @@ class Tracked:
 
 def edge_of(x: Tracked) -> Tensor:
     """How far from an edge the elements were that may have fallen over one; inf for the others."""
-    return torch.full(x.value.shape, torch.inf, dtype=torch.float64) if x.step is None else x.step.distance
+    return (
+        torch.full(x.value.shape, torch.inf, dtype=torch.float64, device=x.value.device)
+        if x.step is None
+        else x.step.distance
+    )
 
 
 def exact(value: Tensor, dtype: DType) -> Tracked:
@@ -132,7 +136,7 @@ def rounded(
 def narrowing(value: Tensor, dtype: DType, *, picks: bool = False) -> Tensor:
     """What storing a result in a narrow dtype may take from it."""
     if not is_float(dtype) or not _is_narrow(dtype):
-        return torch.zeros(value.shape, dtype=torch.float64)
+        return torch.zeros(value.shape, dtype=torch.float64, device=value.device)
     magnitude = torch.where(torch.isfinite(value), value.abs(), 0.0)
     again = UNIT[dtype] * magnitude + TINY[dtype]
     return torch.where(holds(value, dtype), 0.0, again) if picks else again

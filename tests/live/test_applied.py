@@ -208,6 +208,18 @@ def test_apply_and_restore(live: LiveSession) -> None:
         restore("double", names)
 
 
+def test_a_slower_kernel_is_applied_with_a_warning(tmp_path: Path) -> None:
+    device = NullDevice()
+    with optimize(doubles.problem(), Policy(rounds=0), device, doubles.team(), tmp_path / "s") as session:
+        session.wait(30)
+        session.edit(None, DOUBLE.replace("/* plan", "// null: passed 5000\n/* plan"))
+        session.wait(30)
+        assert session.best is not None and session.best.score < 1
+        warned = next(line for line in apply(session, {}).splitlines() if "slower than" in line)
+        assert "by the model" in warned
+        assert "slower than" in repr(session.best) and "slower than" in repr(session)
+
+
 def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:
     device = doubles.HeldDevice()
     with optimize(doubles.problem(), Policy(), device, doubles.team(), tmp_path / "s") as session:

@@ -11,6 +11,7 @@ from workbench.live.applied import EMULATED_ELEMENTS, Applied
 from workbench.live.live_session import LiveSession
 from workbench.live.original import Original, original_of, random_state_kept
 from workbench.model import Problem
+from workbench.views.phrases import factor_text
 
 if TYPE_CHECKING:
     from workbench.live.captured import Captured
@@ -73,6 +74,8 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
     applied = AppliedClass(original, make) if inspect.isclass(original) else make(original)
     namespace[live.name] = applied
     lines = [_where(live.name, f"{live.name} now runs {best.id} ({best.title})")]
+    if best.slower:
+        lines.append(f"It is {best.slower}, {factor_text(best.score)}: what you had is the faster one.")
     if isinstance(applied, Applied):
         lines.append(applied.watch.words())
     return "\n".join(filter(None, lines))

@@ -28,9 +28,14 @@ class Best:
     """``model`` or ``measured``."""
     source: str
     """The whole ``.cu`` text with its plan."""
+    slower: str = ""
+    """``slower than torch.compile by the model``; empty for a kernel that is not."""
 
     def __repr__(self) -> str:
-        return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
+        from workbench.views.phrases import factor_text
+
+        slower = f", {self.slower}" if self.slower else ""
+        return f"<{self.id}: {self.title}, {factor_text(self.score)} ({self.score_source}){slower}>"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Beginning:
 
 def best_of(tree: Tree) -> Best | None:
     """The best correct kernel of a tree; None while there is none."""
+    from workbench.views.project import slower
+
     id = tree.best()
     if id is None:
         return None
@@ -53,4 +60,5 @@ def best_of(tree: Tree) -> Best | None:
     assert node.draft is not None and node.evaluation is not None  # it passed
     times = node.evaluation.times
     source = times[0].source if times else "model"
-    return Best(id, node.branch.hypothesis.title, node.score, source, node.draft.kernel.source)
+    title, text = node.branch.hypothesis.title, node.draft.kernel.source
+    return Best(id, title, node.score, source, text, slower(node))

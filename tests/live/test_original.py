@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from workbench.errors import ProblemError
 from workbench.live.applied import Applied
 from workbench.live.apply import restore
 from workbench.live.original import Original
@@ -99,6 +100,19 @@ def test_a_large_tensor_of_the_notebook_is_its_own(notebook: dict[str, Any]) -> 
     opened = problem(CELL, notebook)
     x = torch.ones(600, 600)
     assert torch.equal(Original(lambda: opened, notebook)(x), 3 * x)
+
+
+def test_another_name_for_a_module_of_the_notebook_is_that_module(notebook: dict[str, Any]) -> None:
+    notebook["layer"] = torch.nn.LayerNorm(4)
+    cell = "\ndouble = layer\ninputs = [torch.randn(8, 4)]\n"
+    assert read_cell(cell, None, notebook).kind == "module_instance"
+    opened = problem(cell, notebook).model_copy(update={"kind": "module_instance"})
+    assert Original(lambda: opened, notebook).target is notebook["layer"]
+    assert notebook["layer"].training
+    notebook["layer"] = helper
+    assert read_cell(cell, None, notebook).kind == "function"
+    with pytest.raises(ProblemError, match="%cuda_optimize NAME --inputs"):
+        read_cell("\ndouble = scale\ninputs = [torch.randn(8, 4)]\n", None, notebook)
 
 
 def test_it_has_the_attributes_of_a_module(notebook: dict[str, Any]) -> None:

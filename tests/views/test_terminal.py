@@ -51,7 +51,9 @@ def test_a_best_kernel_that_is_slower_than_torch_is_told_as_that() -> None:
     node = tree.nodes[BranchId("b4")]
     assert node.evaluation is not None
     times = tuple(
-        time.model_copy(update={"time_us": 10.0, "baselines": (("eager", 90.0), ("compile", 8.0))})
+        time.model_copy(
+            update={"time_us": 10.0, "baselines": (("eager (model)", 90.0), ("torch.compile (model)", 8.0))}
+        )
         for time in node.evaluation.times
     )
     judged = replace(node, evaluation=node.evaluation.model_copy(update={"times": times}))

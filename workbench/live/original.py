@@ -5,6 +5,7 @@ Owns which names of the notebook it follows. Imports torch only when it is calle
 
 from __future__ import annotations
 
+import ast
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -67,10 +68,16 @@ class Original:
         # Definitions are the notebook's own from the start, values once the cell has run on copies of them:
         # running it must change nothing in the notebook.
         definitions = {name: self._notebook[name] for name in followed}
-        definitions = {n: v for n, v in definitions.items() if isinstance(v, types.FunctionType | type)}
+        alias = _alias(problem, followed)
+        definitions = {
+            name: value
+            for name, value in definitions.items()
+            if isinstance(value, types.FunctionType | type) or name == alias
+        }
         with without_gpu():
             self._place = run_source(problem.source, problem.payload, (problem.entry,), definitions)
-            target = build(problem.entry, "", self._place)
+            # The notebook's own object stays in the mode it is in.
+            target = self._place[problem.entry] if alias else build(problem.entry, "", self._place)
         self._followed = tuple(name for name in followed if name in self._place)
         self.refresh()
         return target
@@ -103,6 +110,17 @@ def _taken(problem: Problem) -> list[str]:
     statements = needed(read_statements(problem.source), (problem.entry,))
     touched = {name for statement in statements for name in statement.touches}
     return [name for name in free_names(statements) if name not in touched and name not in ALWAYS]
+
+
+def _alias(problem: Problem, followed: list[str]) -> str:
+    """Which of the ``followed`` names the cell's is another one for; empty where it is none."""
+    from workbench.problem.statements import read_statements
+
+    for statement in reversed(read_statements(problem.source)):
+        if problem.entry in statement.binds:
+            value = getattr(statement.node, "value", None)
+            return value.id if isinstance(value, ast.Name) and value.id in followed else ""
+    return ""
 
 
 def original_of(problem: Problem, notebook: Mapping[str, Any] | None = None) -> Any:

@@ -49,6 +49,30 @@ class Beginning:
     """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
 
 
+class Page(str):
+    """A page's text that a notebook does not print in full; ``print(page)`` does."""
+
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        from workbench.views.phrases import bytes_text
+
+        where = f"written to {self.path}" if self.path else "not written: to_html(PATH) does"
+        return f"<page of {bytes_text(len(self.encode()))}, {where}>"
+
+
+def page_of(tree: Tree, folder: Path, path: Path | str | None, scripts: bool) -> Page:
+    """A session as one self-contained page; also written to ``path`` when given."""
+    from workbench.views.page import to_page
+    from workbench.views.report import to_html
+
+    page = Page(to_page(tree, folder) if scripts else to_html(tree))
+    if path is not None:
+        page.path = Path(path)
+        page.path.write_text(page, encoding="utf-8")
+    return page
+
+
 def best_of(tree: Tree) -> Best | None:
     """The best correct kernel of a tree; None while there is none."""
     from workbench.views.project import slower

@@ -32,18 +32,22 @@ MODULE = "workbench_cell"
 
 
 def run_source(
-    source: str, payload: str, roots: Iterable[str], own: Mapping[str, Any] | None = None
+    source: str,
+    payload: str,
+    roots: Iterable[str],
+    own: Mapping[str, Any] | None = None,
+    text: str = "cell",
 ) -> dict[str, Any]:
     """Run the statements that ``roots`` need and return their namespace.
 
-    ``own`` are the notebook's objects, in place of the copies of them that travelled. Raises
-    ``ProblemError`` with the person's line when a statement fails.
+    ``own`` are the notebook's objects, in place of the copies of them that travelled. ``text`` is what the
+    person calls the source. Raises ``ProblemError`` with the person's line when a statement fails.
     """
     namespace = _fresh_namespace()
     linecache.cache[CELL] = (len(source), None, source.splitlines(keepends=True), CELL)
     torch.manual_seed(0)
     np.random.seed(0)
-    with telling("the cell"):
+    with telling(f"the {text}"):
         given = {**unpack(payload), **(own or {})}
         namespace.update(given)
         # What came as an object is not defined again: its text is for people, and may lack its base class.

@@ -45,7 +45,8 @@ def factor_text(factor: float) -> str:
 
 def baseline_text(name: str) -> str:
     """``torch.compile``, ``eager``, ``graph of torch.compile``: a baseline as people call it."""
-    return name.replace("compile", "torch.compile")
+    plain = name.removesuffix(" (model)")
+    return plain if "torch." in plain else plain.replace("compile", "torch.compile")
 
 
 def spread_text(factors: Sequence[tuple[str, float]]) -> str:

@@ -114,6 +114,7 @@ def _head(view: Json) -> list[Markup]:
         tag("h1", problem["name"]),
         tag("div", where, cls="soft mono fine"),
         tag("div", view["subtitle"], cls="soft"),
+        *(tag("div", f"Note: {note}.", cls="soft fine") for note in problem["notes"]),
     ]
 
 

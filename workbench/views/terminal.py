@@ -122,6 +122,7 @@ def summary(tree: Tree) -> RenderableType:
             parts.append(Text(f"By shape: {spread}."))
     else:
         parts.append(Text("No correct kernel was found.", style="bold red"))
+    parts += [Text(f"Note: {note}.", style="dim") for note in view["problem"]["notes"]]
     parts.append(Text(_sentence(view["state"]["words"]), style="dim"))
     return Group(*parts)
 

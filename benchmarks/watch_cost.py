@@ -1,7 +1,7 @@
 """What it costs the host, call by call, to see that an original still reads what its kernel was made for.
 
-Four references, from one that reads nothing to 120 layers; needs no GPU. Prints a line each: conditions in the
-prepared list, nanoseconds to find that they all hold, milliseconds of the walk after one that does not.
+Four references, from one that reads nothing to 120 layers; needs no GPU. Prints a line each: conditions in
+the prepared list, nanoseconds to find that they all hold, milliseconds of the walk after one that does not.
 Usage: ``python benchmarks/watch_cost.py``
 """
 
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from workbench.live.watch import Watch  # noqa: E402
+from workbench.live.watch import Watch
 
 SCALE, SETTINGS = 2.0, {"eps": 1e-5, "shift": 0.5}
 

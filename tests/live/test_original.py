@@ -107,7 +107,8 @@ def test_another_name_for_a_module_of_the_notebook_is_that_module(notebook: dict
     cell = "\ndouble = layer\ninputs = [torch.randn(8, 4)]\n"
     assert read_cell(cell, None, notebook).kind == "module_instance"
     opened = problem(cell, notebook).model_copy(update={"kind": "module_instance"})
-    assert Original(lambda: opened, notebook).target is notebook["layer"]
+    original = Original(lambda: opened, notebook)
+    assert original.target is notebook["layer"] and not original.followed
     assert notebook["layer"].training
     notebook["layer"] = helper
     assert read_cell(cell, None, notebook).kind == "function"

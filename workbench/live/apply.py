@@ -131,8 +131,9 @@ def restore(name: str, namespace: Namespace) -> str:
         raise UsageError(f"no kernel is applied to {name!r}.{nearest(name, _applied(namespace))}")
     original = known.original
     # One that follows names of the notebook has to stand in front of the cell's function, to look them up.
-    plain = isinstance(original, Original) and not original.followed
-    namespace[name] = original.target if plain else original
+    if isinstance(original, Original) and not original.followed:
+        original = original.target
+    namespace[name] = original
     return f"{name} is the original again."
 
 

@@ -269,7 +269,7 @@ class _Walk:
 
     def _named(self, path: str, value: Any) -> None:
         """Something of a library: known by its name."""
-        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value))
+        name = str(getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value)))
         module = getattr(value, "__module__", None)
         self._fact(path or "the function", Fact("named", f"{module}.{name}" if module else name))
 
@@ -349,7 +349,6 @@ def _class_names(kind: type, mentioned: set[str]) -> Iterator[str]:
                 yield name
 
 
-@functools.lru_cache(256)
 def _read_by_forward(kind: type) -> frozenset[str]:
     """What a module's ``forward``, and the methods it calls, mention; base classes' too."""
     names: set[str] = set()

@@ -9,43 +9,11 @@ from __future__ import annotations
 import re
 
 MOST_NAMED = 4
-COMMON = frozenset(
-    [
-        "on",
-        "off",
-        "a",
-        "an",
-        "the",
-        "of",
-        "in",
-        "and",
-        "one",
-        "for",
-        "to",
-        "with",
-        "by",
-        "that",
-        "use",
-        "from",
-    ]
-    + [
-        "each",
-        "every",
-        "what",
-        "it",
-        "its",
-        "is",
-        "are",
-        "be",
-        "at",
-        "as",
-        "than",
-        "more",
-        "into",
-        "not",
-        "no",
-    ]
-)
+_COMMON_TEXT = """
+    a an and are as at be by each every for from in into is it its more no not of off on one than that the to
+    use what with
+"""
+COMMON = frozenset(_COMMON_TEXT.split())
 """Words that say nothing about a technique."""
 
 

@@ -78,7 +78,8 @@ class Original:
             self._place = run_source(problem.source, problem.payload, (problem.entry,), definitions)
             # The notebook's own object stays in the mode it is in.
             target = self._place[problem.entry] if alias else build(problem.entry, "", self._place)
-        self._followed = tuple(name for name in followed if name in self._place)
+        if not alias:
+            self._followed = tuple(name for name in followed if name in self._place)
         self.refresh()
         return target
 

@@ -19,9 +19,7 @@ Kind = Literal["function", "module_class", "module_instance", "kernelbench", "pi
 RESERVED = ("inputs", "get_inputs", "init_inputs", "get_init_inputs", "shapes")
 """Names that describe the problem; none of them is the reference."""
 
-_OF_THE_NOTEBOOK = (
-    "\nFor one that the notebook has already, in a cell of its own: %cuda_optimize NAME --inputs x,y"
-)
+_OF_THE_NOTEBOOK = "%cuda_optimize NAME --inputs x,y (one percent sign, a cell of its own)"
 _PLACING = ("eval", "cuda", "cpu", "to", "half", "float", "double", "bfloat16", "requires_grad_")
 _NOT_LAYERS = ("nn.functional", "nn.init", "nn.Parameter", "nn.Buffer", "nn.utils")
 
@@ -53,9 +51,13 @@ def choose(
     if len(roots) == 1:
         return roots[0]
     if not roots:
+        example = "def softmax(x): return torch.softmax(x, dim=1)"
+        if text == "cell":
+            example += f"\nor name one that the notebook has: {_OF_THE_NOTEBOOK}"
+            raise ProblemError(f"there is no function or nn.Module in the cell: define one, {example}")
         raise ProblemError(
             f"there is no function or nn.Module in the {text}. Define the operation to replace, for example\n"
-            f"def softmax(x): return torch.softmax(x, dim=1){_OF_THE_NOTEBOOK if text == 'cell' else ''}"
+            f"{example}"
         )
     names = " and ".join(f"{c.name} (line {c.line})" for c in roots)
     raise ProblemError(f"the {text} defines {names}: choose one with --name {roots[-1].name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from torch import Tensor, nn
 from workbench.devices.null import NullDevice
 from workbench.errors import UsageError
 from workbench.live import LiveSession, optimize
-from workbench.live.applied import EMULATED_ELEMENTS, Applied, Original
+from workbench.live.applied import EMULATED_ELEMENTS, Applied
 from workbench.live.apply import AppliedClass, announce, apply, restore
+from workbench.live.original import Original
 from workbench.model import H100, Problem, Sampler, Static, TensorSpec
 from workbench.policy import Policy
 
@@ -193,16 +195,29 @@ def test_apply_and_restore(live: LiveSession) -> None:
     live.edit(None, DOUBLE.replace("/* plan", "// null: passed 0.1\n/* plan"))
     live.wait(30)
     line = apply(live, names)
-    assert "e1" in line and "\n" not in line
+    assert "e1" in line and "1000.0x" not in line
     x = torch.randn(4, 4)
     assert torch.equal(names["double"](x), 2 * x)
     assert names["double"].kernel_calls == 1
     apply(live, names)
     assert isinstance(names["double"].original, Original)
     restore("double", names)
-    assert isinstance(names["double"], Original)
+    assert isinstance(names["double"], types.FunctionType)  # nothing of the notebook is in it
+    assert torch.equal(names["double"](x), 2 * x)
     with pytest.raises(UsageError, match="no kernel is applied"):
         restore("double", names)
+
+
+def test_a_slower_kernel_is_applied_with_a_warning(tmp_path: Path) -> None:
+    device = NullDevice()
+    with optimize(doubles.problem(), Policy(rounds=0), device, doubles.team(), tmp_path / "s") as session:
+        session.wait(30)
+        session.edit(None, DOUBLE.replace("/* plan", "// null: passed 5000\n/* plan"))
+        session.wait(30)
+        assert session.best is not None and session.best.score < 1
+        warned = next(line for line in apply(session, {}).splitlines() if "slower than" in line)
+        assert "by the model" in warned
+        assert "slower than" in repr(session.best) and "slower than" in repr(session)
 
 
 def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:

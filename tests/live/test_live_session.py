@@ -53,6 +53,9 @@ def test_runs_to_the_end_and_names_the_best(folder: Path) -> None:
         assert live.best.score == max(node.score for node in live.tree.nodes.values())
         assert live.best.score_source == "model"
         assert live.best.id in live.to_html()
+        page = live.to_html(folder.parent / "page.html")
+        assert page == (folder.parent / "page.html").read_text(encoding="utf-8")
+        assert len(repr(page)) < 200 and "page.html" in repr(page)
         assert live.to_frame().index.tolist()[0] == "b1"
 
 

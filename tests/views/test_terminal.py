@@ -10,7 +10,8 @@ from rich.console import Console
 
 from workbench.model import BranchId
 from workbench.tree import Tree
-from workbench.views.phrases import spread_text
+from workbench.views.phrases import factor_text, spread_text
+from workbench.views.report import summary_text, to_fragment, to_html
 from workbench.views.terminal import follow, progress, summary
 
 
@@ -43,6 +44,35 @@ def test_the_summary_has_tree_table_and_best() -> None:
     assert "time: model, at 4096x32768" in text
     assert "Best: b4 Keep the row in registers, 1.94x (model) over the fastest baseline." in text
     assert "By shape:" not in text, "all shapes are as good"
+
+
+def test_a_best_kernel_that_is_slower_than_torch_is_told_as_that() -> None:
+    tree = story.tree()
+    node = tree.nodes[BranchId("b4")]
+    assert node.evaluation is not None
+    times = tuple(
+        time.model_copy(
+            update={"time_us": 10.0, "baselines": (("eager (model)", 90.0), ("torch.compile (model)", 8.0))}
+        )
+        for time in node.evaluation.times
+    )
+    judged = replace(node, evaluation=node.evaluation.model_copy(update={"times": times}))
+    others = {n: replace(o, evaluation=None) if n != node.id else judged for n, o in tree.nodes.items()}
+    slow = replace(tree, nodes=others)
+    out, file = written(terminal=False)
+    out.print(summary(slow))
+    assert "0.80x (model): slower than torch.compile by the model." in file.getvalue()
+    assert "over the fastest baseline" not in file.getvalue()
+    assert "correct, slower than torch.compile by the model" in file.getvalue()
+    for page in (to_fragment(slow), to_html(slow), summary_text(slow)):
+        assert "slower than torch.compile by the model" in page
+
+
+def test_a_very_small_factor_has_digits() -> None:
+    factors = (2.134, 12.34, 0.8, 0.094, 0.0042, 0.00001, 0.0)
+    assert [factor_text(f) for f in factors] == [
+        *("2.13x", "12.3x", "0.80x", "0.094x", "0.0042x", "under 0.0001x", "0.00x"),
+    ]
 
 
 def test_the_spread_over_shapes_is_told() -> None:

@@ -1,19 +1,19 @@
 """What stands behind a name after ``%cuda_apply``: the kernel where its guard allows, else the original.
 
-Owns the guard and the two counts. Imports torch only when it is called.
+Owns the guard and the two counts. Imports torch only when it is made.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import DeviceError, GpuError, PlanError
 from workbench.live.binding import Binding
 from workbench.live.kernel_call import NotRun, meta_of, run_kernel
+from workbench.live.original import Original
 from workbench.model import Problem, Target, TensorMeta, TensorSpec, size_of
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import Program, parse
@@ -23,47 +23,11 @@ if TYPE_CHECKING:
 
     from workbench.gpu.driver import Driver
     from workbench.gpu.program import Guarded
+    from workbench.live.captured import Captured
+    from workbench.live.watch import State, Watch
 
 EMULATED_ELEMENTS = 2**20
 """Most elements of inputs and outputs together for which the emulator is used in place of a GPU."""
-
-
-class Original:
-    """The reference of a cell under its own name; built when it is first called.
-
-    ``problem`` may wait until the cell is read, and raise ``ProblemError``.
-    """
-
-    def __init__(self, problem: Callable[[], Problem]) -> None:
-        self._problem = problem
-        self._target: Callable[..., Any] | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.target(*args, **kwargs)
-
-    @property
-    def target(self) -> Callable[..., Any]:
-        """The function or module itself. Raises ``ProblemError`` when the cell no longer runs."""
-        if self._target is None:
-            from workbench.problem.reference import Reference
-
-            problem = self._problem()
-            with random_state_kept():
-                self._target = Reference(problem).form.target
-        return self._target
-
-    def __repr__(self) -> str:
-        return f"<the original: {self._target or 'not called yet'}>"
-
-
-def original_of(problem: Problem) -> Any:
-    """The original a cell defines: a stand-in for a function or an instance, a module class itself."""
-    if problem.kind not in ("module_class", "kernelbench"):
-        return Original(lambda: problem)
-    from workbench.problem.running import run_source
-
-    with random_state_kept():
-        return run_source(problem.source, problem.payload, (problem.entry,))[problem.entry]
 
 
 class Applied:
@@ -71,8 +35,9 @@ class Applied:
 
     CUDA tensors stay where they are and the kernel runs on the caller's current stream; CPU tensors go
     through the emulator. ``kernel_calls`` and ``fallback_calls`` count; ``last_fallback`` says why the
-    original ran last. Safe to call from many threads and, once called with the same shapes, while a CUDA
-    graph is captured.
+    original ran last. What the original reads besides its arguments (numbers, helpers, attributes, modes)
+    is looked at in every call: ``watch``. Attributes are the original's, also when they are set. Safe to
+    call from many threads and, once called with the same shapes, while a CUDA graph is captured.
     """
 
     def __init__(
@@ -80,16 +45,17 @@ class Applied:
     ) -> None:
         from workbench.gpu.guard import key_of
         from workbench.live.gpu_calls import GpuCalls
-        from workbench.problem.form import Form, rebind
+        from workbench.live.watch import Watch
 
         self.original = original
         self.problem = problem
         self.source = source
         self.last_fallback = ""
-        called = original.target if isinstance(original, Original) else original
         self._target = target
         self._program = parse(source)
-        self._binding = Binding(Form(called, rebind(called, problem)), problem, self._program.parameters)
+        self._binding = self._bound()
+        self._refresh = original.refresh if _follows(original) else None
+        self.watch: Watch = Watch(self._called)
         self._gpu = GpuCalls(self._program, source, target, driver)
         self._runs, self._key_of = self._gpu.runs, key_of
         self._last_key: Any = None
@@ -97,11 +63,38 @@ class Applied:
         """Positional arguments that are the plan's own, and what runs those of the latest kind."""
         self._single = not problem.returns_tuple
         self._by_kernel, self._by_original = Tally(), Tally()
+        self._is_made = True
+
+    def made_for(self, made: Captured) -> None:
+        """Hold what the original reads against this, in place of what it read when this was made."""
+        from workbench.live.watch import Watch
+
+        self.watch = Watch(self._called, made)
+
+    def _called(self) -> Callable[..., Any]:
+        """The function or module behind the original."""
+        called: Callable[..., Any] = (
+            self.original.target if isinstance(self.original, Original) else self.original
+        )
+        return called
+
+    def _bound(self) -> Binding:
+        from workbench.problem.form import Form, rebind
+
+        called = self._called()
+        return Binding(Form(called, rebind(called, self.problem)), self.problem, self._program.parameters)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Every line here is paid by every call; it is to cost less than a torch operation.
         values: Sequence[Any] = args
         try:
+            if self._refresh is not None:
+                self._refresh()
+            state = self.watch.state
+            if not state.same():
+                state = self._look_again()
+            if state.told:
+                raise NotRun(state.told)
             recent = self._recent
             if recent is not None and not kwargs and len(args) == recent[0]:
                 results = recent[1](args)
@@ -114,11 +107,22 @@ class Applied:
             if isinstance(error, GpuError):
                 self._recent = None
                 self._gpu.failed(self._key_of(values), error)
-            self._by_original.add()
-            self.last_fallback = str(error)
-            return self.original(*args, **kwargs)
-        self._by_kernel.add()
-        return results[0] if self._single else results
+            reason = str(error)
+        else:
+            self._by_kernel.add()
+            return results[0] if self._single else results
+        # Outside of "except", so that an error of the original is told without ours in front of it.
+        self._by_original.add()
+        self.last_fallback = reason
+        return self.original(*args, **kwargs)
+
+    def _look_again(self) -> State:
+        """Something the original reads has changed: what, and where are its tensors now?"""
+        state = self.watch.look_again()
+        if not state.told:  # a layer may have been replaced by one that is alike, with tensors of its own
+            self._binding = self._bound()
+            self._recent = None
+        return state
 
     def _by_key(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Tensors unlike the ones before."""
@@ -178,9 +182,23 @@ class Applied:
             raise AttributeError(name)
         return getattr(self.original, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A module's attribute set here is to be seen by the module.
+        if "_is_made" not in self.__dict__ or name in self.__dict__:
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.original, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.original, name)
+
     def __repr__(self) -> str:
         counts = f"{self.kernel_calls} calls, {self.fallback_calls} fallbacks"
         return f"<{self.problem.name}: a CUDA kernel, {counts}>"
+
+
+def _follows(original: Any) -> bool:
+    return isinstance(original, Original) and bool(original.followed)
 
 
 class Tally:
@@ -250,17 +268,3 @@ def _check_sizes(spec: TensorSpec, meta: TensorMeta, sizes: Mapping[str, int]) -
         raise NotRun(f"{spec.name}: its size {error} cannot be told from the arguments") from None
     if expected != meta.shape:
         raise NotRun(f"{spec.name} has shape {meta.shape}; the kernel was made for {expected}")
-
-
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Building a reference seeds the generators; the notebook's own state comes back afterwards."""
-    import numpy
-    import torch
-
-    torch_state, numpy_state = torch.get_rng_state(), numpy.random.get_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(torch_state)
-        numpy.random.set_state(numpy_state)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from workbench.problem.form import Form, Held
 
 
+LONGEST = 60
+"""Characters of a value in a reason."""
+
+
 @dataclass(frozen=True)
 class _At:
     """Stands for the argument of that number while a pattern is learnt."""
@@ -45,7 +49,6 @@ class Binding:
         held = [name for name in self.names if roles[name] != "input"]
         self._held_index = {name: index for index, name in enumerate(held)}
         self._held = tuple(reader(form.held[name]) for name in held)
-        self._modal = _modal(form)
         self._patterns: dict[Any, _Pattern] = {}
         self.plain_count = -1
         """Positional arguments that are all of the plan's tensors, in its order; -1: not known."""
@@ -63,17 +66,15 @@ class Binding:
         values = (*args, *kwargs.values()) if kwargs else args
         if self._held:
             values = (*values, *[read() for read in self._held])
-        for module in self._modal:
-            if module.training:
-                raise NotRun(f"{type(module).__name__} is in training mode; the kernel is of evaluation mode")
         for index, name, wanted in pattern.statics:
-            if type(values[index]) is not type(wanted) or values[index] != wanted:
-                raise NotRun(f"{name} is {values[index]!r}; the kernel was made for {wanted!r}")
+            value = values[index]
+            if value is not wanted and not (type(value) is type(wanted) and _equal(value, wanted)):
+                raise NotRun(f"{name} is {_shown(value)}; the kernel was made for {_shown(wanted)}")
         return [values[index] for index in pattern.tensors]
 
     def _learn(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Pattern:
         count = len(args) + len(kwargs)
-        given = _arguments(
+        given, beside = _arguments(
             self._form,
             tuple(_At(index) for index in range(len(args))),
             {name: _At(len(args) + index) for index, name in enumerate(kwargs)},
@@ -87,7 +88,7 @@ class Binding:
             if not isinstance(place, _At):
                 raise NotRun(f"{name} is {type(place).__name__}, not a tensor")
             places.append(place.index)
-        statics = []
+        statics = [(place.index, name, default) for place, name, default in beside]
         for static in self._problem.statics:
             place = given.get(static.name, static.value)
             if isinstance(place, _At):
@@ -95,7 +96,17 @@ class Binding:
             elif place != static.value:
                 raise NotRun(f"{static.name} is {place!r}; the kernel was made for {static.value!r}")
         in_order = not kwargs and places == list(range(len(args)))
-        return _Pattern(tuple(places), tuple(statics), in_order and not statics and not self._modal)
+        return _Pattern(tuple(places), tuple(statics), in_order and not statics)
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    """Equality that is a plain yes: of tensors and arrays it is not."""
+    return (value == wanted) is True
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST else f"a {type(value).__name__}"
 
 
 def reader(held: Held) -> Callable[[], Any]:
@@ -112,36 +123,51 @@ def reader(held: Held) -> Callable[[], Any]:
     return lambda: names.get(name)
 
 
-def _modal(form: Form) -> tuple[Any, ...]:
-    """Modules whose result depends on the training mode: those with code that asks for it."""
-    roots: list[Any] = [form.target, *(held.module for held in form.held.values())]
-    modules = {id(m): m for root in roots if hasattr(root, "modules") for m in root.modules()}
-    return tuple(m for m in modules.values() if _asks_for_mode(type(m)))
+def _arguments(
+    form: Form, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[tuple[_At, str, Any]]]:
+    """Values by the problem's names, where arguments left out have their defaults, and those passed beside.
 
-
-def _asks_for_mode(kind: type) -> bool:
-    own = (base for base in kind.__mro__ if base.__name__ != "Module" and base is not object)
-    functions = (value for base in own for value in vars(base).values() if inspect.isfunction(value))
-    return any("training" in function.__code__.co_names for function in functions)
-
-
-def _arguments(form: Form, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the problem's names; arguments left out have their defaults."""
+    The kernel was made with the defaults of the latter: place, name and default of each.
+    """
     called = form.target.forward if hasattr(form.target, "forward") else form.target
     by_name: dict[str, Any] = {}
+    beside: list[tuple[_At, str, Any]] = []
     positional = list(args)
     try:
-        bound = inspect.signature(called).bind(*args, **kwargs)
-        bound.apply_defaults()
-        by_name = bound.arguments
+        signature = inspect.signature(called)
+        bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise NotRun(f"the arguments do not fit: {error}") from None
     except ValueError:  # a function that does not tell its parameters
         by_name = dict(kwargs)
+    else:
+        beside = _beside(form, signature, bound)
+        bound.apply_defaults()
+        by_name = bound.arguments
     found = {}
     for argument in form.arguments:
         if argument.keyword:
             found[argument.name] = by_name.get(argument.keyword)
         elif positional:
             found[argument.name] = positional.pop(0)
-    return found
+    return found, beside
+
+
+def _beside(
+    form: Form, signature: inspect.Signature, bound: inspect.BoundArguments
+) -> list[tuple[_At, str, Any]]:
+    """Arguments of a call that the inputs the kernel was made for did not have. Raises ``NotRun``."""
+    known = {argument.keyword or argument.name for argument in form.arguments}
+    beside = []
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            if len(value) > sum(not argument.keyword for argument in form.arguments):
+                raise NotRun(f"{len(value)} arguments are more than the kernel was made for")
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            if extra := sorted(value.keys() - known):
+                raise NotRun(f"{extra[0]} is given; the kernel was made without it")
+        elif name not in known:
+            beside.append((value, name, parameter.default))
+    return beside

@@ -17,7 +17,7 @@ from workbench.devices.base import Device
 from workbench.devices.usage import Usage, Watched
 from workbench.errors import SessionError
 from workbench.events import AgentFailed
-from workbench.live.parts import Beginning, Best, ExportFormat, Listener, Tell, best_of
+from workbench.live.parts import Beginning, Best, ExportFormat, Listener, Page, Tell, best_of, page_of
 from workbench.live.recordings import replay_words
 from workbench.live.steering import Steered
 from workbench.model import BranchId
@@ -148,19 +148,13 @@ class LiveSession(Steered):
 
         return to_frame(self.tree)
 
-    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> str:
+    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> Page:
         """One self-contained page that opens anywhere; also written to ``path`` when given.
 
         With ``scripts`` its tree can be clicked through; a reader that runs none, or False, shows the same
         numbers in a plain page.
         """
-        from workbench.views.page import to_page
-        from workbench.views.report import to_html
-
-        text = to_page(self.tree, self.folder) if scripts else to_html(self.tree)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return page_of(self.tree, self.folder, path, scripts)
 
     def export(self, path: Path | str, format: ExportFormat = "folder") -> Path:
         """Write the best kernel; returns ``path``.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import SessionError
-from workbench.live.parts import Best, Listener, Tell, best_of
+from workbench.live.parts import Best, Listener, Page, Tell, best_of, page_of
 from workbench.live.steering import Steered
 from workbench.session import Session, read_tree
 from workbench.tree import Tree
@@ -69,15 +69,9 @@ class RecordedSession(Steered):
 
         return to_frame(self._tree)
 
-    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> str:
+    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> Page:
         """One self-contained page; see ``LiveSession.to_html``."""
-        from workbench.views.page import to_page
-        from workbench.views.report import to_html
-
-        text = to_page(self._tree, self.folder) if scripts else to_html(self._tree)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return page_of(self._tree, self.folder, path, scripts)
 
     def show(self) -> Shown:
         """Show the panel in the notebook's current cell."""

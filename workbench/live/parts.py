@@ -28,9 +28,14 @@ class Best:
     """``model`` or ``measured``."""
     source: str
     """The whole ``.cu`` text with its plan."""
+    slower: str = ""
+    """``slower than torch.compile by the model``; empty for a kernel that is not."""
 
     def __repr__(self) -> str:
-        return f"<{self.id}: {self.title}, {self.score:.2f}x ({self.score_source})>"
+        from workbench.views.phrases import factor_text
+
+        slower = f", {self.slower}" if self.slower else ""
+        return f"<{self.id}: {self.title}, {factor_text(self.score)} ({self.score_source}){slower}>"
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,34 @@ class Beginning:
     """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
 
 
+class Page(str):
+    """A page's text that a notebook does not print in full; ``print(page)`` does."""
+
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        from workbench.views.phrases import bytes_text
+
+        where = f"written to {self.path}" if self.path else "not written: to_html(PATH) does"
+        return f"<page of {bytes_text(len(self.encode()))}, {where}>"
+
+
+def page_of(tree: Tree, folder: Path, path: Path | str | None, scripts: bool) -> Page:
+    """A session as one self-contained page; also written to ``path`` when given."""
+    from workbench.views.page import to_page
+    from workbench.views.report import to_html
+
+    page = Page(to_page(tree, folder) if scripts else to_html(tree))
+    if path is not None:
+        page.path = Path(path)
+        page.path.write_text(page, encoding="utf-8")
+    return page
+
+
 def best_of(tree: Tree) -> Best | None:
     """The best correct kernel of a tree; None while there is none."""
+    from workbench.views.project import slower
+
     id = tree.best()
     if id is None:
         return None
@@ -53,4 +84,5 @@ def best_of(tree: Tree) -> Best | None:
     assert node.draft is not None and node.evaluation is not None  # it passed
     times = node.evaluation.times
     source = times[0].source if times else "model"
-    return Best(id, node.branch.hypothesis.title, node.score, source, node.draft.kernel.source)
+    title, text = node.branch.hypothesis.title, node.draft.kernel.source
+    return Best(id, title, node.score, source, text, slower(node))

@@ -22,6 +22,7 @@ from workbench.events import (
     RoundsRequested,
     SearchStopped,
 )
+from workbench.live.hints import hint_words
 from workbench.model import BranchId, CompileReport, Hypothesis, Kernel, Operator, Outcome
 from workbench.session import Session
 from workbench.tree import Tree
@@ -86,9 +87,16 @@ class Steered:
 
     # ------------------------------------------------------------------------------ the next round
 
-    def hint(self, text: str) -> None:
-        """Words for the next round's reasoner."""
-        self._open().post(HintGiven(text=text, by=PERSON))
+    def hint(self, text: str) -> str:
+        """Words for the next round's reasoner; returns what it will make of them.
+
+        Raises ``SessionError`` for a hint without words.
+        """
+        session = self._open()
+        if not text.strip():
+            raise SessionError("an empty hint says nothing: give words, such as a technique's name")
+        session.post(HintGiven(text=text, by=PERSON))
+        return hint_words(text, session.opened.brain)
 
     def shape(self, operators: tuple[str, ...] = (), width: int | None = None) -> None:
         """How the next round is filled: only these operators, this many branches; nothing: as planned."""

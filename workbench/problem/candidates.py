@@ -6,6 +6,7 @@ Owns the choice and its error messages. Works on the text alone; never runs the 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ Kind = Literal["function", "module_class", "module_instance", "kernelbench", "pi
 RESERVED = ("inputs", "get_inputs", "init_inputs", "get_init_inputs", "shapes")
 """Names that describe the problem; none of them is the reference."""
 
+_OF_THE_NOTEBOOK = "%cuda_optimize NAME --inputs x,y (one percent sign, a cell of its own)"
 _PLACING = ("eval", "cuda", "cpu", "to", "half", "float", "double", "bfloat16", "requires_grad_")
 _NOT_LAYERS = ("nn.functional", "nn.init", "nn.Parameter", "nn.Buffer", "nn.utils")
 
@@ -31,11 +33,16 @@ class Candidate:
     line: int
 
 
-def choose(statements: tuple[Statement, ...], entry: str | None, namespace: Mapping[str, Any]) -> Candidate:
-    """Return the reference of a cell. Raises ``ProblemError`` when there is none, or more than one."""
+def choose(
+    statements: tuple[Statement, ...], entry: str | None, namespace: Mapping[str, Any], text: str = "cell"
+) -> Candidate:
+    """Return the reference of a cell or file, as ``text`` says.
+
+    Raises ``ProblemError`` when there is none, or more than one.
+    """
     found = _candidates(statements, namespace)
     if entry is not None:
-        return _named(entry, found, statements)
+        return _named(entry, found, statements, text)
     bound = {name for s in statements for name in s.binds}
     kernelbench = found.get("Model")
     if kernelbench and kernelbench.kind == "module_class" and "get_inputs" in bound:
@@ -44,22 +51,28 @@ def choose(statements: tuple[Statement, ...], entry: str | None, namespace: Mapp
     if len(roots) == 1:
         return roots[0]
     if not roots:
+        example = "def softmax(x): return torch.softmax(x, dim=1)"
+        if text == "cell":
+            example += f"\nor name one that the notebook has: {_OF_THE_NOTEBOOK}"
+            raise ProblemError(f"there is no function or nn.Module in the cell: define one, {example}")
         raise ProblemError(
-            "there is no function or nn.Module in the cell. Define the operation to replace, for example\n"
-            "def softmax(x): return torch.softmax(x, dim=1)"
+            f"there is no function or nn.Module in the {text}. Define the operation to replace, for example\n"
+            f"{example}"
         )
     names = " and ".join(f"{c.name} (line {c.line})" for c in roots)
-    raise ProblemError(f"the cell defines {names}: choose one with --name {roots[-1].name}")
+    raise ProblemError(f"the {text} defines {names}: choose one with --name {roots[-1].name}")
 
 
-def _named(entry: str, found: Mapping[str, Candidate], statements: tuple[Statement, ...]) -> Candidate:
+def _named(
+    entry: str, found: Mapping[str, Candidate], statements: tuple[Statement, ...], text: str
+) -> Candidate:
     if entry in found:
         return found[entry]
     for statement in reversed(statements):
         if entry in statement.binds and entry not in RESERVED:
             return Candidate(entry, "function", statement.line)
     known = [name for s in statements for name in sorted(s.binds)]
-    raise ProblemError(f"nothing named {entry!r} is defined in the cell.{nearest(entry, known)}")
+    raise ProblemError(f"nothing named {entry!r} is defined in the {text}.{nearest(entry, known)}")
 
 
 def _candidates(statements: tuple[Statement, ...], namespace: Mapping[str, Any]) -> dict[str, Candidate]:
@@ -101,6 +114,8 @@ def _kind_of_value(
         and isinstance(value.func.value, ast.Call)
     ):
         value = value.func.value
+    if isinstance(value, ast.Name):
+        return _kind_of_object(namespace.get(value.id))
     if not isinstance(value, ast.Call):
         return None
     called = ast.unparse(value.func)
@@ -111,6 +126,14 @@ def _kind_of_value(
         return "module_instance"
     is_class = isinstance(namespace.get(called), type) and hasattr(namespace[called], "forward")
     return "module_instance" if is_class or _is_layer(called) else None
+
+
+def _kind_of_object(thing: Any) -> Kind | None:
+    """Of another name for something of the notebook."""
+    if inspect.isfunction(thing):
+        return "function"
+    is_module = not isinstance(thing, type) and callable(thing) and hasattr(type(thing), "forward")
+    return "module_instance" if is_module else None
 
 
 def _is_layer(called: str) -> bool:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from workbench import syntax
 from workbench.errors import ProblemError, nearest
@@ -39,9 +39,16 @@ class Capture(Value):
     """Expression for further shapes; empty means only that of the inputs."""
     payload: str = ""
     """Notebook objects the source needs, see payload.py."""
+    text: Literal["cell", "file"] = "cell"
+    """What a person calls ``source``."""
 
 
-def read_cell(source: str, entry: str | None = None, namespace: Mapping[str, Any] | None = None) -> Capture:
+def read_cell(
+    source: str,
+    entry: str | None = None,
+    namespace: Mapping[str, Any] | None = None,
+    text: Literal["cell", "file"] = "cell",
+) -> Capture:
     """Read a cell's text. Line numbers in errors are those of ``source``: pass a cell magic's own
     line as an empty first line.
 
@@ -49,7 +56,7 @@ def read_cell(source: str, entry: str | None = None, namespace: Mapping[str, Any
     and its inputs need from it go into the payload. Raises ``ProblemError``.
     """
     statements = read_statements(source)
-    candidate = choose(statements, entry, namespace or {})
+    candidate = choose(statements, entry, namespace or {}, text)
     inputs = _expression(statements, ("inputs", "get_inputs"))
     if not inputs:
         raise ProblemError(
@@ -68,6 +75,7 @@ def read_cell(source: str, entry: str | None = None, namespace: Mapping[str, Any
         init=init if candidate.kind in ("module_class", "kernelbench") else "",
         shapes=shapes,
         payload=_payload(needed(statements, roots), namespace),
+        text=text,
     )
 
 
@@ -79,7 +87,7 @@ def read_file(path: Path | str, entry: str | None = None) -> Capture:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
         raise ProblemError(f"cannot read {file}: {reason}") from error
-    capture = read_cell(source, entry)
+    capture = read_cell(source, entry, text="file")
     beside = _own_folders(read_statements(source), (str(file.resolve().parent),))
     return capture.model_copy(update={"payload": pack(Payload(folders=beside))})
 

@@ -278,7 +278,7 @@ def _held_value(
     elif isinstance(value, nn.Module) and id(value) not in seen:
         seen.add(id(value))
         yield from _held_by_module(value, f"{name}.", seen)
-    elif isinstance(value, types.FunctionType) and not value.__module__.startswith("torch"):
+    elif isinstance(value, types.FunctionType) and not (value.__module__ or "").startswith("torch"):
         yield from _held_by_function(value, seen)
 
 

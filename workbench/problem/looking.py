@@ -83,7 +83,11 @@ def _target(capture: Capture) -> Callable[..., Any]:
     """The reference alone, with real parameters; the inputs are not drawn."""
     with without_gpu():
         roots = (capture.entry, capture.init.removesuffix("()"))
-        return build(capture.entry, capture.init, run_source(capture.source, capture.payload, roots))
+        return build(capture.entry, capture.init, _ran(capture, roots))
+
+
+def _ran(capture: Capture, roots: tuple[str, ...]) -> dict[str, Any]:
+    return run_source(capture.source, capture.payload, roots, text=capture.text)
 
 
 def _look_for_real(capture: Capture, known: Mapping[str, Sampler | None]) -> Seen:
@@ -101,7 +105,7 @@ def _run(capture: Capture, stand_in: str) -> tuple[Form, Sequence[Any]]:
     expressions = (capture.inputs, capture.init, capture.shapes)
     roots = (capture.entry, *(text.removesuffix("()") for text in expressions if text))
     with without_gpu(stand_in):
-        namespace = run_source(capture.source, capture.payload, roots)
+        namespace = _ran(capture, roots)
         target = build(capture.entry, capture.init, namespace)
         inputs = evaluate(capture.inputs, namespace)
         shapes = evaluate(capture.shapes, namespace) if capture.shapes else ()

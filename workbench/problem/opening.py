@@ -85,7 +85,7 @@ def _import_all() -> None:
 
 def open_capture(capture: Capture, tell: Tell) -> Problem:
     """Open a problem in this process. Raises ``ProblemError``."""
-    tell("reading the cell")
+    tell(f"reading the {capture.text}")
     seen = look(capture)
     returned = watched(seen)
     tell("tracing the reference")

@@ -73,21 +73,25 @@ class Reference:
         return {name: tensor for name, tensor in {**held, **given}.items() if name in known}
 
     def _rebuilt(self) -> Form:
-        problem = self.problem
-        init = init_expression(problem.source) if problem.kind in ("module_class", "kernelbench") else ""
-        target = self._target(init)
-        return Form(target, rebind(target, problem))
+        target = rebuilt(self.problem)
+        return Form(target, rebind(target, self.problem))
 
-    def _target(self, init: str) -> Callable[..., Any]:
-        problem = self.problem
-        metas = problem.metas(problem.cases[0])
-        held = sum(metas[s.name].nbytes for s in problem.tensors if s.role != "input")
-        roots = (problem.entry, init.removesuffix("()"))
-        with without_gpu():
-            if held <= LARGEST_REAL:
-                return build(problem.entry, init, run_source(problem.source, problem.payload, roots))
-            with FakeTensorMode(allow_non_fake_inputs=True):
-                return build(problem.entry, init, run_source(problem.source, problem.payload, roots))
+
+def rebuilt(problem: Problem, largest: int = LARGEST_REAL) -> Callable[..., Any]:
+    """The function or module as it was when the problem was read, in new objects.
+
+    Parameters of more than ``largest`` bytes have no data. Raises ``ProblemError`` when the source no longer
+    runs.
+    """
+    init = init_expression(problem.source) if problem.kind in ("module_class", "kernelbench") else ""
+    metas = problem.metas(problem.cases[0])
+    held = sum(metas[s.name].nbytes for s in problem.tensors if s.role != "input")
+    roots = (problem.entry, init.removesuffix("()"))
+    with without_gpu():
+        if held <= largest:
+            return build(problem.entry, init, run_source(problem.source, problem.payload, roots))
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            return build(problem.entry, init, run_source(problem.source, problem.payload, roots))
 
 
 def build(entry: str, init: str, namespace: Mapping[str, Any]) -> Callable[..., Any]:

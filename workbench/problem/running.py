@@ -31,22 +31,30 @@ from workbench.problem.statements import CELL, needed, read_statements
 MODULE = "workbench_cell"
 
 
-def run_source(source: str, payload: str, roots: Iterable[str]) -> dict[str, Any]:
+def run_source(
+    source: str,
+    payload: str,
+    roots: Iterable[str],
+    own: Mapping[str, Any] | None = None,
+    text: str = "cell",
+) -> dict[str, Any]:
     """Run the statements that ``roots`` need and return their namespace.
 
-    Raises ``ProblemError`` with the person's line when a statement fails.
+    ``own`` are the notebook's objects, in place of the copies of them that travelled. ``text`` is what the
+    person calls the source. Raises ``ProblemError`` with the person's line when a statement fails.
     """
     namespace = _fresh_namespace()
     linecache.cache[CELL] = (len(source), None, source.splitlines(keepends=True), CELL)
     torch.manual_seed(0)
     np.random.seed(0)
-    with telling("the cell"):
-        given = unpack(payload)
+    with telling(f"the {text}"):
+        given = {**unpack(payload), **(own or {})}
         namespace.update(given)
         # What came as an object is not defined again: its text is for people, and may lack its base class.
         missing = [root for root in roots if root not in given]
         kept = [statement.node for statement in needed(read_statements(source), missing)]
-        exec(compile(ast.Module(body=kept, type_ignores=[]), CELL, "exec"), namespace)
+        # Not with this file's own __future__: the person's code is to be what it is in the notebook.
+        exec(compile(ast.Module(body=kept, type_ignores=[]), CELL, "exec", dont_inherit=True), namespace)
     return namespace
 
 

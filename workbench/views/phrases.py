@@ -37,8 +37,16 @@ def count_text(count: int) -> str:
 
 
 def factor_text(factor: float) -> str:
-    """``2.13x``; one decimal from ten up."""
+    """``2.13x``; one decimal from ten up, two figures below a tenth: ``0.0042x``."""
+    if 0 < factor < 0.095:
+        return f"{factor:.2g}x" if factor >= 1e-4 else "under 0.0001x"
     return f"{factor:.2f}x" if factor < 9.95 else f"{factor:.1f}x"
+
+
+def baseline_text(name: str) -> str:
+    """``torch.compile``, ``eager``, ``graph of torch.compile``: a baseline as people call it."""
+    plain = name.removesuffix(" (model)")
+    return plain if "torch." in plain else plain.replace("compile", "torch.compile")
 
 
 def spread_text(factors: Sequence[tuple[str, float]]) -> str:

@@ -14,12 +14,14 @@ from workbench.events import SessionOpened
 from workbench.model import BranchId, Problem, TensorSpec
 from workbench.tree import Node, Tree
 from workbench.views.numbers import source_of_times
-from workbench.views.phrases import factor_text, plural, spread_text
+from workbench.views.phrases import baseline_text, factor_text, plural, spread_text
 from workbench.views.progress import progress_json
 from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, look_of
 
 Json = dict[str, Any]
 TITLE_LENGTH = 160
+SAME = 0.995
+"""A smaller factor than this is slower."""
 REPLAY = "replay:"
 """Begins the name of a brain that repeats a recording; where the recording lies follows."""
 DEEDS = 40
@@ -94,7 +96,7 @@ def row_json(tree: Tree, node: Node, best: BranchId | None) -> Json:
         "author": node.branch.author,
         "stage": node.stage,
         "verdict": node.verdict,
-        "words": words_of(node),
+        "words": ", ".join(filter(None, (words_of(node), slower(node) if node.id == best else ""))),
         "symbol": look.symbol,
         "shape": look.shape,
         "tone": look.tone,
@@ -140,6 +142,24 @@ def spread_label(node: Node) -> str:
     """The worst and the best declared shape against their fastest baselines; empty where they are alike."""
     times = node.evaluation.times if node.evaluation is not None and node.passed else ()
     return spread_text([(time.case, time.speedup) for time in times if time.baselines])
+
+
+def slower(node: Node) -> str:
+    """``slower than torch.compile by the model``: against the fastest baseline; empty if it is not."""
+    evaluation = node.evaluation
+    if evaluation is None or not node.passed or not 0 < node.score < SAME:
+        return ""
+    known = [time.baselines for time in evaluation.times if time.baselines]
+    fastest = {min(baselines, key=lambda one: one[1])[0] for baselines in known}
+    rival = baseline_text(fastest.pop()) if len(fastest) == 1 else "the fastest baseline"
+    by = "as measured" if source_of_times(evaluation) == "measured" else "by the model"
+    return f"slower than {rival} {by}"
+
+
+def standing(node: Node) -> str:
+    """``1.87x (model) over the fastest baseline``; ``0.80x (model): slower than eager by the model``."""
+    slow = slower(node)
+    return f"{score_label(node)}: {slow}" if slow else f"{score_label(node)} over the fastest baseline"
 
 
 def _header(tree: Tree) -> Json:
@@ -229,4 +249,11 @@ def _best(tree: Tree, best: BranchId | None) -> Json | None:
     if best is None:
         return None
     node = tree.nodes[best]
-    return {"id": best, "title": node.branch.hypothesis.title[:TITLE_LENGTH], "label": score_label(node)}
+    title = node.branch.hypothesis.title[:TITLE_LENGTH]
+    return {
+        "id": best,
+        "title": title,
+        "label": score_label(node),
+        "standing": standing(node),
+        "slower": slower(node),
+    }

@@ -83,9 +83,15 @@ def summary_text(tree: Tree) -> str:
     view = project(tree)
     counts = view["counts"]
     best = view["best"]
-    found = f"best {best['id']}, {best['title']}, {best['label']}" if best else "no correct kernel"
+    found = (
+        f"best {best['id']}, {best['title']}, {best['label']}{_slower(best)}" if best else "no correct kernel"
+    )
     size = f"{plural(counts['branches'], 'branch')}, {counts['passed']} correct"
     return f"{view['problem']['name']}: {size}; {found}"
+
+
+def _slower(best: Json) -> str:
+    return f", {best['slower']}" if best["slower"] else ""
 
 
 def style(*names: str) -> Markup:
@@ -108,6 +114,7 @@ def _head(view: Json) -> list[Markup]:
         tag("h1", problem["name"]),
         tag("div", where, cls="soft mono fine"),
         tag("div", view["subtitle"], cls="soft"),
+        *(tag("div", f"Note: {note}.", cls="soft fine") for note in problem["notes"]),
     ]
 
 
@@ -117,7 +124,7 @@ def _lead(view: Json) -> Markup:
     words = f"{size}. {view['state']['short'].capitalize()}."
     if best is None:
         return tag("p", words, cls="lead")
-    found = [tag("b", best["title"]), f" ({best['id']}): {best['label']} over the fastest baseline. "]
+    found = [tag("b", best["title"]), f" ({best['id']}): {best['standing']}. "]
     return tag("p", found, words, cls="lead")
 
 

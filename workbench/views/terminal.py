@@ -116,12 +116,13 @@ def summary(tree: Tree) -> RenderableType:
     view = project(tree)
     parts: list[RenderableType] = [tree_text(view), Text(), table(tree)]
     if best := view["best"]:
-        words = f"Best: {best['id']} {best['title']}, {best['label']} over the fastest baseline."
+        words = f"Best: {best['id']} {best['title']}, {best['standing']}."
         parts.append(Text(words, style="bold"))
         if spread := spread_label(tree.nodes[best["id"]]):
             parts.append(Text(f"By shape: {spread}."))
     else:
         parts.append(Text("No correct kernel was found.", style="bold red"))
+    parts += [Text(f"Note: {note}.", style="dim") for note in view["problem"]["notes"]]
     parts.append(Text(_sentence(view["state"]["words"]), style="dim"))
     return Group(*parts)
 

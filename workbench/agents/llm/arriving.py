@@ -1,7 +1,7 @@
 """What arrives for a request: a stream of chunks, a whole answer in one piece, or a page that is neither.
 
-Owns the reading of a body that is not the stream that was asked for. A server that does not stream has answered
-all the same; an address that leads to something else than a model is said to, since waiting does not help.
+Owns the reading of a body that is not the stream that was asked for. A server that does not stream has
+answered all the same; an address that leads elsewhere than to a model is told, since waiting does not help.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ async def chunks_of(
 ) -> AsyncIterator[object]:
     """The answer's chunks as they come; a whole answer is one. ``heard`` is told of a whole one's pieces.
 
-    ``limit``: bytes of a body that is read as a whole. Raises ``CallFailed`` for what no model's server sends.
+    ``limit``: bytes of a body that is read as a whole. Raises ``CallFailed`` for what no model's server
+    sends.
     """
     kind = str(stream.response.headers.get("content-type", "")).partition(";")[0].strip().lower()
     if kind in PAGES:

@@ -5,12 +5,16 @@ Owns their layout; plan_text.py says what stands in them.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 from workbench.playbook.sizes import Size
 
 LONGEST = 104
 """Characters of a line."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_COPY = re.compile(r'(\w+) = (\w+) if \2\.is_contiguous else library\("aten\.contiguous", \2\)$')
 
 
 def branch(condition: str, yes: list[str], no: list[str]) -> list[str]:
@@ -40,3 +44,10 @@ def called(name: str, parts: Sequence[str], prefix: str = "") -> list[str]:
     if len(line) <= LONGEST - 4:
         return [line]
     return [f"{prefix}{name}(", *(f"    {part}," for part in parts), ")"]
+
+
+def without_unused_rows(lines: Sequence[str]) -> list[str]:
+    """Lines of a plan without copies of library results, as rows, that nothing uses."""
+    used = Counter(name for line in lines for name in _NAME.findall(line))
+    copied = ((line, _COPY.match(line)) for line in lines)
+    return [line for line, copy in copied if copy is None or used[copy[1]] > 1]

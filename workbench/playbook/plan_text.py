@@ -26,7 +26,7 @@ from workbench.playbook.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.names import Names, axis_names
-from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest
+from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, without_unused_rows
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of
@@ -133,7 +133,8 @@ class PlanText:
         lines = self._constants(steps, macros)
         for step in steps:
             lines += self._step(program, step)
-        return [*lines, f"return {', '.join(self._output(output) for output in program.outputs)}"]
+        returned = f"return {', '.join(self._output(output) for output in program.outputs)}"
+        return without_unused_rows([*lines, returned])
 
     def comment(self, body: Sequence[str]) -> str:
         """The whole comment with a given body."""

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from workbench.agents.base import Team
     from workbench.live import LiveSession
     from workbench.model import Problem
+    from workbench.tree import Tree
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
 
 app = typer.Typer(
     help="Turn PyTorch code into CUDA kernels: search, judge, export.",
@@ -127,11 +131,13 @@ def resume(
 ) -> None:
     """Go on with a session where its journal ends."""
     from workbench.live import resume as reopen
+    from workbench.session import has_session, read_tree
 
+    before = read_tree(folder) if has_session(folder) else None
     with reopen(folder) as session:
         if rounds:
             session.next_round(rounds)
-        _finish(session, json_file, html, export)
+        _finish(session, json_file, html, export, before)
 
 
 @app.command()
@@ -303,22 +309,25 @@ def _brain(brain: str, model: str, recorded: str) -> Team | str:
     return choose_brain(brain, Choice(model=model), recorded)
 
 
-def _follow(session: LiveSession) -> None:
-    """Show progress until the search rests; Ctrl-C stops it after the kernels in flight."""
+def _follow(session: LiveSession) -> bool:
+    """Show progress until the search rests; Ctrl-C stops it after the kernels in flight: then True."""
     from workbench.views.terminal import console, follow, summary
 
     out = console()
     if session.tree.opened is not None and session.tree.opened.estimate:
         typer.echo(f"expected: {session.tree.opened.estimate}", err=True)
+    interrupted = False
     try:
         follow(session, out)
     except KeyboardInterrupt:
+        interrupted = True
         typer.echo("stopping after the kernels in flight; Ctrl-C again to leave at once", err=True)
         session.stop()
         session.wait()
     session.wait()
     out.print(summary(session.tree))
     _tell_failures(session)
+    return interrupted
 
 
 def _tell_failures(session: LiveSession) -> None:
@@ -340,13 +349,32 @@ def _tell_replay(session: LiveSession) -> None:
         typer.echo(line)
 
 
-def _finish(session: LiveSession, json_file: Path | None, html: Path | None, export: Path | None) -> None:
-    _follow(session)
+def _finish(
+    session: LiveSession,
+    json_file: Path | None,
+    html: Path | None,
+    export: Path | None,
+    before: Tree | None = None,
+) -> None:
+    """Follow to the end, write what was asked for; ``before`` is what a resumed journal said."""
+    interrupted = _follow(session)
     _tell_replay(session)
     _write_results(session, json_file, html, export)
+    if before is not None and before.stopped is not None and before.nodes == session.tree.nodes:
+        typer.echo(f"The search was over already, and nothing was done{_more(before)}.")
     typer.echo(f"\nsession  {session.folder}  (workbench resume {session.folder} goes on)")
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
     if session.best is None:
         raise typer.Exit(1)
+
+
+def _more(tree: Tree) -> str:
+    """How to have more done, where the budget of branches has room for it."""
+    from workbench.search import budget_left
+
+    room = tree.opened is not None and budget_left(tree, tree.opened.policy) > 0
+    return "; --rounds N asks for more rounds" if room else ""
 
 
 def _write_results(
@@ -372,6 +400,10 @@ def _judge_foreign(
 
     options = ForeignOptions(device=place_named(device))
     text = _read(solution)
+    if "ModelNew" not in text and "import *" not in text:
+        raise UsageError(
+            f"{solution} has no class ModelNew: a solution in Python defines it beside what it needs"
+        )
     evaluation = judge_solution(_open(problem, name), text, options)
     if json_file is not None:
         _write(json_file, json.dumps(foreign_judgement(evaluation), indent=1) + "\n")

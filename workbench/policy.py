@@ -13,7 +13,7 @@ class Policy(Value):
     rounds: int = 3
     """Rounds before the person is asked for more; 0: none, only a person's own kernels are judged."""
     branches: int = 24
-    """Most branches in the tree, repairs included; a person's edits and seeds from the archive not."""
+    """Most branches in the tree, repairs and seeds from the archive included; a person's edits not."""
     seeds: int = 3
     """Branches of round 1, which have no parent."""
     parents: int = 2

@@ -60,6 +60,8 @@ class Spent:
     """What language models have cost; answers that were known already cost nothing."""
 
     calls: int = 0
+    failed_tries: int = 0
+    """What went wrong on the way to an answer, a cut-off one included: such tries may cost tokens too."""
     tokens_in: int = 0
     tokens_out: int = 0
     money_usd: float = 0.0
@@ -80,6 +82,7 @@ class Spent:
         paid = [exchange for exchange in exchanges if not exchange.cached]
         return cls(
             calls=len(paid),
+            failed_tries=sum(len(exchange.tries) for exchange in paid),
             tokens_in=sum(exchange.tokens_in for exchange in paid),
             tokens_out=sum(exchange.tokens_out for exchange in paid),
             # fsum: the same whatever the order of the answers.

@@ -32,6 +32,8 @@ class Turn:
     code: str = ""
     page: str = ""
     """A body that is no JSON, such as a proxy's HTML."""
+    whole: str = ""
+    """Content type of an answer in one piece: not streamed, though that was asked for."""
     fault: Fault = ""
     finish: str = "stop"
     refusal: str = ""
@@ -112,6 +114,9 @@ def respond(handler: BaseHTTPRequestHandler, turn: Turn, over: threading.Event, 
     if turn.status != 200:
         _send_error(handler, turn)
         return
+    if turn.whole:
+        _send_whole(handler, turn, "tools" in body)
+        return
     handler.send_response(200)
     handler.send_header("Content-Type", "text/event-stream")
     handler.send_header("Transfer-Encoding", "chunked")
@@ -141,11 +146,34 @@ def respond(handler: BaseHTTPRequestHandler, turn: Turn, over: threading.Event, 
 
 def _send_error(handler: BaseHTTPRequestHandler, turn: Turn) -> None:
     body = turn.page or json.dumps({"error": {"message": turn.error, "code": turn.code, "type": "x"}})
+    _send_body(handler, turn, "text/html" if turn.page else "application/json", body)
+
+
+def _send_whole(handler: BaseHTTPRequestHandler, turn: Turn, tool: bool) -> None:
+    if turn.page:
+        _send_body(handler, turn, turn.whole, turn.page)
+        return
+    if turn.error:
+        _send_body(handler, turn, turn.whole, json.dumps({"error": turn.error}))
+        return
+    message: Json = {"role": "assistant", "content": None if tool else turn.text}
+    if tool:
+        message["tool_calls"] = [{"type": "function", "function": {"arguments": turn.text}}]
+    answer: Json = {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": turn.finish}],
+    }
+    if turn.usage:
+        answer["usage"] = {"prompt_tokens": 1000, "completion_tokens": 200, "total_tokens": 1200}
+    _send_body(handler, turn, turn.whole, json.dumps(answer))
+
+
+def _send_body(handler: BaseHTTPRequestHandler, turn: Turn, kind: str, body: str) -> None:
     data = body.encode()
     handler.send_response(turn.status)
     for name, value in turn.headers:
         handler.send_header(name, value)
-    handler.send_header("Content-Type", "text/html" if turn.page else "application/json")
+    handler.send_header("Content-Type", kind)
     handler.send_header("Content-Length", str(len(data)))
     handler.end_headers()
     handler.wfile.write(data)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from expert import card, expert, kernel, prattle
-from model_server import Json, ModelServer, Turn, asked_for
+from model_server import Json, ModelServer, Turn, asked_for, streamed
 from softmax_problem import PROBLEM
 from test_llm_team import QUICK, search
 from toy import opened
@@ -21,6 +21,7 @@ from workbench.devices.null import NullDevice
 from workbench.orchestrator import run
 from workbench.session import Session
 from workbench.tree import Tree
+from workbench.views.spending import spent_words
 
 GOOD = "// null: passed 50"
 
@@ -119,6 +120,23 @@ LASTING: dict[str, tuple[Turn, str]] = {
     "error in the stream": (
         Turn("x" * 900, fault="error in stream"),
         "HOST reports in mid-answer: the engine died, 4 times; try later, `workbench resume` goes on",
+    ),
+    "a web page at the address": (
+        Turn(page="<html>It works!</html>", whole="text/html; charset=utf-8"),
+        "HOST answers with a web page (text/html): check OPENAI_BASE_URL",
+    ),
+    "a line of text at the address": (
+        Turn(page="Ollama is running", whole="text/plain"),
+        "HOST answers without a model's words (text/plain); check OPENAI_BASE_URL",
+    ),
+    "an error with status 200": (
+        Turn(error="Unexpected endpoint or method", whole="application/json"),
+        "HOST answers without a model's words (application/json): Unexpected endpoint or method; "
+        "check OPENAI_BASE_URL",
+    ),
+    "a whole answer that is none": (
+        Turn("I am a banana", whole="application/json"),
+        "m gave no usable answer: there is no JSON object in it; another model may do better",
     ),
     "truncated JSON": (
         Turn('{"name": "softmax", "description": "half of i'),
@@ -367,6 +385,40 @@ def test_what_a_server_lacks_is_done_without(tmp_path: Path, features: tuple[str
     assert tree.failures == () and all(n.passed for n in tree.nodes.values())
     # What it refuses is learnt once, not found out for every call.
     assert len(refused) == len(features)
+
+
+def test_a_server_that_does_not_stream_is_read_as_if_it_did(tmp_path: Path) -> None:
+    fine = without("response_format")
+    with ModelServer(lambda body: replace(fine(body), whole="application/json")) as server:
+        tree = search(tmp_path, server, rounds=1)
+    assert tree.failures == () and tree.best() is not None
+    assert {e.counted for e in tree.exchanges.values()} == {"server"}
+
+
+def test_a_stream_under_the_name_of_json_is_a_stream(tmp_path: Path) -> None:
+    fine = expert()
+
+    def answer(body: Json) -> Turn:
+        return Turn(page=streamed(fine(body), body).decode(), whole="application/json")
+
+    with ModelServer(answer) as server:
+        tree = search(tmp_path, server, rounds=1)
+    assert tree.failures == () and tree.best() is not None
+
+
+def test_a_web_page_is_asked_for_once_and_costs_no_tokens(tmp_path: Path) -> None:
+    turn = Turn(page="<html>It works!</html>", whole="text/html")
+    with ModelServer(lambda body: turn) as server:
+        tree = search(tmp_path, server, rounds=1)
+        assert len(server.seen) == 1
+    assert tree.spent.tokens == 0
+
+
+def test_tries_that_failed_stand_beside_the_calls(tmp_path: Path) -> None:
+    with ModelServer(broken(Turn(status=500), what="Cards")) as server:
+        tree = search(tmp_path, server, rounds=1)
+        assert len(server.seen) == 4
+    assert spent_words(tree).startswith("models: 1 call, 3 failed tries, ")
 
 
 def test_a_tools_arguments_are_an_answer(tmp_path: Path) -> None:

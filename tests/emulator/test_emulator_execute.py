@@ -237,14 +237,14 @@ def test_guard_zones_tell_which_side() -> None:
     assert buffer.broken_guard() == "3 elements past the end"
     buffer = buffers.allocate("b", TensorMeta(dtype="i16", shape=(5,), strides=(1,)), IN_PROCESS.storage)
     buffer.raw[buffer.start - 1] = 0
-    assert buffer.broken_guard() == "1 elements before the start"
+    assert buffer.broken_guard() == "1 element before the start"
 
 
 def test_elements_are_named_by_index() -> None:
     meta = TensorMeta(dtype="f32", shape=(3, 4), strides=(4, 1))
     assert element(meta, 4 * 7) == "[1, 3]"
     assert element(meta, 4 * 14) == "[14], 3 elements past its end (shape 3x4)"
-    assert element(meta, -4) == "[-1], 1 elements before its start (shape 3x4)"
+    assert element(meta, -4) == "[-1], 1 element before its start (shape 3x4)"
     assert (
         element(meta.model_copy(update={"strides": (1, 3)}), 20) == " at element 5 of its storage (shape 3x4)"
     )

@@ -26,20 +26,20 @@ def test_write_past_the_end(workers: int) -> None:
     args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
     hazard = only_hazard("off_by_one", Shape(4, 256), args, workers=workers)
     message = found_at(hazard, "out_of_bounds", "writes y[n]")
-    assert "thread (232, 0, 0) of block (3, 0, 0) writes output[1000], 1 elements past its end" in message
+    assert "thread (232, 0, 0) of block (3, 0, 0) writes output[1000], 1 element past its end" in message
 
 
 def test_stray_write_is_seen_in_plain_mode_too() -> None:
     args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
     hazard = only_hazard("off_by_one", Shape(4, 256), args, mode="plain")
     assert (hazard.hazard, hazard.line) == ("out_of_bounds", None)
-    assert "1 elements past the end of output" in hazard.message
+    assert "1 element past the end of output" in hazard.message
 
 
 def test_read_before_the_start() -> None:
     args = {"x": torch.ones(8), "y": Out((8,)), "n": 8}
     message = found_at(only_hazard("reads_before_start", Shape(1, 32), args), "out_of_bounds", "reads x[-1]")
-    assert "thread (0, 0, 0) of block (0, 0, 0) reads x[-1], 1 elements before its start" in message
+    assert "thread (0, 0, 0) of block (0, 0, 0) reads x[-1], 1 element before its start" in message
 
 
 def test_the_lowest_block_is_the_one_reported() -> None:

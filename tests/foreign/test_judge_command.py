@@ -30,6 +30,13 @@ def test_not_passed(tmp_path: Path) -> None:
     assert "mismatch (foreign, on cpu" in result.output
 
 
+def test_a_file_without_the_class_is_bad_usage(tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text("import torch\n")
+    result = CliRunner().invoke(app, ["judge", str(other), PROBLEM, "--device", "cpu"])
+    assert isinstance(result.exception, UsageError) and "has no class ModelNew" in str(result.exception)
+
+
 def test_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     def judge(problem: Problem, text: str, options: ForeignOptions) -> ForeignEvaluation:
         report = ForeignReport(outcome=Passed(), calls=1019)

@@ -97,6 +97,14 @@ def test_a_convolution_between_kernels_stays_channels_last() -> None:
     assert [step.op for step in steps if step.kind == "library"] == ["aten.convolution"] * 2
 
 
+def test_library_results_that_nothing_uses_are_not_laid_out() -> None:
+    tensors = of(x=(6, 9))()
+    problem = problem_of(lambda t: torch.sort(t["x"])[0] + 1, tensors)
+    source = generate(problem, ()).kernel.source
+    assert source.count("aten.contiguous") == 1
+    check(lambda t: torch.sort(t["x"])[0] + 1, source, tensors)
+
+
 def test_a_row_waits_in_registers_in_the_order_of_memory() -> None:
     call, tensors = CALLS["group norm"]
     source = generate(problem_of(call, tensors), VECTORS[1]).kernel.source

@@ -117,6 +117,7 @@ REFUSED = {
     ),
     "zeros": ("def f(x): return x - x\n" + X, r"a kernel that does nothing would pass"),
     "a copy": ("def f(x): return x.clone()\n" + X, r"the output is a copy of x: there is nothing to compute"),
+    "a view": ("def f(x): return x.t()\n" + X, r"the output is a view of x: there is nothing to compute"),
     "list of tensors": (
         "def f(xs): return torch.cat(xs)\ninputs = [[torch.randn(4), torch.randn(4)]]\n",
         r"input 'xs' is a list of tensors; inputs are tensors and python scalars",
@@ -303,6 +304,10 @@ def test_lines_that_are_not_run_are_named() -> None:
     source = '"""Why."""\nimport math\nscale = 2\n1 / 0\nprint("hi")\ndef f(x): return x * scale\n' + X
     problem = opened(source + 'if __name__ == "__main__":\n    print(f(*inputs))\n')
     assert problem.notes == ("lines 4, 5 were not run: neither the reference nor its inputs need it",)
+
+
+def test_a_copy_of_a_view_is_work() -> None:
+    opened("def f(x): return x.t().contiguous()\ninputs = [torch.randn(6, 4)]\n")
 
 
 def test_views_of_copies_are_no_doubt_about_the_graph() -> None:

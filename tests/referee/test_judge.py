@@ -415,6 +415,16 @@ def test_a_launch_a_gpu_would_refuse(old: str, new: str) -> None:
     assert outcome.diagnostics[0].line == 6
 
 
+def test_a_shape_that_the_referee_adds_is_named_as_such() -> None:
+    outcome = judged(changed("block=128", "block=131072 // cols")).outcome
+    assert isinstance(outcome, LaunchFailed) and outcome.case in LABELS
+    message = outcome.diagnostics[0].message
+    assert message.startswith(f"at {outcome.case}, a shape the referee adds: block x is ")
+    assert message.endswith("say so with require(...) in the plan")
+    declared = judged(changed("block=128", "block=cols")).outcome
+    assert isinstance(declared, LaunchFailed) and "referee adds" not in declared.diagnostics[0].message
+
+
 def test_wrong_shape_or_type_of_the_output() -> None:
     outcome = judged(changed("y = empty_like(x)", "y = empty((rows, cols + 1), f32)")).outcome
     assert isinstance(outcome, Mismatch)

@@ -140,6 +140,9 @@ def test_other_files_are_no_receipts(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"format": "something else"}')
     with pytest.raises(UsageError, match=r"a\.json is no receipt of a measurement: format"):
         read_receipt(tmp_path / "a.json")
+    (tmp_path / "b.json").write_text("nonsense")
+    with pytest.raises(UsageError, match=r"b\.json is no receipt of a measurement: Invalid JSON"):
+        read_receipt(tmp_path / "b.json")
     with pytest.raises(UsageError, match="cannot read"):
         read_receipt(tmp_path / "none.json")
 

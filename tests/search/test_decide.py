@@ -296,12 +296,21 @@ def test_a_stopped_search_stays_stopped(elapsed_s: float) -> None:
 
 def test_a_taken_technique_vector_is_not_admitted() -> None:
     old, new, free = card((("v", "1"),)), card((("v", "2"),)), card(())
-    assert admit((old, new, new, free, free), taken=(old.vector,), count=9) == (new, free, free)
-    assert admit((old, new, free), taken=(), count=2) == (old, new)
+    assert admit((old, new, new, free, free), taken=(old.vector,), count=9, most=9) == (new, free, free)
+    assert admit((old, new, free), taken=(), count=2, most=2) == (old, new)
 
 
 def test_what_is_recalled_comes_on_top_of_what_was_asked_for() -> None:
     one, two = card((("v", "1"),)), card((("v", "2"),))
     recalled = card((("v", "3"),)).model_copy(update={"recalled": True})
-    assert admit((one, recalled, two), taken=(), count=1) == (one, recalled)
-    assert admit((one, recalled, two), taken=(recalled.vector,), count=2) == (one, two)
+    assert admit((one, recalled, two), taken=(), count=1, most=2) == (one, recalled)
+    assert admit((one, recalled, two), taken=(recalled.vector,), count=2, most=2) == (one, two)
+
+
+def test_what_is_recalled_stays_within_the_budget() -> None:
+    one, two = card((("v", "1"),)), card((("v", "2"),))
+    recalled = card((("v", "3"),)).model_copy(update={"recalled": True})
+    assert admit((one, two, recalled), taken=(), count=2, most=3) == (one, two, recalled)
+    assert admit((one, two, recalled), taken=(), count=2, most=2) == (one, recalled)
+    assert admit((one, two, recalled), taken=(), count=1, most=1) == (one,)
+    assert admit((recalled,), taken=(), count=1, most=1) == (recalled,)

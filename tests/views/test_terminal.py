@@ -8,11 +8,11 @@ from dataclasses import replace
 import story
 from rich.console import Console
 
-from workbench.model import BranchId
+from workbench.model import BranchId, Diagnostic, LaunchFailed
 from workbench.tree import Tree
 from workbench.views.phrases import factor_text, spread_text
 from workbench.views.report import summary_text, to_fragment, to_html
-from workbench.views.terminal import follow, progress, summary
+from workbench.views.terminal import follow, progress, reasons, summary
 
 
 class Replay:
@@ -94,6 +94,20 @@ def test_a_session_without_a_correct_kernel_says_so() -> None:
     out, file = written(terminal=False)
     out.print(summary(story.tree(0)))
     assert "No correct kernel was found." in file.getvalue()
+
+
+def test_without_a_correct_kernel_every_reason_is_told_once() -> None:
+    tree = story.tree()
+    why = Diagnostic(line=3, message="block x is 2048, a card takes at most 1024")
+    refused = LaunchFailed(case="4x4", diagnostics=(why,))
+    nodes = {
+        id: replace(node, evaluation=node.evaluation.model_copy(update={"outcome": refused}))
+        for id, node in tree.nodes.items()
+        if node.evaluation is not None
+    }
+    (line,) = reasons(replace(tree, nodes=nodes))
+    assert line.endswith("launch refused: line 3: block x is 2048, a card takes at most 1024")
+    assert all(id in line for id in nodes)
 
 
 def test_words_are_never_read_as_markup() -> None:

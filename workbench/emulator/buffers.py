@@ -27,6 +27,10 @@ TORCH_DTYPES: dict[DType, torch.dtype] = {
 }  # fmt: skip
 
 
+def _elements(count: int) -> str:
+    return "1 element" if count == 1 else f"{count} elements"
+
+
 @dataclass(frozen=True)
 class Buffer:
     """One allocation. Views share it: see ``Tensor``."""
@@ -71,10 +75,10 @@ class Buffer:
         item = DTYPE_BYTES[self.meta.dtype]
         changed = (after != poison).nonzero()
         if len(changed):
-            return f"{int(changed[0]) // item + 1} elements past the end"
+            return f"{_elements(int(changed[0]) // item + 1)} past the end"
         changed = (before != poison).nonzero()
         if len(changed):
-            return f"{(self.start - int(changed[-1]) - 1) // item + 1} elements before the start"
+            return f"{_elements((self.start - int(changed[-1]) - 1) // item + 1)} before the start"
         return None
 
 

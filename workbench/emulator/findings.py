@@ -246,16 +246,20 @@ class Findings:
         return Hazard(hazard="barrier", case=self.scene.case, line=line, message=message)
 
 
+def _elements(count: int) -> str:
+    return "1 element" if count == 1 else f"{count} elements"
+
+
 def element(meta: TensorMeta, offset: int) -> str:
     """Name the element at a byte offset: ``[3, 17]``, or how far outside it lies."""
     flat = offset // DTYPE_BYTES[meta.dtype]
     shape = _shape_text(meta)
     if flat < 0:
-        return f"[{flat}], {-flat} elements before its start (shape {shape})"
+        return f"[{flat}], {_elements(-flat)} before its start (shape {shape})"
     if not meta.is_contiguous:
         return f" at element {flat} of its storage (shape {shape})"
     if flat >= meta.numel:
-        return f"[{flat}], {flat - meta.numel + 1} elements past its end (shape {shape})"
+        return f"[{flat}], {_elements(flat - meta.numel + 1)} past its end (shape {shape})"
     index = []
     for size in reversed(meta.shape):
         index.append(flat % size)

@@ -18,6 +18,7 @@ from workbench.live.history import with_history
 from workbench.live.live_session import LiveSession
 from workbench.live.parts import Beginning, Tell
 from workbench.live.recordings import PREFIX, check_same, is_replay, read_recording, replay_parts
+from workbench.live.room import check_room
 from workbench.model import Problem
 from workbench.orchestrator import reopen
 from workbench.policy import Policy
@@ -70,6 +71,7 @@ def optimize(
     where = Path(folder) if folder is not None else fresh_folder(subject.name)
 
     def create(problem: Problem) -> Session:
+        check_room(problem, chosen.target)
         keep_receipts(chosen, where)
         estimate = team.estimate(problem, chosen.target, wanted)
         first = opening(problem, wanted, chosen, team.name, estimate)

@@ -49,6 +49,8 @@ class _Trial:
     tensors: Mapping[str, Tensor]
     results: tuple[Tensor, ...]
     bounds: tuple[OutputBound, ...]
+    viewed: frozenset[str] = frozenset()
+    """Inputs in whose memory all results lie, with what was put there."""
 
 
 def selftest(problem: Problem, call: Reference, oracle: Reference) -> tuple[Finding, ...]:
@@ -76,7 +78,7 @@ def _elements(problem: Problem, case: Case) -> int:
 
 
 def _found(problem: Problem, trials: list[_Trial], call: Reference) -> list[Finding]:
-    return [*_answers_that_pass(trials), *_tensors_that_do_not_matter(problem, trials, call)]
+    return [*_answers_that_pass(trials), *_views(trials), *_tensors_that_do_not_matter(problem, trials, call)]
 
 
 def _refuses(findings: list[Finding]) -> bool:
@@ -88,8 +90,13 @@ def _trials(problem: Problem, cases: Sequence[Case], call: Reference, oracle: Re
         for kind, seed in TRIALS:
             tensors = draw(problem, case, kind, seed)
             results = call(tensors)
+            viewed = frozenset(name for name in tensors if _all_views(results, tensors[name]))
+            if viewed:
+                # What was written in place is no view of what was given.
+                given = draw(problem, case, kind, seed)
+                viewed = frozenset(name for name in viewed if torch.equal(tensors[name], given[name]))
             limits = bounds(problem, case.size_map, tensors, oracle(tensors), lambda r=results: r)  # type: ignore[misc]
-            yield _Trial(case, kind, seed, tensors, results, limits)
+            yield _Trial(case, kind, seed, tensors, results, limits, viewed)
 
 
 def _passes(answer: Tensor, bound: OutputBound) -> bool:
@@ -112,6 +119,22 @@ def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
         for name in trials[0].tensors:
             if all(_is_copy(trial, name, output) for trial in trials):
                 yield _refuse(f"{where} is a copy of {name}: there is nothing to compute")
+
+
+def _views(trials: list[_Trial]) -> Iterator[Finding]:
+    """Every output is another look at an input. A copy in another order is work, a view is none."""
+    name = next((n for n in trials[0].tensors if all(n in trial.viewed for trial in trials)), None)
+    if name is not None:
+        yield _refuse(
+            f"the output is a view of {name}: there is nothing to compute. Where the copy is what you want, "
+            "return it with .contiguous()"
+        )
+
+
+def _all_views(results: Sequence[Tensor], source: Tensor) -> bool:
+    """True when all results lie in this tensor's memory."""
+    storage = source.untyped_storage().data_ptr()
+    return all(result.untyped_storage().data_ptr() == storage for result in results)
 
 
 def _refuse(message: str) -> Finding:

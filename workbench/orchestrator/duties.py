@@ -62,6 +62,7 @@ from workbench.search import (
     Stop,
     Synthesize,
     admit,
+    budget_left,
     repair_id,
 )
 from workbench.session import Session
@@ -147,7 +148,9 @@ class Duties:
             round=ask.round, operator=ask.operator, parents=ask.parents, asked=ask.count, given=len(known)
         )
         try:
-            cards = admit(await self._team.reasoner.hypothesize(request), request.taken, ask.count)
+            cards = await self._team.reasoner.hypothesize(request)
+            most = budget_left(self.session.tree, self.session.policy) + len(known)
+            cards = admit(cards, request.taken, ask.count, most)
         except Exception as error:
             self.session.post(_failure("reasoner", error), answer.model_copy(update={"failed": True}))
             return

@@ -28,6 +28,7 @@ from workbench.playbook.kernel_text import (
 from workbench.playbook.names import Names, axis_names
 from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, width_text
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
+from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of, solved
 from workbench.playbook.together_rows import GROUPS, blocks_of
@@ -48,6 +49,7 @@ class PlanText:
         self.sizes = sizes_of(problem)
         self._names = Names([*RESERVED, *(spec.name for spec in problem.tensors)])
         self._buffers: dict[str, str] = {spec.name: spec.name for spec in problem.tensors}
+        self._used: set[str] = set()
         self._widths: dict[str, str] = {}
         self._consts = ""
         self._macros: list[str] = []
@@ -131,9 +133,12 @@ class PlanText:
     def body(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """What follows the sizes: constants, allocations, launches, and the return."""
         lines = self._constants(steps, macros)
+        self._used = {name for step in program.steps for name in buffers_read(step)}
+        self._used |= {output.buffer for output in program.outputs}
         for step in steps:
             lines += self._step(program, step)
-        return [*lines, f"return {', '.join(self._output(output) for output in program.outputs)}"]
+        returned = f"return {', '.join(self._output(output) for output in program.outputs)}"
+        return [*lines, returned]
 
     def comment(self, body: Sequence[str]) -> str:
         """The whole comment with a given body."""
@@ -454,7 +459,8 @@ class PlanText:
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
         if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
-            for result, name, order in zip(call.results, names, call.orders, strict=True):
+            results = zip(call.results, names, call.orders, strict=True)
+            for result, name, order in (one for one in results if one[0] in self._used):
                 self._buffers[result] = rows = self._names.new(result)
                 lines += self._row_major(rows, name, program.buffers[result].shape, order)
         return lines

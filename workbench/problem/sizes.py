@@ -41,6 +41,45 @@ def _print(node: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> tuple[str, in
     raise NotASize(f"{node} is not a size a plan can compute")
 
 
+_INFIX = {
+    "FloorDiv": "//",
+    "CleanDiv": "//",
+    "Mod": "%",
+    "PythonMod": "%",
+    "IntTrueDiv": "/",
+    "FloatTrueDiv": "/",
+    "FloatPow": "**",
+    "PowByNatural": "**",
+    "Pow": "**",
+}
+_CALLED = {"Min": "min", "Max": "max", "Abs": "abs", "TruncToInt": "int", "CeilToInt": "ceil"}
+
+
+def in_words(node: sympy.Basic, names: Mapping[sympy.Symbol, str]) -> str:
+    """Any expression of sizes as the person would write it in Python, for a note; never evaluated."""
+    kind = type(node).__name__
+    if isinstance(node, sympy.Symbol):
+        return names.get(node, str(node))
+    if not node.args:
+        return f"{float(node):g}" if isinstance(node, sympy.Float) else str(node)
+    parts = [in_words(arg, names) for arg in node.args]
+    if kind == "ToFloat":
+        return parts[0]
+    closed = [
+        f"({part})" if " " in part and arg.args else part for part, arg in zip(parts, node.args, strict=True)
+    ]
+    if kind in _INFIX:
+        return f" {_INFIX[kind]} ".join(closed)
+    # sympy's own order differs from run to run.
+    if isinstance(node, sympy.Mul):
+        return " * ".join(sorted(closed))
+    if isinstance(node, sympy.Add):
+        return " + ".join(sorted(parts))
+    if kind in ("Min", "Max"):
+        parts.sort()
+    return f"{_CALLED.get(kind, kind)}({', '.join(parts)})"
+
+
 def _wrapped(node: sympy.Expr, names: Mapping[sympy.Symbol, str], least: int) -> str:
     text, strength = _print(node, names)
     return text if strength >= least else f"({text})"

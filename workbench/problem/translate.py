@@ -22,7 +22,7 @@ from workbench.errors import ProblemError
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
 from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
-from workbench.problem.sizes import NotASize, size_text
+from workbench.problem.sizes import NotASize, in_words, size_text
 from workbench.problem.traced_values import as_it_lies, hint, order_of
 
 DTYPES: Mapping[torch.dtype, str] = {
@@ -346,8 +346,19 @@ class Translation:
         try:
             text = size_text(expression, self._symbols)
         except NotASize as unsupported:
-            raise NotSymbolic(str(unsupported), self._axes_of(expression)) from unsupported
+            why = f"{self._in_words(expression)} is not a size a plan can compute"
+            raise NotSymbolic(why, self._axes_of(expression)) from unsupported
         return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+    def _in_words(self, expression: sympy.Expr) -> str:
+        """The expression with the inputs' own axes in it: ``min(x.shape[0], x.shape[1])``."""
+        places = {
+            dim: f"{name}.shape[{axis}]"
+            for name, dims in reversed(self.dims)
+            for axis, dim in reversed(list(enumerate(dims)))
+            if isinstance(dim, str)
+        }
+        return in_words(expression, {s: places.get(name, name) for s, name in self._symbols.items()})
 
     def _axes_of(self, expression: sympy.Expr) -> tuple[tuple[str, int], ...]:
         return self._axes_with({self._symbols[s] for s in expression.free_symbols if s in self._symbols})
@@ -396,7 +407,7 @@ class Translation:
             size = self._dim_of(expression.args[0])
             return self._scalar(Sym(sym=size) if isinstance(size, str) else float(size), "f64")
         if kind not in _OF_SIZES:
-            raise NotSymbolic(f"it enters the arithmetic as {whole}", self._axes_of(whole))
+            raise NotSymbolic(f"it enters the arithmetic as {self._in_words(whole)}", self._axes_of(whole))
         first, *rest = expression.args
         if kind == "IntTrueDiv":
             first, *rest = (sympy.Function("ToFloat")(arg) for arg in (first, *rest))
@@ -412,7 +423,9 @@ class Translation:
         value = node.meta.get("val")
         if isinstance(value, (torch.SymFloat, torch.SymBool)):
             expression = value.node.expr
-            raise NotSymbolic(f"it enters the arithmetic as {expression}", self._axes_of(expression))
+            raise NotSymbolic(
+                f"it enters the arithmetic as {self._in_words(expression)}", self._axes_of(expression)
+            )
         return self._arg(value)
 
 

@@ -368,7 +368,7 @@ def untouched(case: str, outputs: tuple[Tensor, ...], differences: tuple[Differe
             first = left.reshape(-1).to(torch.uint8).argmax()
             index = torch.unravel_index(first, output.shape)
             place = tuple(int(i) for i in index)
-            return never_written(case, len(outputs), number, count, place)
+            return never_written(case, [tuple(one.shape) for one in outputs], number, count, place)
     return None
 
 

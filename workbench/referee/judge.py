@@ -24,6 +24,7 @@ from workbench.model import (
     CompileReport,
     Counts,
     Crashed,
+    Diagnostic,
     Evaluation,
     Kernel,
     LaunchFailed,
@@ -166,7 +167,7 @@ class Judgement:
             if not one.covered:
                 self.not_covered.append(one)
             elif one.plan is None:
-                return LaunchFailed(case=one.case.label, diagnostics=one.diagnostics)
+                return LaunchFailed(case=one.case.label, diagnostics=self._placed(one))
             elif told := unlike_outputs(self.problem, one.case, one.plan):
                 return Mismatch(case=one.case.label, message=told)
             else:
@@ -180,6 +181,17 @@ class Judgement:
                 f"declared shapes ({why.message})"
             )
         return None
+
+    def _placed(self, one: Planned) -> tuple[Diagnostic, ...]:
+        """What a plan refuses, with the shape where that is none of the person's."""
+        if one.case in self.problem.cases or not one.diagnostics:
+            return one.diagnostics
+        first, *others = one.diagnostics
+        told = (
+            f"at {one.case.label}, a shape the referee adds: {first.message}; if such shapes are not meant, "
+            "say so with require(...) in the plan"
+        )
+        return first.model_copy(update={"message": told}), *others
 
     def _probe(self) -> None:
         """Look for sizes at which the plan does what no proof makes it do, and plan for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from workbench.model import Difference, Mismatch, Suspect
@@ -15,13 +16,30 @@ def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Misma
     return Mismatch(case=case, message=_told(inputs, max(wrong, key=lambda one: one.max_ratio)))
 
 
-def never_written(case: str, outputs: int, output: int, elements: int, first: tuple[int, ...]) -> Mismatch:
-    """Elements of an output that the kernel left as they were."""
-    which = f"output {output}" if outputs > 1 else "the output"
-    if elements == 1:
-        return Mismatch(case=case, message=f"1 element of {which} is never written, at {first}")
-    return Mismatch(
-        case=case, message=f"{elements} elements of {which} are never written, the first at {first}"
+def never_written(
+    case: str, outputs: Sequence[Sequence[int]], output: int, elements: int, first: tuple[int, ...]
+) -> Mismatch:
+    """Elements of an output that the kernel left as they were; ``outputs``: the shapes of all."""
+    which = f"output {output}" if len(outputs) > 1 else "the output"
+    message = (
+        f"1 element of {which} is never written, at {first}"
+        if elements == 1
+        else f"{elements} elements of {which} are never written, the first at {first}"
+    )
+    return Mismatch(case=case, message=message + _tail(outputs[output], elements, first))
+
+
+def _tail(shape: Sequence[int], elements: int, first: tuple[int, ...]) -> str:
+    """Words for elements that are the last of an output: a rest that no whole vector or block takes."""
+    size, place = math.prod(shape), 0
+    for index, length in zip(first, shape, strict=True):
+        place = place * length + index
+    if elements == size:
+        return f": none of its {size} is" if size > 1 else ": it has no other"
+    return (
+        f": the last {elements} of {size}, a rest that the kernel leaves out"
+        if place + elements == size
+        else ""
     )
 
 

@@ -149,7 +149,8 @@ def read_receipt(path: Path) -> Receipt:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{path} is no receipt of a measurement: {where}: {first['msg']}") from error
+        why = f"{where}: {first['msg']}" if where else first["msg"]
+        raise UsageError(f"{path} is no receipt of a measurement: {why}") from error
 
 
 def cubin_of(consts: tuple[tuple[str, str], ...], kernels: Iterable[str], image: bytes) -> Cubin:

@@ -311,7 +311,8 @@ def verdict(
     if report.stopped:
         return Crashed(case=case, message="the kernel stopped before its end")
     for missing in report.unwritten:
-        return never_written(case, len(execution.outputs), missing.output, missing.elements, missing.first)
+        shapes = [tuple(output.shape) for output in execution.outputs]
+        return never_written(case, shapes, missing.output, missing.elements, missing.first)
     if wrong := mismatch(case, planned.inputs, tuple(differences)):
         return wrong
     if report.kept:

@@ -175,27 +175,31 @@ def joining(tree: Tree, policy: Policy) -> Propose | None:
 
 
 def budget_left(tree: Tree, policy: Policy) -> int:
-    """Branches that may still be proposed; edits, recalled seeds and abandoned branches cost nothing."""
-    used = sum(n.operator != "edit" and not n.abandoned and not _given(n) for n in tree.nodes.values())
+    """Branches that may still be proposed; edits and abandoned branches cost nothing."""
+    used = sum(n.operator != "edit" and not n.abandoned for n in tree.nodes.values())
     return max(policy.branches - used, 0)
 
 
-def _given(node: Node) -> bool:
-    """The archive's seed, which no request paid for."""
-    return node.operator == "seed" and node.branch.hypothesis.recalled
-
-
-def admit(cards: tuple[Hypothesis, ...], taken: tuple[Vector, ...], count: int) -> tuple[Hypothesis, ...]:
+def admit(
+    cards: tuple[Hypothesis, ...], taken: tuple[Vector, ...], count: int, most: int
+) -> tuple[Hypothesis, ...]:
     """The first ``count`` hypotheses whose technique vector has no branch yet; an empty vector is free.
 
-    Recalled ones do not count.
+    Recalled ones come on top while all together are at most ``most``; beyond it they take the places of
+    the last of the others, but for one.
     """
     seen = set(taken)
     fresh: list[Hypothesis] = []
     for card in cards:
-        if (card.vector and card.vector in seen) or (not card.recalled and count < 1):
-            continue
-        seen.add(card.vector)
-        fresh.append(card)
-        count -= not card.recalled
-    return tuple(fresh)
+        if not card.vector or card.vector not in seen:
+            seen.add(card.vector)
+            fresh.append(card)
+    own = sum(not card.recalled for card in fresh)
+    recalled = min(len(fresh) - own, most - min(own, count, 1))
+    room = {True: recalled, False: min(count, most - recalled)}
+    admitted: list[Hypothesis] = []
+    for card in fresh:
+        if room[card.recalled] > 0:
+            room[card.recalled] -= 1
+            admitted.append(card)
+    return tuple(admitted)

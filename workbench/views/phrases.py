@@ -88,9 +88,11 @@ def share_text(ratio: float | None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 branch``, ``3 branches``."""
+    """``1 branch``, ``3 branches``, ``2 tries``."""
     if count == 1:
         return f"1 {noun}"
+    if noun.endswith("ry"):
+        return f"{count} {noun[:-1]}ies"
     return f"{count} {noun}es" if noun.endswith(("ch", "s", "x")) else f"{count} {noun}s"
 
 

@@ -31,8 +31,10 @@ def spent_words(tree: Tree) -> str:
     """``models: 12 calls, 48,200 tokens in, 9,100 out, $0.21``; a call whose price is unknown is said so."""
     spent = tree.spent
     known = sum(exchange.cached for exchange in tree.exchanges.values())
+    tries = [plural(spent.failed_tries, "failed try")] if spent.failed_tries else []
     parts = [
         plural(spent.calls, "call"),
+        *tries,
         f"{spent.tokens_in:,} tokens in",
         f"{spent.tokens_out:,} out",
     ]

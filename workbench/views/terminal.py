@@ -17,8 +17,10 @@ from rich.tree import Tree as Branches
 
 from workbench.tree import Tree
 from workbench.views.detail import detail
-from workbench.views.numbers import technique_text
+from workbench.views.numbers import technique_text, verdict_message
+from workbench.views.phrases import listed, plural
 from workbench.views.project import project, spread_label
+from workbench.views.verdicts import look_of
 
 Json = dict[str, Any]
 STYLES = {
@@ -29,6 +31,8 @@ STYLES = {
     "busy": "cyan",
     "quiet": "dim",
 }
+MOST_REASONS = 4
+"""Told below a search in which no kernel was right."""
 PLAIN_WIDTH = 160
 """Columns where there is no terminal to ask."""
 REFRESH_S = 0.2
@@ -122,9 +126,24 @@ def summary(tree: Tree) -> RenderableType:
             parts.append(Text(f"By shape: {spread}."))
     else:
         parts.append(Text("No correct kernel was found.", style="bold red"))
+        parts += [Text(line) for line in reasons(tree)]
     parts += [Text(f"Note: {note}.", style="dim") for note in view["problem"]["notes"]]
     parts.append(Text(_sentence(view["state"]["words"]), style="dim"))
     return Group(*parts)
+
+
+def reasons(tree: Tree) -> list[str]:
+    """Why kernels were turned away, each reason once with its branches; the commonest first."""
+    found: dict[str, list[str]] = {}
+    for node in tree.nodes.values():
+        if node.evaluation is not None and not node.passed:
+            outcome = node.evaluation.outcome
+            reason = f"{look_of(outcome).words}: {verdict_message(outcome)}"
+            found.setdefault(reason, []).append(node.id)
+    commonest = sorted(found.items(), key=lambda one: -len(one[1]))
+    lines = [f"{listed(branches)}: {reason}" for reason, branches in commonest[:MOST_REASONS]]
+    more = len(commonest) - len(lines)
+    return [*lines, f"and {plural(more, 'other reason')}"] if more else lines
 
 
 def _sentence(words: str) -> str:

@@ -118,7 +118,9 @@ class Endpoint:
                     limit.reschedule(min(began + patience.call_s, loop.time() + patience.stall_s))
 
                 await self._receive(call, reply, on_text, heard)
-        except CallFailed:
+        except CallFailed as error:
+            # Where no model answered, none was asked.
+            reply.accepted &= bool(reply.text or reply.thought) or error.remedy != "never again"
             raise
         except TimeoutError:
             raise self._too_slow(loop.time() - began) from None
@@ -143,6 +145,8 @@ class Endpoint:
     async def _receive(self, call: Call, reply: Reply, on_text: OnText, heard: Callable[[], None]) -> None:
         from openai import AsyncStream
 
+        from workbench.agents.llm.arriving import chunks_of
+
         # Past the client's own types for arguments and chunks: checking and building them takes longer than
         # all that the workbench does for a call, and a stranger's server may leave any of their fields out.
         stream = await self._open().post(
@@ -154,7 +158,7 @@ class Endpoint:
         )
         looked = 0
         try:
-            async for chunk in stream:
+            async for chunk in chunks_of(stream, self.settings.host, 4 * ANSWER_LIMIT, heard):
                 heard()
                 _take(chunk, reply)
                 on_text(len(reply.text) + reply.thought, reply.text[-160:])
@@ -238,7 +242,10 @@ def _take(chunk: object, reply: Reply) -> None:
             reply.tokens_in, reply.tokens_out = into, out
     for choice in _list(chunk, "choices")[:1]:
         reply.finish = _text(choice, "finish_reason") or reply.finish
-        delta = _mapping(choice, "delta")
+        # A message is a whole answer of a server that does not stream: it ends where it ends.
+        message = _mapping(choice, "message")
+        reply.finish = reply.finish or ("stop" if message else "")
+        delta = message or _mapping(choice, "delta")
         reply.text += _text(delta, "content")
         reply.refusal += _text(delta, "refusal")
         reply.thought += len(_text(delta, "reasoning_content")) + len(_text(delta, "reasoning"))

@@ -53,7 +53,7 @@ class Estimate:
         if self.unknown:
             return f"{size}; the price of {', '.join(self.unknown)} is unknown"
         if self.free:
-            return f"{size}; no price"
+            return f"{size}; costs nothing"
         return f"{size}; about ${self.money_usd:.2f} (prices of {table().date})"
 
 

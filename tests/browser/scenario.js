@@ -83,7 +83,7 @@ async function whileRunning(page) {
   await until(page, "undo takes it back", ([s]) => !document.querySelector(s)?.innerText.includes("pruned"), [row("b2")]);
   await page.getByLabel("Hint for the next round").fill("keep the row in registers");
   await button(page, "Send hint").click();
-  await until(page, "the hint is noted", () => document.querySelector(".wb-panel .note")?.innerText.includes("noted"));
+  await until(page, "the hint is noted", () => document.querySelector(".wb-panel .note")?.innerText.includes("Noted"));
   await shot(page, "1-running");
   check("all the while branches were running", await page.evaluate(running));
 }

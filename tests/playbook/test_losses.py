@@ -43,3 +43,18 @@ def test_the_logarithm_of_a_softmax_takes_none_an_element() -> None:
         source = generate(problem_of(divergence, tensors), vector).kernel.source
         assert source.count("logf(") == 2 and source.count("1.0f / ") == 1 and inverse in source
         check(divergence, source, tensors)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"full": True, "reduction": "sum"}, {"eps": 0.5, "reduction": "none"}]
+)
+@pytest.mark.parametrize("spread", [(6, 9), (6, 1), (6,)])
+def test_a_loss_that_torch_checks_by_values_is_traced_without_the_check(
+    options: dict[str, object], spread: tuple[int, ...]
+) -> None:
+    tensors = {"x": torch.randn(6, 9), "y": torch.randn(6, 9), "v": torch.rand(spread)}
+
+    def loss(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.nn.functional.gaussian_nll_loss(t["x"], t["y"], t["v"], **options)  # type: ignore[arg-type]
+
+    check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)

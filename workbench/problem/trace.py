@@ -28,6 +28,7 @@ from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
 from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
+from workbench.problem.unchecked import UNCHECKED
 
 _BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
 """Torch's names for: only the values of a tensor tell."""
@@ -87,7 +88,7 @@ class _Lines(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return call_from_persons_frame(func, args, kwargs or {})
+        return call_from_persons_frame(UNCHECKED.get(func, func), args, kwargs or {})
 
 
 def _traced(

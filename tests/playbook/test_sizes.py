@@ -37,6 +37,13 @@ def test_accepted_sizes_tell_apart_what_divisible_ones_do_not() -> None:
     assert SIZES.read("(s1 + 1)//2") != SIZES.read("s1//2")
 
 
+def test_accepted_sizes_are_chosen_for_their_remainders() -> None:
+    """Beside many that are multiples of three, the one that is not."""
+    accepted = [{"s0": 3 * odd, "s1": odd} for odd in range(1, 41, 2)] + [{"s0": 256, "s1": 6}]
+    sizes = Sizes(("s0", "s1"), accepted, {3})
+    assert sizes.read("3*(s0//3)") != sizes.read("s0")
+
+
 @pytest.mark.parametrize(
     "text", ["s0*s1//s1", "(s0 + 1)*s1", "s1 - 1", "s0*4//2", "-s0 + s1", "(s0*s1)%s1 + 3"]
 )

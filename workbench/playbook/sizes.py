@@ -13,13 +13,13 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from workbench import syntax
 from workbench.model import Dim, Problem, Sym, size_of
 
-_DIVISIBLE, _ACCEPTED = 3, 5
+_DIVISIBLE, _ACCEPTED = 3, 8
 _PROBES = _DIVISIBLE + _ACCEPTED
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
 Terms = tuple[tuple[tuple[str, ...], int], ...]
@@ -163,6 +163,25 @@ def _divisible(names: tuple[str, ...], point: int, multiple: int) -> dict[str, i
     }
 
 
+def _telling(
+    names: tuple[str, ...], known: list[Mapping[str, int]], divisors: Collection[int]
+) -> list[Mapping[str, int]]:
+    """A few accepted sizes that leave as many different remainders as can be had, odd ones first.
+
+    That ``3*(s0//3)`` is not ``s0`` is only seen where a size is no multiple of three.
+    """
+    rest = sorted(known, key=lambda case: -sum(case[name] % 2 for name in names))
+    remainders = {id(case): {(n, d, case[n] % d) for n in names for d in divisors} for case in rest}
+    chosen: list[Mapping[str, int]] = []
+    seen: set[tuple[str, int, int]] = set()
+    while rest and len(chosen) < _ACCEPTED:
+        best = max(rest, key=lambda case: len(remainders[id(case)] - seen))
+        rest = [case for case in rest if case is not best]
+        seen |= remainders[id(best)]
+        chosen.append(best)
+    return chosen
+
+
 class Sizes:
     """Reads dimensions over a problem's symbols."""
 
@@ -173,11 +192,11 @@ class Sizes:
         divisors: Iterable[int] = (),
     ) -> None:
         names = tuple(symbols)
+        divisors = frozenset(divisors)
         multiple = math.lcm(5040, *(divisor for divisor in divisors if divisor))
         points: list[Mapping[str, int]] = [_divisible(names, at, multiple) for at in range(_DIVISIBLE)]
         known = [case for case in accepted if set(names) <= set(case)]
-        known.sort(key=lambda case: -sum(case[name] % 2 for name in names))
-        points += known[:_ACCEPTED]
+        points += _telling(names, known, {2, *divisors} - {0})
         self._points = tuple((points * _PROBES)[:_PROBES])
 
     def read(self, dim: Dim | Sym) -> Size:

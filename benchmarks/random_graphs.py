@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import math
 import os
 import re
@@ -40,7 +39,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import torch  # noqa: E402
 from graph_maker import TORCH, Sample, sample  # noqa: E402
-from seed_batches import Rows, side_by_side  # noqa: E402
+from seed_batches import Rows, save_into, side_by_side, with_run  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from workbench.emulator import toolchain  # noqa: E402
@@ -383,7 +382,6 @@ def playbook_digest() -> str:
 def receipt_path() -> Path:
     """Where the receipt lies."""
     folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
-    folder.mkdir(parents=True, exist_ok=True)
     return folder / "random-graphs.json"
 
 
@@ -432,9 +430,7 @@ class Tally:
 
 def merged(receipt: Mapping[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     """The receipt with the run in it; a run that went on replaces what it left before."""
-    same = ("date", "playbook", "first_seed")
-    runs = [old for old in receipt.get("runs", ()) if [old[k] for k in same] != [run[k] for k in same]]
-    runs.append(run)
+    runs = with_run(receipt, run)
     return {
         "what": "random graphs against float64 on the emulator, with the hazards it checks",
         "graphs": sum(one["graphs"] for one in runs),
@@ -445,11 +441,7 @@ def merged(receipt: Mapping[str, Any], run: dict[str, Any]) -> dict[str, Any]:
 
 def save(run: dict[str, Any]) -> None:
     """Write the run into the receipt."""
-    path = receipt_path()
-    before = json.loads(path.read_text()) if path.exists() else {}
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(merged(before, run), indent=1) + "\n")
-    draft.rename(path)
+    save_into(receipt_path(), lambda before: merged(before, run))
 
 
 def main() -> int:

@@ -17,7 +17,6 @@ do not depend on an input. The receipt holds every such sentence and how often i
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import re
@@ -36,6 +35,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from module_maker import Sample, sample  # noqa: E402
 from random_graphs import playbook_digest  # noqa: E402
+from seed_batches import save_into, with_run  # noqa: E402
 
 from workbench.errors import ProblemError  # noqa: E402
 from workbench.model import H100, Kernel, Passed, Problem, Vector  # noqa: E402
@@ -194,9 +194,7 @@ class Tally:
 
 def merged(receipt: Mapping[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     """The receipt with the run in it; a run that went on replaces what it left before."""
-    same = ("date", "playbook", "first_seed")
-    runs = [old for old in receipt.get("runs", ()) if [old[k] for k in same] != [run[k] for k in same]]
-    runs.append(run)
+    runs = with_run(receipt, run)
     return {
         "what": "random modules, captured as files, judged by the referee on the emulator",
         "modules": sum(one["modules"] for one in runs),
@@ -209,12 +207,7 @@ def merged(receipt: Mapping[str, Any], run: dict[str, Any]) -> dict[str, Any]:
 def save(run: dict[str, Any]) -> None:
     """Write the run into the receipt."""
     folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "random-modules.json"
-    before = json.loads(path.read_text()) if path.exists() else {}
-    draft = path.with_suffix(".draft")
-    draft.write_text(json.dumps(merged(before, run), indent=1) + "\n")
-    draft.rename(path)
+    save_into(folder / "random-modules.json", lambda before: merged(before, run))
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ import tempfile
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,3 +93,19 @@ def side_by_side(
                 yield rows
             else:
                 waiting.extendleft([seed] for seed in child.seeds)
+
+
+def save_into(path: Path, merged: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Replace a receipt by what ``merged`` makes of it, in one step: one that is stopped leaves it whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = json.loads(path.read_text()) if path.exists() else {}
+    draft = path.with_suffix(".draft")
+    draft.write_text(json.dumps(merged(before), indent=1) + "\n")
+    draft.rename(path)
+
+
+def with_run(receipt: Mapping[str, Any], run: dict[str, Any]) -> list[dict[str, Any]]:
+    """The runs of a receipt and this one; a run that went on replaces what it left before."""
+    same = ("date", "playbook", "first_seed")
+    kept = [old for old in receipt.get("runs", ()) if [old[k] for k in same] != [run[k] for k in same]]
+    return [*kept, run]

@@ -134,3 +134,15 @@ def test_the_order_of_axes_in_memory(
 def test_strides_are_products_of_sizes() -> None:
     assert strides_of((2, 3, 4), (12, 1, 3), ("s0", "s1 + 1", 4)) == ("(s1 + 1)*4", 1, "(s1 + 1)")
     assert strides_of((2, 3), (3, 1), ("s0", "s1")) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda t: torch.sort(F.relu(t["x"]), dim=1)[0] * 2, lambda t: torch.sort(t["x"], dim=1)[0] * 2],
+    ids=["of a row-major copy", "of the image itself"],
+)
+def test_library_calls_return_what_is_expected_of_what_they_are_given(call: Call) -> None:
+    tensors = last(x=(2, 5, 6, 7))
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert [s.op for s in plan_of(source, tensors).steps if s.kind == "library"] == ["aten.sort"]
+    assert _order(check(call, source, tensors).outputs[0]) == (0, 2, 3, 1)

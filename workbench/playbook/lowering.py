@@ -321,15 +321,25 @@ class Lowering:
     def _library(self, node: OpNode) -> None:
         args = tuple(self._library_arg(arg, node.op) for arg in node.args)
         kwargs = tuple((name, self._library_arg(arg, node.op)) for name, arg in node.kwargs)
+        # Made of row-major copies, results are row-major too, whatever they were of the reference's tensors.
+        as_traced = _takes_strides(node.op) or any(
+            self._is_strided(arg) for arg in (*args, *dict(kwargs).values())
+        )
+        orders = tuple(out.order if as_traced else None for out in node.outs)
         names = []
-        for item, out in enumerate(node.outs):
+        for item, (out, order) in enumerate(zip(node.outs, orders, strict=True)):
             stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
-            shape = in_order(self.sizes.shape(out.dims), out.order)
+            shape = in_order(self.sizes.shape(out.dims), order)
             names.append(self.new_buffer(stem, out.dtype, shape, "library"))
-        orders = tuple(out.order for out in node.outs)
         self.operations.append(Operation(call=LibraryCall(node.op, args, kwargs, tuple(names), orders)))
         for item, (name, order) in enumerate(zip(names, orders, strict=True)):
             self.keep_view(node, self._as_torch_has_it(self.loaded(name), order), item)
+
+    def _is_strided(self, arg: object) -> bool:
+        """True for an argument of the problem that a call takes as it lies, and that is not row-major."""
+        if isinstance(arg, tuple):
+            return any(self._is_strided(one) for one in arg)
+        return isinstance(arg, LibraryArgument) and self.buffers[arg.buffer].strides is not None
 
     def _library_arg(self, arg: Arg, op: str) -> object:
         if isinstance(arg, tuple):
@@ -337,7 +347,7 @@ class Lowering:
         if not isinstance(arg, Ref):
             return arg
         value = self.value(arg)
-        strides = op.split(".")[1] in _TAKES_STRIDES
+        strides = _takes_strides(op)
         direct = self._as_it_is(value, strides)
         if direct is not None:
             return direct
@@ -398,6 +408,10 @@ _KINDS = (movement, reductions, windows, pools, adaptive, depthwise, scans, prod
 _TAKES_STRIDES = frozenset(
     ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]
 )
+
+
+def _takes_strides(op: str) -> bool:
+    return op.split(".")[1] in _TAKES_STRIDES
 
 
 def _refs(arg: Arg) -> list[Ref]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from workbench.playbook.kernel_text import WidthRule
 from workbench.playbook.sizes import Size
+from workbench.playbook.views import Order, in_order, put_back, strides_in
 
 LONGEST = 104
 """Characters of a line."""
@@ -65,3 +66,23 @@ def _width_condition(rule: WidthRule, width: int, spelt: Callable[[Size], str]) 
         least = facts[0] if len(facts) == 1 else f"min({', '.join(facts)})"
         checks.append(f"{least} >= {count * width // rule.width}")
     return " and ".join(checks)
+
+
+def row_major(
+    rows: str, name: str, shape: Sequence[Size], order: Order, spelt: Callable[[Sequence[Size]], str]
+) -> list[str]:
+    """``rows``: a library result as a row-major tensor, of its own axes or of these in the order they lie in.
+
+    ``shape`` is that of ``rows``, ``order`` the expected layout of ``name``; None is row-major.
+    """
+    if order is None:
+        return [f'{rows} = {name} if {name}.is_contiguous else library("aten.contiguous", {name})']
+    # What reads the result is written for one layout: torch may choose another on another machine.
+    expected = spelt(strides_in(in_order(shape, put_back(order)), order))
+    along = spelt(strides_in(shape, range(len(shape))))
+    turned = f'library("aten.permute", {name}, {tuple(order)})'
+    return branch(
+        f"{name}.strides == {expected}",
+        called("view", [name, spelt(shape), along], prefix=f"{rows} = "),
+        called("library", ['"aten.contiguous"', turned], prefix=f"{rows} = "),
+    )

@@ -26,13 +26,12 @@ from workbench.playbook.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.names import Names, axis_names
-from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, width_text
+from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, plainest, row_major, width_text
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of, solved
 from workbench.playbook.together_rows import GROUPS, blocks_of
-from workbench.playbook.views import Order, in_order, put_back, strides_in
 
 _WORDS = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
@@ -458,27 +457,12 @@ class PlanText:
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
-        if call.op.split(".")[1] not in _CONTIGUOUS_RESULTS:
-            results = zip(call.results, names, call.orders, strict=True)
-            for result, name, order in (one for one in results if one[0] in self._used):
+        known = call.op.split(".")[1] in _CONTIGUOUS_RESULTS
+        for result, name, order in zip(call.results, names, call.orders, strict=True):
+            if result in self._used and not (known and order is None):
                 self._buffers[result] = rows = self._names.new(result)
-                lines += self._row_major(rows, name, program.buffers[result].shape, order)
+                lines += row_major(rows, name, program.buffers[result].shape, order, self.shape)
         return lines
-
-    def _row_major(self, rows: str, name: str, shape: tuple[Size, ...], order: Order) -> list[str]:
-        """A library result as a row-major tensor, of its own axes or of these in the order they lie in."""
-        if order is None:
-            return [f'{rows} = {name} if {name}.is_contiguous else library("aten.contiguous", {name})']
-        # What reads the result is written for one layout: torch may choose another on another machine.
-        own = in_order(shape, put_back(order))
-        strides = self.shape(strides_in(own, order))
-        along = self.shape(strides_in(shape, range(len(shape))))
-        turned = f'library("aten.permute", {name}, {tuple(order)})'
-        return branch(
-            f"{name}.strides == {strides}",
-            called("view", [name, self.shape(shape), along], prefix=f"{rows} = "),
-            called("library", ['"aten.contiguous"', turned], prefix=f"{rows} = "),
-        )
 
     def _argument(self, arg: object) -> str:
         if isinstance(arg, LibraryArgument):

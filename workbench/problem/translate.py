@@ -23,6 +23,7 @@ from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
 from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
 from workbench.problem.sizes import NotASize, in_words, size_text
+from workbench.problem.spelling import CASTS, canonical
 from workbench.problem.traced_values import as_it_lies, hint, order_of
 
 DTYPES: Mapping[torch.dtype, str] = {
@@ -40,7 +41,6 @@ _NO_OPS = frozenset(
         "prims.copy_strided.default",
     ]
 )
-_CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
 _VIEWS = frozenset(
     [
         "aten.view.default",
@@ -234,7 +234,7 @@ class Translation:
         kwargs = tuple(
             (key, self._arg(a)) for key, a in sorted(node.kwargs.items()) if key not in _ERASED_KWARGS
         )
-        op, args, kwargs = _canonical(op, args, kwargs, metas, _is_explicit_cast(node))
+        op, args, kwargs = canonical(op, args, kwargs, metas, _is_explicit_cast(node))
         same = self._nothing(op, args, metas, node)
         if same is None:
             self._fix_window(op, args, node)
@@ -314,7 +314,7 @@ class Translation:
             return None
         if op == _AS_STRIDED and as_it_lies(node):
             return source
-        if op in _NO_OPS or op in _CASTS or op in _VIEWS:
+        if op in _NO_OPS or op in CASTS or op in _VIEWS:
             return source
         if op == "aten.permute.default" and args[1] == tuple(range(len(metas[0][1]))):
             return source
@@ -435,48 +435,6 @@ class Translation:
 def _names(dims: tuple[Dim, ...]) -> set[str]:
     """Symbols in sizes."""
     return {name for dim in dims if isinstance(dim, str) for name in _SYMBOL.findall(dim)}
-
-
-def _canonical(
-    op: str,
-    args: tuple[Arg, ...],
-    kwargs: tuple[tuple[str, Arg], ...],
-    metas: tuple[tuple[str, tuple[Dim, ...]], ...],
-    explicit_cast: bool,
-) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
-    """One spelling where torch has several.
-
-    A cast the person wrote stays ``aten._to_copy`` and rounds; one that a decomposition put in is
-    ``prims.convert_element_type`` and may be left out where values stay in registers.
-    """
-    shape = tuple(d if isinstance(d, int) else Sym(sym=d) for d in metas[0][1])
-    if op in _CASTS:
-        dtype = metas[0][0]
-        if explicit_cast:
-            return "aten._to_copy.default", args[:1], (("dtype", dtype),)
-        return "prims.convert_element_type.default", (args[0], dtype), ()
-    if op in ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default"):
-        return "aten.view.default", (args[0], shape), ()
-    if op in ("aten.squeeze.dims", "aten.squeeze.dim", "aten.squeeze.default", "aten.unsqueeze.default"):
-        return "aten.view.default", (args[0], shape), ()
-    if op == "aten.expand.default":
-        return op, (args[0], shape), ()
-    if op.startswith("prims.") and op.split(".")[1] in ("sum", "div", "sqrt", "mul", "add", "sub"):
-        return _from_prims(op, args, kwargs)
-    if "alpha" in dict(kwargs) and dict(kwargs)["alpha"] == 1:
-        kwargs = tuple(pair for pair in kwargs if pair[0] != "alpha")
-    return op, args, kwargs
-
-
-def _from_prims(
-    op: str, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...]
-) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
-    name = op.split(".")[1]
-    if name == "sum":
-        return "aten.sum.dim_IntList", args, ()
-    if name == "sqrt":
-        return "aten.sqrt.default", args, ()
-    return f"aten.{name}.Tensor", args, kwargs
 
 
 def _reachable(nodes: Mapping[str, OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:

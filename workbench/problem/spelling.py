@@ -1,0 +1,52 @@
+"""One spelling of an operation where torch has several.
+
+Owns which names, casts and views of core ATen and prims are the same. Never looks at a graph or at values.
+"""
+
+from __future__ import annotations
+
+from workbench.model import Arg, Dim, Sym
+
+CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
+
+
+def canonical(
+    op: str,
+    args: tuple[Arg, ...],
+    kwargs: tuple[tuple[str, Arg], ...],
+    metas: tuple[tuple[str, tuple[Dim, ...]], ...],
+    explicit_cast: bool,
+) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+    """One spelling where torch has several.
+
+    A cast the person wrote stays ``aten._to_copy`` and rounds; one that a decomposition put in is
+    ``prims.convert_element_type`` and may be left out where values stay in registers.
+    """
+    shape = tuple(d if isinstance(d, int) else Sym(sym=d) for d in metas[0][1])
+    if op in CASTS:
+        dtype = metas[0][0]
+        if explicit_cast:
+            return "aten._to_copy.default", args[:1], (("dtype", dtype),)
+        return "prims.convert_element_type.default", (args[0], dtype), ()
+    if op in ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default"):
+        return "aten.view.default", (args[0], shape), ()
+    if op in ("aten.squeeze.dims", "aten.squeeze.dim", "aten.squeeze.default", "aten.unsqueeze.default"):
+        return "aten.view.default", (args[0], shape), ()
+    if op == "aten.expand.default":
+        return op, (args[0], shape), ()
+    if op.startswith("prims.") and op.split(".")[1] in ("sum", "div", "sqrt", "mul", "add", "sub"):
+        return _from_prims(op, args, kwargs)
+    if "alpha" in dict(kwargs) and dict(kwargs)["alpha"] == 1:
+        kwargs = tuple(pair for pair in kwargs if pair[0] != "alpha")
+    return op, args, kwargs
+
+
+def _from_prims(
+    op: str, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...]
+) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
+    name = op.split(".")[1]
+    if name == "sum":
+        return "aten.sum.dim_IntList", args, ()
+    if name == "sqrt":
+        return "aten.sqrt.default", args, ()
+    return f"aten.{name}.Tensor", args, kwargs

@@ -6,7 +6,7 @@ The only place that sets torch's precision flags. Runs in a worker child.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -44,7 +44,14 @@ def _get(name: str) -> bool:
 
 def _set(name: str, value: bool) -> None:
     holder, attribute = _place(name)
-    setattr(holder, attribute, value)
+    with _unfrozen():
+        setattr(holder, attribute, value)
+
+
+def _unfrozen() -> AbstractContextManager[None]:
+    """Importing torch's own test utilities freezes the flags for a process, except inside this context."""
+    unfrozen: AbstractContextManager[None] = getattr(torch.backends, "__allow_nonbracketed_mutation")()
+    return unfrozen
 
 
 def _place(name: str) -> tuple[Any, str]:

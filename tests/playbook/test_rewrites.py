@@ -58,6 +58,10 @@ CELLS = {
         "def f(x, w):\n    return F.relu(F.conv2d(x, w, padding=1, groups=3))\n",
         "inputs = [torch.randn(2, 3, 7, 8), torch.randn(3, 1, 3, 3)]\n",
     ),
+    "interleaved": (
+        "def f(x):\n    return F.group_norm(x, 2)\n",
+        "inputs = [torch.randn(2, 8, 6, 7).to(memory_format=torch.channels_last)]\n",
+    ),
     "taken_out": (
         "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')\n",
         "inputs = [torch.randn(6, 37), torch.randn(6, 37)]\n",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.playbook.rewrites import DEPTHWISE, LOWERED, ONLY_FUSED, TAKEN_OUT
+from workbench.playbook.rewrites import DEPTHWISE, INTERLEAVED, LOWERED, ONLY_FUSED, TAKEN_OUT
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
 
@@ -118,5 +118,18 @@ ALGEBRA = (
         "where a result moves 8 bytes. Memory is what it waits for, and libraries made for products take "
         "several times as long as a copy. Written as a sum of shifted inputs times weights, it is pointwise "
         "arithmetic like any other: what comes before and after it goes along in the same kernel.",
+    ),
+    _rewrite(
+        INTERLEAVED,
+        "rows that lie interleaved are summed line by line",
+        "memory",
+        "sectors a request; bytes that L2 delivers, beside those that are wanted",
+        "A group of channels of a channels-last image lies in memory a few neighbours at a time, with whole "
+        "pixels between them. A block that walks along such a row asks for a sector of 32 bytes, or two, for "
+        "each few elements, and 32 lanes of a warp for as many lines. Threads that take a channel each read "
+        "the same lines as they lie, whatever group a channel is of; a small second kernel adds the channels "
+        "of a group. A variance is pulled apart the same way: distances from a channel's own mean, known in "
+        "the same pass (Welford), and the distance of that mean from the group's. What it costs is that the "
+        "row cannot wait on the chip: it is read again where it is normalised, at best from L2.",
     ),
 )

@@ -29,19 +29,25 @@ def along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
         return body
 
 
-def _axes_of_columns(body: Expr, rows: Size, columns: Size) -> tuple[Axis, ...]:
-    """Axes that the largest plain load has along the columns; none where nothing is read."""
-    largest: tuple[int, tuple[Axis, ...]] = (0, ())
+def largest_read(body: Expr, rows: Size, columns: Size) -> tuple[View, View] | None:
+    """What the largest plain load finds from row to row and from column to column; None without one."""
+    largest: tuple[int, tuple[View, View] | None] = (0, None)
     for load in loads_below([body]):
         if load.lookups or load.view.size != rows * columns:
             continue
         try:
-            _, along = split(load.view, rows, columns)
+            row, along = split(load.view, rows, columns)
         except NotAView:
             continue
         elements = product(axis.size for axis in load.view.axes if not axis.stride.is_zero)
-        largest = max(largest, (elements.probes[0], along.axes), key=lambda found: found[0])
+        largest = max(largest, (elements.probes[0], (row, along)), key=lambda found: found[0])
     return largest[1]
+
+
+def _axes_of_columns(body: Expr, rows: Size, columns: Size) -> tuple[Axis, ...]:
+    """Axes of the columns as the largest load has them; none where nothing is read."""
+    found = largest_read(body, rows, columns)
+    return () if found is None else found[1].axes
 
 
 def _apart(axis: Axis) -> float:

@@ -72,6 +72,7 @@ class Lowering:
 
     def __init__(self, problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> None:
         self.sizes = sizes_of(problem)
+        self.cases = tuple(case.size_map for case in problem.cases)
         self.pool = Pool(self.sizes)
         self.fuse = fuse
         self.without = without if fuse else without | LOWERED

@@ -11,6 +11,7 @@ from workbench.model import Arg, DType, OpNode
 from workbench.playbook.column_order import along_memory
 from workbench.playbook.divisions import body_with_reciprocals
 from workbench.playbook.expr import Expr
+from workbench.playbook.interleaved import by_lines
 from workbench.playbook.operations import compute_type
 from workbench.playbook.placement import Placement, best_placement, identity
 from workbench.playbook.rewrites import TAKEN_OUT
@@ -78,6 +79,7 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     if op in _IN_TWO_STEPS:
         body = along_memory(lowering.pool, body, rows, columns)
     if lowering.fuse and op in _IN_TWO_STEPS:
+        body, columns = by_lines(lowering, body, op, dtype, (rows, columns))
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)
     return _reduction(lowering, body, op, dtype, (rows, columns))

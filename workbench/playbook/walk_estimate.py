@@ -99,7 +99,9 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
         joins = max((join_cycles(one.kind) for one in step.accumulators), default=0.0)
         chain = chain / way.width + way.width * joins
     stored = sum(
-        asked.stored([store]) * reach.written_apart(space, store, schedule.team) for store in step.stores
+        asked.stored([store])
+        * reach.written_apart(space, store, schedule.team, asked.sizes, asked.element_of(store.buffer))
+        for store in step.stores
     )
     joins_ns = (join_ns(one.kind, way.joined, schedule.tree) for one in step.accumulators)
     return Walk(
@@ -121,7 +123,8 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
     fresh = near = again = behind = requests = 0.0
     streams = 0
     for load in space.column_loads(passes[-1].roots, guarded=True):
-        size = asked.read(load) * reach.read_apart(space, load, crew.schedule)
+        apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
+        size = asked.read(load) * apart
         if load.serial not in seen:
             recent = asked.is_recent(load)
             fresh, near = fresh + size * (not recent), near + size * recent

@@ -42,6 +42,12 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
         last(x=(2, 12, 8, 5), m=(2, 3)),
     ),
     "first and last axis": (lambda t: t["x"].sum((0, 2)), of(x=(40, 6, 5))()),
+    "long rows side by side": (lambda t: F.instance_norm(t["x"]) * 2, last(x=(2, 8, 32, 33))),
+    "batch norm": (
+        lambda t: F.batch_norm(t["x"], None, None, t["w"], t["b"], training=True),
+        last(x=(3, 12, 18, 20), w=(12,), b=(12,)),
+    ),
+    "softmax of columns": (lambda t: F.softmax(t["x"], 0), of(x=(1100, 24))()),
     "softmax of groups": (
         lambda t: F.softmax(t["x"].view(2, 3, 4, 40).transpose(2, 3).reshape(2, 3, -1), -1).sum(-1),
         last(x=(2, 12, 8, 5)),
@@ -78,6 +84,8 @@ def test_interleaved_rows_are_right(name: str) -> None:
         (normed(2), last(x=(2, 80, 9, 7), w=(80,), b=(80,))),  # 40 channels are most of the lines they lie in
         (normed(4), last(x=(2, 12, 3, 5), w=(12,), b=(12,))),  # fifteen pixels are not worth it
         (lambda t: t["x"].mean((2, 3)), last(x=(2, 40, 9, 7))),  # a channel is a column of its own
+        (lambda t: F.softmax(t["x"], 1), of(x=(2, 24, 9, 7))()),  # columns that a thread can keep
+        (lambda t: F.instance_norm(t["x"]), of(x=(2, 8, 32, 33))()),  # each row is one stretch
     ],
 )
 def test_other_rows_are_left_alone(call: Call, tensors: dict[str, Tensor]) -> None:

@@ -3,11 +3,14 @@
 Owns one rewrite of a reduction. A group of channels of a channels-last image is a row of a few neighbours in
 every pixel, and whole pixels lie between them: a block that walks along one such row moves all of memory's
 lines for a few elements of each. Neighbouring threads that each have a channel read lines as they lie,
-whatever group the channel is of, and leave a number for every channel; a group's sum is that of its channels'.
+whatever group the channel is of, and leave a number for every channel; a group's sum is its channels' sum.
 
 A sum of squared distances from what the row shares, as a variance is, needs the group's mean before the first
 distance is known. By Steiner's theorem it is the sum of distances from a channel's own mean, which come along
 with that mean in one pass, and the squared distance between the means once for each element of the channel.
+
+Rows of one neighbour, which lie side by side, are summed so anyway. Long ones need to be by themselves: a
+kernel that also stores something for every element would walk along each of them twice.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 NARROW = 32
 """Neighbours of a row from which on a walk along it wants most of the lines that it moves; as many lines are
 worth a number for each of their places."""
+LONG = 1024
+"""Columns of rows side by side from which on no block has room for as many rows as fill its lines."""
 
 
 @dataclass(frozen=True)
@@ -124,3 +129,21 @@ def _cut(lowering: Lowering, body: Expr, rows: Size, columns: Size) -> _Cut | No
     lines = product(axis.size for axis in column.axes if axis.stride.at(known) >= nearest)
     narrow = all(1 < share.at(case) < NARROW <= lines.at(case) for case in lowering.cases)
     return _Cut(lines, share) if narrow else None
+
+
+def long_abreast(lowering: Lowering, body: Expr, rows: Size, columns: Size) -> bool:
+    """True for rows that lie side by side, each too long to wait on the chip until its statistics are known.
+
+    These are made by themselves then, a thread a row and lines as they lie, and what is made of every element
+    is a kernel of its own.
+    """
+    found = largest_read(body, rows, columns)
+    if not lowering.fuse or found is None or not found[1].axes or not lowering.cases:
+        return False
+    row, column = found
+    beside = bool(row.axes) and row.axes[-1].stride.is_one
+    apart = all(axis.stride.at(case) != 1 for case in lowering.cases for axis in column.axes)
+    if not (beside and apart and all(columns.at(case) >= LONG for case in lowering.cases)):
+        return False
+    lowering.applied.add(INTERLEAVED)
+    return INTERLEAVED not in lowering.without

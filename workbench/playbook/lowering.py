@@ -28,6 +28,7 @@ from workbench.playbook import (
 )
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.grouping import Operation, absorbed, grouped
+from workbench.playbook.interleaved import long_abreast
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
 from workbench.playbook.program import (
@@ -214,7 +215,9 @@ class Lowering:
                 continue
             space, columns = best
             placed = self.pool.through(expr, space.place)
-            stuck = self._first_reduction(placed, partial(_misfit, space, columns))
+            abreast = not all(space.is_row) and long_abreast(self, placed, space.rows, columns)
+            unwanted = partial(_any if abreast else _misfit, space, columns)
+            stuck = self._first_reduction(placed, unwanted)
             if stuck is None:
                 level = "row" if all(space.is_row) else "full"
                 self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
@@ -428,6 +431,10 @@ def _label(part: Expr) -> str:
 
 def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:
     return not fits(reduction, space, columns)
+
+
+def _any(space: Placement, columns: Size, reduction: Reduction) -> bool:
+    return True
 
 
 def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:

@@ -130,3 +130,10 @@ def test_a_search_tries_both() -> None:
     problem = problem_of(call, tensors)
     tried = {dict(card.vector or ()).get("interleaved") for card in seed_vectors(problem, H100, 8)}
     assert tried >= {"on", "off"}
+
+
+def test_results_in_another_order_are_turned_in_tiles_from_the_start() -> None:
+    """Torch's instance norm of channels-last images is row-major."""
+    problem = problem_of(lambda t: F.instance_norm(t["x"]), last(x=(2, 64, 32, 33)))
+    tiles = {dict(card.vector or ()).get("turned_tile") for card in seed_vectors(problem, H100, 8)}
+    assert "32" in tiles

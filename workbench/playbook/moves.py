@@ -120,7 +120,7 @@ def _structures(problem: Problem) -> list[Vector]:
     # 16 bytes a load: an RMS norm of 2048 x 8192 in bfloat16 takes 19.8 us on an H200, and 20.8 to 25 by 8.
     width = "8" if traits_of(problem).narrowest_bytes == 2 else "4"
     once = not bundles and _read_once(problem)
-    joins = _joins(problem)
+    joins, turned = _joins(problem), traits_of(problem).turned
     eight = dict(settled(problem, (("threads_per_row", "eight"),))).get("threads_per_row") == "eight"
     choices = itertools.product(
         ("block", "warp", "thread", "fit", *(("eight",) if eight else ())),
@@ -156,6 +156,8 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
+        if turned and threads == "256":
+            found[settled(problem, (*vector, ("index_width", "32"), ("turned_tile", "32")))] = None
     apart = [*flat_seeds(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 

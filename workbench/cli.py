@@ -357,12 +357,15 @@ def _finish(
     before: Tree | None = None,
 ) -> None:
     """Follow to the end, write what was asked for; ``before`` is what a resumed journal said."""
+    from workbench.live.parts import shown_path
+
     interrupted = _follow(session)
     _tell_replay(session)
     _write_results(session, json_file, html, export)
     if before is not None and before.stopped is not None and before.nodes == session.tree.nodes:
         typer.echo(f"The search was over already, and nothing was done{_more(before)}.")
-    typer.echo(f"\nsession  {session.folder}  (workbench resume {session.folder} goes on)")
+    where = shown_path(session.folder)
+    typer.echo(f"\nsession  {where}  (workbench resume {where} goes on)")
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if session.best is None:

@@ -334,19 +334,12 @@ class _plain_errors:
 
 def _replaced(old: LiveSession) -> str:
     """What became of the session that a cell opened when it was run before."""
+    from workbench.live.parts import shown_path
     from workbench.views.phrases import plural
 
     had = plural(len(old.tree.nodes), "branch")
-    return (
-        f"A new session of {old.name} begins. The one before, with {had}: %cuda_resume {_shown(old.folder)}"
-    )
-
-
-def _shown(folder: Path) -> str:
-    """As somebody would type it here."""
-    here = Path.cwd()
-    path = folder.resolve()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    where = shown_path(old.folder)
+    return f"A new session of {old.name} begins. The one before, with {had}: %cuda_resume {where}"
 
 
 def refuse_misplaced(lines: list[str]) -> list[str]:

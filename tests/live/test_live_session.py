@@ -14,7 +14,7 @@ import pytest
 from workbench.devices.base import Device
 from workbench.devices.null import NullDevice
 from workbench.errors import ProblemError, SessionError, UsageError
-from workbench.live import LiveSession, capture, optimize, resume
+from workbench.live import LiveSession, capture, look, optimize, resume
 from workbench.live.parts import Beginning
 from workbench.policy import Policy
 from workbench.problem.capture import read_cell
@@ -198,6 +198,36 @@ def test_resuming_needs_the_brain_that_was_there(folder: Path) -> None:
     with pytest.raises(UsageError, match="scripted"):
         resume(folder)
     Session.resume(folder).close()  # the failed attempt has let go of the folder
+
+
+def test_a_session_stays_where_it_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with start(Path("mine")) as live:
+        live.wait(LIMIT_S)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        branch = live.edit(None, "// null: passed 1")
+        live.wait(LIMIT_S)
+        assert (tmp_path / "mine" / "branches" / f"{branch}.cu").is_file()
+        assert (live.export("out") / "journal.jsonl").is_file()
+        assert live.to_html("new/page.html").path == Path("new/page.html")
+    shown = look("../mine")
+    monkeypatch.chdir(tmp_path)
+    assert branch in shown.to_html()
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new", "out"]
+
+
+def test_a_page_that_cannot_be_written_is_told_in_a_line(folder: Path) -> None:
+    with start(folder) as live, pytest.raises(SessionError, match="cannot write"):
+        live.to_html(folder / "journal.jsonl" / "page.html")
+
+
+def test_a_folder_is_not_given_the_name_of_a_file(folder: Path, tmp_path: Path) -> None:
+    with start(folder) as live:
+        live.wait(LIMIT_S)
+        with pytest.raises(UsageError, match=r"writes a folder.*'kernelbench'"):
+            live.export(tmp_path / "kernel.py")
+    assert not (tmp_path / "kernel.py").exists()
 
 
 def test_export_holds_kernel_reference_journal_and_report(folder: Path, tmp_path: Path) -> None:

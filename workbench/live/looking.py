@@ -34,8 +34,9 @@ class RecordedSession(Steered):
     def __init__(self, folder: Path) -> None:
         if not (folder / "journal.jsonl").is_file():
             raise SessionError(f"there is no session in {folder}; check the path")
-        self.folder = folder
-        self._tree = read_tree(folder)
+        self.folder = folder.absolute()
+        """Still the session's when the working directory is another."""
+        self._tree = read_tree(self.folder)
         self._at_close: list[Callable[[], None]] = []
 
     def _open(self) -> Session:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from workbench.errors import SessionError
 from workbench.session import Session
 from workbench.tree import Tree
 
@@ -49,6 +51,13 @@ class Beginning:
     """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
 
 
+def shown_path(path: Path) -> str:
+    """As somebody would type it here."""
+    here = Path.cwd()
+    path = path.resolve()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
 class Page(str):
     """A page's text that a notebook does not print in full; ``print(page)`` does."""
 
@@ -62,14 +71,21 @@ class Page(str):
 
 
 def page_of(tree: Tree, folder: Path, path: Path | str | None, scripts: bool) -> Page:
-    """A session as one self-contained page; also written to ``path`` when given."""
+    """A session as one self-contained page; also written to ``path`` when given, its folder made if need be.
+
+    Raises ``SessionError`` when the disk refuses.
+    """
     from workbench.views.page import to_page
     from workbench.views.report import to_html
 
     page = Page(to_page(tree, folder) if scripts else to_html(tree))
     if path is not None:
         page.path = Path(path)
-        page.path.write_text(page, encoding="utf-8")
+        try:
+            page.path.parent.mkdir(parents=True, exist_ok=True)
+            page.path.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise SessionError(f"cannot write {path}: {error.strerror or error}") from error
     return page
 
 

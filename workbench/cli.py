@@ -125,6 +125,7 @@ def optimize(
 def resume(
     folder: Annotated[Path, typer.Argument(help="Session folder.")],
     rounds: Annotated[int, typer.Option(min=0, help="More rounds than were planned.")] = 0,
+    branches: Annotated[int, typer.Option(min=0, help="Room for so many more branches in the tree.")] = 0,
     json_file: Json = None,
     html: Html = None,
     export: Export = None,
@@ -135,8 +136,10 @@ def resume(
 
     before = read_tree(folder) if has_session(folder) else None
     with reopen(folder) as session:
+        if branches and not rounds:
+            rounds = 1
         if rounds:
-            session.next_round(rounds)
+            session.next_round(rounds, branches)
         _finish(session, json_file, html, export, before)
 
 
@@ -373,11 +376,11 @@ def _finish(
 
 
 def _more(tree: Tree) -> str:
-    """How to have more done, where the budget of branches has room for it."""
+    """How to have more done; where the budget of branches is used, that has to grow first."""
     from workbench.search import budget_left
 
     room = tree.opened is not None and budget_left(tree, tree.opened.policy) > 0
-    return "; --rounds N asks for more rounds" if room else ""
+    return "; --rounds N asks for more rounds" if room else "; --branches N makes room for more"
 
 
 def _write_results(

@@ -16,6 +16,10 @@ Listener = Callable[[Tree], None]
 Tell = Callable[[str], None]
 """Takes a line for the person."""
 ExportFormat = Literal["folder", "kernelbench"]
+SESSIONS = Path(".workbench")
+"""Where sessions without a folder of their own go, in the working directory."""
+MOST_NAMED = 3
+"""Sessions in a message."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,15 @@ def shown_path(path: Path) -> str:
     here = Path.cwd()
     path = path.resolve()
     return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def missing(folder: Path) -> SessionError:
+    """What is said where a folder holds no session: the newest ones there are, those of that name first."""
+    there = [path.parent for path in SESSIONS.glob("*/journal.jsonl")]
+    mine = [path for path in there if path.name.startswith(f"{folder.name}-")]
+    newest = sorted(mine or there, key=lambda path: path.stat().st_mtime, reverse=True)[:MOST_NAMED]
+    hint = f"the newest: {', '.join(map(str, newest))}" if newest else "check the path"
+    return SessionError(f"there is no session in {folder}; {hint}")
 
 
 class Page(str):

@@ -16,7 +16,7 @@ from workbench.errors import SessionError, UsageError, nearest
 from workbench.events import SessionOpened
 from workbench.live.history import with_history
 from workbench.live.live_session import LiveSession
-from workbench.live.parts import Beginning, Tell
+from workbench.live.parts import SESSIONS, Beginning, Tell, missing
 from workbench.live.recordings import PREFIX, check_same, is_replay, read_recording, replay_parts
 from workbench.live.room import check_room
 from workbench.model import Problem
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from workbench.agents.llm.settings import Choice
 
 DEVICES = ("auto", "emulator", "cuda", "null")
-SESSIONS = Path(".workbench")
-"""Where sessions without a folder of their own go, in the working directory."""
 
 
 def capture(reference: Callable[..., Any], *inputs: Any) -> Capture:
@@ -133,6 +131,8 @@ def resume(folder: Path | str) -> LiveSession:
 
     A session needs the device and the brain it was begun with; ``look`` shows it on any machine.
     """
+    if not (Path(folder) / "journal.jsonl").is_file():
+        raise missing(Path(folder))
     session = Session.resume(Path(folder).absolute())
     try:
         team, device = _parts(session.opened)

@@ -223,6 +223,27 @@ def test_a_slower_kernel_is_applied_with_a_warning(tmp_path: Path) -> None:
         assert "slower than" in repr(session.best) and "slower than" in repr(session)
 
 
+def test_a_plan_of_library_calls_is_called_that(tmp_path: Path) -> None:
+    source = """// null: passed 0.1
+/* plan
+def plan(x):
+    return library("aten.mul.Scalar", x, 2.0)
+*/
+"""
+    names: dict[str, Any] = {}
+    problem, team = doubles.problem(), doubles.team()
+    with optimize(problem, Policy(rounds=0), NullDevice(), team, tmp_path / "s") as session:
+        session.wait(30)
+        session.edit(None, source)
+        session.wait(30)
+        assert "no kernel of its own" in apply(session, names)
+        session.edit(None, DOUBLE.replace("/* plan", "// null: passed 0.01\n/* plan"))
+        session.wait(30)
+        assert repr(names["double"]) == "<double: library calls of a plan, 0 calls, 0 fallbacks>"
+        assert "no kernel of its own" not in apply(session, names)
+        assert "a CUDA kernel" in repr(names["double"])
+
+
 def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:
     device = doubles.HeldDevice()
     with optimize(doubles.problem(), Policy(), device, doubles.team(), tmp_path / "s") as session:

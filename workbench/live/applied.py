@@ -206,7 +206,13 @@ class Applied:
 
     def __repr__(self) -> str:
         counts = f"{self.kernel_calls} calls, {self.fallback_calls} fallbacks"
-        return f"<{self.problem.name}: a CUDA kernel, {counts}>"
+        what = "a CUDA kernel" if self.launches else "library calls of a plan"
+        return f"<{self.problem.name}: {what}, {counts}>"
+
+    @property
+    def launches(self) -> bool:
+        """False where the plan only calls what torch has."""
+        return self._program.launches
 
 
 def _follows(original: Any) -> bool:

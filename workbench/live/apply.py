@@ -12,6 +12,7 @@ from workbench.live.applied_module import Make, applied_class, applied_module, o
 from workbench.live.live_session import LiveSession
 from workbench.live.original import Original, original_of, random_state_kept
 from workbench.model import Problem
+from workbench.plan.parse import parse
 from workbench.views.phrases import factor_text
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
     applied = None if inspect.isclass(original) else make(original)
     namespace[live.name] = _in_place(original, applied, make)
     lines = [_where(live.name, f"{live.name} now runs {best.id} ({best.title})")]
+    if not parse(best.source).launches:
+        lines.append("It has no kernel of its own: it calls the library's, as the original does.")
     if best.slower:
         lines.append(f"It is {best.slower}, {factor_text(best.score)}: what you had is the faster one.")
     if applied is not None:

@@ -36,7 +36,7 @@ in one precision contract. Device time, caches cold, in microseconds with its 95
 turns with the kernel on the same tensors (ABBA); the factor's interval is a paired bootstrap. A dash is a
 baseline that was not measured. Every row has a receipt with its raw samples:
 `workbench replay-receipt benchmarks/receipts/measured/FILE` checks it anywhere, and repeats it on a GPU.
-*Roofline*: the least bytes at the bandwidth of a copy of 2 GB, or the operations at peak, and one launch.
+*Roofline*: the least bytes at the bandwidth of a copy of 2 GB, or the operations at peak, and a first launch.
 *Bare*: what moving the row's bytes takes alone on the same kind of card, by the same clock in the same cold
 state, over the kernel's time (`benchmarks/bare_moves.py`; rows that move 16 MiB or more).
 """

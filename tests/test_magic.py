@@ -103,6 +103,38 @@ def test_config_gives_the_defaults(shell: InteractiveShell) -> None:
     assert opened is not None and opened.policy.rounds == 7
 
 
+def test_variables_of_the_notebook_stand_in_a_line(shell: InteractiveShell) -> None:
+    shell.run_cell("n = 1", silent=True)
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds {n} --wait", CELL)
+    first = session(shell)
+    assert first.tree.round == 1
+    first.close()
+    shell.user_ns["folder"] = first.folder
+    shell.run_line_magic("cuda_resume", "{folder}")
+    assert session(shell).folder == first.folder
+    shell.run_line_magic("cuda_resume", "$folder --look")
+    assert isinstance(shell.user_ns["session"], RecordedSession)
+
+
+def test_a_folder_without_a_session_is_met_with_those_there_are(shell: InteractiveShell) -> None:
+    for line in ("double", "elsewhere/nothing --look"):
+        with pytest.raises(UsageError, match="check the path"):
+            shell.run_line_magic("cuda_resume", line)
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait", CELL)
+    where = session(shell).folder.name
+    for line in ("double", "elsewhere/nothing --look"):
+        with pytest.raises(UsageError, match=f"the newest: .workbench/{where}"):
+            shell.run_line_magic("cuda_resume", line)
+
+
+@pytest.mark.parametrize("line", ["cuda_optimize --help", "cuda_resume -h", "cuda_apply softmax --help"])
+def test_help_is_help(shell: InteractiveShell, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    name, _, options = line.partition(" ")
+    shell.run_line_magic(name, options)
+    told = capsys.readouterr().out
+    assert told.startswith(f"  %{name}") and "options:" in told
+
+
 def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Path) -> None:
     shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder here", CELL)
     first = session(shell)

@@ -94,10 +94,11 @@ def _words(word: Word) -> str:
             return f"{'brought back' if undo else 'pruned'} {branch}" + (f": {reason}" if reason else "")
         case HintGiven(text=text, undo=undo):
             return f"{'took back the hint' if undo else 'hinted'}: {text}"
-        case RoundsRequested(rounds=rounds, undo=undo):
+        case RoundsRequested(rounds=rounds, branches=branches, undo=undo):
             if rounds == 0:
                 return "lifted the stop"
             asked = "1 more round" if rounds == 1 else f"{rounds} more rounds"
+            asked += f" and {branches} more branches" if branches else ""
             return f"took back the request for {asked}" if undo else f"asked for {asked}"
         case RoundShaped(operators=operators, width=width):
             chosen = [*operators, *([f"{width} branches"] if width else [])]

@@ -125,6 +125,7 @@ def optimize(
 def resume(
     folder: Annotated[Path, typer.Argument(help="Session folder.")],
     rounds: Annotated[int, typer.Option(min=0, help="More rounds than were planned.")] = 0,
+    branches: Annotated[int, typer.Option(min=0, help="Room for so many more branches in the tree.")] = 0,
     json_file: Json = None,
     html: Html = None,
     export: Export = None,
@@ -135,8 +136,10 @@ def resume(
 
     before = read_tree(folder) if has_session(folder) else None
     with reopen(folder) as session:
+        if branches and not rounds:
+            rounds = 1
         if rounds:
-            session.next_round(rounds)
+            session.next_round(rounds, branches)
         _finish(session, json_file, html, export, before)
 
 
@@ -357,12 +360,15 @@ def _finish(
     before: Tree | None = None,
 ) -> None:
     """Follow to the end, write what was asked for; ``before`` is what a resumed journal said."""
+    from workbench.live.parts import shown_path
+
     interrupted = _follow(session)
     _tell_replay(session)
     _write_results(session, json_file, html, export)
     if before is not None and before.stopped is not None and before.nodes == session.tree.nodes:
         typer.echo(f"The search was over already, and nothing was done{_more(before)}.")
-    typer.echo(f"\nsession  {session.folder}  (workbench resume {session.folder} goes on)")
+    where = shown_path(session.folder)
+    typer.echo(f"\nsession  {where}  (workbench resume {where} goes on)")
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     if session.best is None:
@@ -370,11 +376,11 @@ def _finish(
 
 
 def _more(tree: Tree) -> str:
-    """How to have more done, where the budget of branches has room for it."""
+    """How to have more done; where the budget of branches is used, that has to grow first."""
     from workbench.search import budget_left
 
     room = tree.opened is not None and budget_left(tree, tree.opened.policy) > 0
-    return "; --rounds N asks for more rounds" if room else ""
+    return "; --rounds N asks for more rounds" if room else "; --branches N makes room for more"
 
 
 def _write_results(

@@ -183,6 +183,8 @@ class RoundsRequested(Value):
 
     kind: Literal["rounds_requested"] = "rounds_requested"
     rounds: int
+    branches: int = 0
+    """So many more branches may be in the tree than were allowed before."""
     by: Author
     undo: bool = False
 

@@ -24,7 +24,6 @@ from IPython.core.magic import (
     line_cell_magic,
     line_magic,
     magics_class,
-    no_var_expand,
 )
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from traitlets import Enum, Float, Int, Unicode
@@ -117,7 +116,6 @@ class CudaMagics(Magics, Configurable):
     @argument("--name", help="which definition of the cell is meant, when there are several")
     @argument("--inputs", help="line form: names of the inputs in the notebook, as in --inputs a,b")
     @argument("--folder", help="where the session is kept (.workbench/NAME-TIME)")
-    @no_var_expand
     @line_cell_magic
     def cuda_optimize(self, line: str, cell: str | None = None) -> None:
         """Search for fast CUDA kernels for the operation in this cell, and return while it goes on.
@@ -140,7 +138,6 @@ class CudaMagics(Magics, Configurable):
     @magic_arguments()
     @argument("name", nargs="?", help="the operation's name in the notebook (the newest session's)")
     @argument("--parent", help="branch that this kernel is a change of, as in --parent b3")
-    @no_var_expand
     @cell_magic
     def cuda_kernel(self, line: str, cell: str) -> None:
         """Judge the kernel in this cell, plan and device code, and show the verdict under it.
@@ -165,7 +162,6 @@ class CudaMagics(Magics, Configurable):
     @argument("folder", help="folder of the session")
     @argument("--wait", action="store_true", help="end the cell when the search has ended")
     @argument("--look", action="store_true", help="show it as it was recorded; needs no GPU and no model")
-    @no_var_expand
     @line_magic
     def cuda_resume(self, line: str) -> None:
         """Go on with a session where it ended, or look at it."""
@@ -182,7 +178,6 @@ class CudaMagics(Magics, Configurable):
     @magic_arguments()
     @argument("name", help="the operation's name in the notebook")
     @argument("--undo", action="store_true", help="put the original back")
-    @no_var_expand
     @line_magic
     def cuda_apply(self, line: str) -> None:
         """Put the best kernel behind the original name, with the original as its fallback.
@@ -202,7 +197,6 @@ class CudaMagics(Magics, Configurable):
     @argument("name", help="the operation's name in the notebook")
     @argument("path", help="folder or file to write")
     @argument("--format", default="folder", help="folder, or kernelbench: one file with a class ModelNew")
-    @no_var_expand
     @line_magic
     def cuda_export(self, line: str) -> None:
         """Write the best kernel: a folder with journal and report, or one file for KernelBench."""
@@ -327,26 +321,27 @@ class _plain_errors:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, _Told):
+            print(error)
+            return True
         if isinstance(error, WorkbenchError):
             raise ShellUsageError(str(error)) from None
+        return False
+
+
+class _Told(Exception):
+    """What was asked for is words and nothing else."""
 
 
 def _replaced(old: LiveSession) -> str:
     """What became of the session that a cell opened when it was run before."""
+    from workbench.live.parts import shown_path
     from workbench.views.phrases import plural
 
     had = plural(len(old.tree.nodes), "branch")
-    return (
-        f"A new session of {old.name} begins. The one before, with {had}: %cuda_resume {_shown(old.folder)}"
-    )
-
-
-def _shown(folder: Path) -> str:
-    """As somebody would type it here."""
-    here = Path.cwd()
-    path = folder.resolve()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+    where = shown_path(old.folder)
+    return f"A new session of {old.name} begins. The one before, with {had}: %cuda_resume {where}"
 
 
 def refuse_misplaced(lines: list[str]) -> list[str]:
@@ -388,6 +383,8 @@ def _parse(magic: Any, line: str) -> Namespace:
         words = shlex.split(line)
     except ValueError as error:
         raise UsageError(f"the line cannot be read: {error}") from None
+    if {"--help", "-h"} & set(words):
+        raise _Told(parser.format_help().removeprefix("::\n\n"))
     for word in words:
         flag = word.partition("=")[0]
         if flag.startswith("-") and flag not in known and not _is_number(flag):

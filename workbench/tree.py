@@ -116,6 +116,8 @@ class Tree:
     """The gate is open up to and including this round."""
     requested_until: int = 0
     """Up to this round the person asked explicitly; the search does not stop of itself before."""
+    more_branches: int = 0
+    """How many branches beyond the policy's the person has allowed."""
     stopped: SearchStopped | None = None
     """Why and by whom the search was stopped; None while it runs or waits."""
     shape: RoundShaped | None = None
@@ -157,8 +159,9 @@ class Tree:
                 return self._without_hint(event.text)
             case HintGiven(text=text, by=by):
                 return replace(self, hints=(*self.hints, Hint(text, by, self.round + 1)))
-            case RoundsRequested(rounds=rounds, undo=undo):
-                return self._withdraw(rounds) if undo else self._grant(rounds)
+            case RoundsRequested(rounds=rounds, branches=branches, undo=undo):
+                more = replace(self, more_branches=self.more_branches + (-branches if undo else branches))
+                return more._withdraw(rounds) if undo else more._grant(rounds)
             case RoundShaped(operators=operators, width=width):
                 return replace(self, shape=event if operators or width else None)
             case CardReviewSet(on=on):

@@ -147,6 +147,10 @@ def test_no_repair_where_no_choice_can_be_the_cause(problem: Problem) -> None:
         ),
         (LaunchFailed(case="3x5", diagnostics=(MESSAGE,)), "refuse this launch at 3x5"),
         (Hazard(hazard="race", case="a", line=4, message="Two threads write."), "Line 4: Two threads write."),
+        (
+            Hazard(hazard="race", case="a", line=4, message="line 4: two write (k)"),
+            "Line 4: two write (k). Right",
+        ),
         (Crashed(case="a", message="signal 11"), "signal 11"),
         (TimedOut(case="a", limit_s=10.0), "No end after 10 s"),
         (Suspect(message="timers disagree"), "timers disagree"),

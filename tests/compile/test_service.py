@@ -258,6 +258,13 @@ def test_host_header() -> None:
     assert found.line == 1 and '"vector"' in found.message and "no host library" in found.message
 
 
+def test_an_error_in_a_header_stands_where_it_is_included() -> None:
+    source = "#include <cuda_fp16.h>\n\n#include <cub/cub.cuh>\n__global__ void k() {}"
+    (header,) = refused(source, "k")
+    assert (header.file, header.line, header.caret) == ("kernel.cu", 3, "#include <cub/cub.cuh>\n^")
+    assert "cub/block" in header.message and ", line " in header.message
+
+
 def test_warnings_come_with_the_report() -> None:
     (warning,) = compiled("__global__ void k(float* x) {\n  int unused;\n}", "k").warnings
     assert (warning.severity, warning.line) == ("warning", 2) and "unused" in warning.message

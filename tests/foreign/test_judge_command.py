@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from workbench.cli import app
 from workbench.errors import UsageError
 from workbench.foreign.judge import place_named
-from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport
-from workbench.model import Passed, Problem
+from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport, Provenance
+from workbench.model import Passed, Problem, Suspect
+from workbench.views.foreign_judgement import foreign_lines
 
 PROBLEM = str(suite.HERE / "problems" / "row_softmax.py")
 
@@ -47,6 +48,18 @@ def test_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = str(suite.HERE / "honest" / "plain_torch.py")
     result = CliRunner().invoke(app, ["judge", plain, PROBLEM, "--device", "cpu"])
     assert result.exit_code == 0 and "passed (foreign, on cpu, 1019 calls compared)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("device", "own", "told"), [("cpu", (), True), ("cpu", ("f",), False), ("cuda", (), False)]
+)
+def test_a_kernel_that_had_no_gpu_is_told(device: str, own: tuple[str, ...], told: bool) -> None:
+    seen = Provenance(claims=("load_inline",), own_calls=own)
+    report = ForeignReport(outcome=Suspect(message="none of its own code ran"), calls=1, provenance=seen)
+    text = "\n".join(
+        foreign_lines(ForeignEvaluation(solution="0", problem="p", device=device, report=report))
+    )
+    assert ("without a GPU no kernel of it can run" in text) is told
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from workbench.devices.null import NullDevice
 from workbench.errors import UsageError
 from workbench.live import LiveSession, optimize
 from workbench.live.applied import EMULATED_ELEMENTS, Applied
-from workbench.live.apply import AppliedClass, announce, apply, restore
+from workbench.live.apply import announce, apply, restore
 from workbench.live.original import Original
 from workbench.model import H100, Problem, Sampler, Static, TensorSpec
 from workbench.policy import Policy
@@ -159,12 +160,14 @@ def test_a_module_keeps_its_own_parameters() -> None:
     assert "gradient" in applied.last_fallback
 
 
-def test_a_module_class_makes_applied_instances() -> None:
-    made = AppliedClass(Scale, lambda target: Applied(target, scale_problem(), SCALE, H100))
-    module = made(4)
-    with torch.no_grad():
-        assert torch.equal(module(torch.ones(1, 4)), torch.arange(4.0)[None])
-    assert module.kernel_calls == 1
+def test_a_function_keeps_its_name_its_words_and_its_signature() -> None:
+    def scaled(x: Tensor, factor: float = 2.0) -> Tensor:
+        """Scale it."""
+        return x * factor
+
+    applied: Any = Applied(scaled, doubles.problem(), DOUBLE, H100)
+    assert (applied.__name__, applied.__doc__) == ("scaled", "Scale it.")
+    assert inspect.signature(applied) == inspect.signature(scaled)
 
 
 def test_the_original_is_built_when_it_is_called_and_keeps_the_random_state() -> None:
@@ -218,6 +221,27 @@ def test_a_slower_kernel_is_applied_with_a_warning(tmp_path: Path) -> None:
         warned = next(line for line in apply(session, {}).splitlines() if "slower than" in line)
         assert "by the model" in warned
         assert "slower than" in repr(session.best) and "slower than" in repr(session)
+
+
+def test_a_plan_of_library_calls_is_called_that(tmp_path: Path) -> None:
+    source = """// null: passed 0.1
+/* plan
+def plan(x):
+    return library("aten.mul.Scalar", x, 2.0)
+*/
+"""
+    names: dict[str, Any] = {}
+    problem, team = doubles.problem(), doubles.team()
+    with optimize(problem, Policy(rounds=0), NullDevice(), team, tmp_path / "s") as session:
+        session.wait(30)
+        session.edit(None, source)
+        session.wait(30)
+        assert "no kernel of its own" in apply(session, names)
+        session.edit(None, DOUBLE.replace("/* plan", "// null: passed 0.01\n/* plan"))
+        session.wait(30)
+        assert repr(names["double"]) == "<double: library calls of a plan, 0 calls, 0 fallbacks>"
+        assert "no kernel of its own" not in apply(session, names)
+        assert "a CUDA kernel" in repr(names["double"])
 
 
 def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from workbench import cli
 from workbench.live import optimize
 from workbench.policy import Policy
+from workbench.session import read_tree
 from workbench.views import terminal
 
 
@@ -26,7 +27,10 @@ def test_resuming_what_is_over_says_so(tmp_path: Path) -> None:
     assert f"{told}{more}." in CliRunner().invoke(cli.app, ["resume", str(folder)]).output
     assert told not in CliRunner().invoke(cli.app, ["resume", str(folder), "--rounds", "1"]).output
     full = finished(tmp_path / "full")
-    assert f"{told}." in CliRunner().invoke(cli.app, ["resume", str(full)]).output
+    room = "; --branches N makes room for more"
+    assert f"{told}{room}." in CliRunner().invoke(cli.app, ["resume", str(full)]).output
+    assert told not in CliRunner().invoke(cli.app, ["resume", str(full), "--branches", "1"]).output
+    assert len(read_tree(full).nodes) == 2
 
 
 def test_an_interrupted_command_ends_with_130(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

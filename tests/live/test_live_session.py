@@ -7,6 +7,7 @@ import errno
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import doubles
 import pytest
@@ -14,8 +15,9 @@ import pytest
 from workbench.devices.base import Device
 from workbench.devices.null import NullDevice
 from workbench.errors import ProblemError, SessionError, UsageError
-from workbench.live import LiveSession, capture, optimize, resume
+from workbench.live import LiveSession, capture, look, optimize, resume
 from workbench.live.parts import Beginning
+from workbench.model import BranchId
 from workbench.policy import Policy
 from workbench.problem.capture import read_cell
 from workbench.session import Session, opening, read_tree
@@ -115,6 +117,57 @@ def test_more_rounds_after_the_end(folder: Path) -> None:
         assert live.tree.round == before + 1
 
 
+def test_a_budget_that_is_used_says_so_and_can_grow(folder: Path) -> None:
+    with start(folder, rounds=1, branches=3) as live:
+        live.wait(LIMIT_S)
+        with pytest.raises(
+            SessionError, match=r"budget of 3 branches is used.*session.next_round\(branches=8\)"
+        ):
+            live.next_round()
+        live.next_round(branches=2)
+        live.wait(LIMIT_S)
+        assert (live.tree.round, len(live.tree.nodes)) == (2, 5)
+        assert live.tree.stopped is not None
+        tree = live.tree
+    assert read_tree(folder).more_branches == tree.more_branches == 2
+
+
+def test_room_that_was_asked_for_can_be_given_back(folder: Path) -> None:
+    with start(folder, rounds=1, branches=3, review="manual") as live:
+        live.wait(LIMIT_S)
+        live.review_cards()
+        live.stop()
+        live.next_round(2, branches=4)
+        assert live.tree.more_branches == 4
+        words = live.undo()
+        assert words == "Taken back: asked for 2 more rounds and 4 more branches."
+        assert live.tree.more_branches == 0
+
+
+@pytest.mark.parametrize("asked", [(0,), (-3,), ("two",), (1, -1), (1.5,), (True,)])
+def test_rounds_are_counted(folder: Path, asked: tuple[Any, ...]) -> None:
+    with start(folder) as live, pytest.raises(SessionError, match="how many rounds"):
+        live.next_round(*asked)
+
+
+def test_several_branches_are_pruned_and_approved_at_once(folder: Path) -> None:
+    with start(folder, rounds=1) as live:
+        live.wait(LIMIT_S)
+        live.prune("b1", "b2")
+        live.approve("b3", "b3")
+        nodes = live.tree.nodes
+        assert [id for id, node in nodes.items() if node.pruned] == ["b1", "b2"]
+        with pytest.raises(SessionError, match="b77"):
+            live.prune("b3", "b77")
+        assert not live.tree.nodes[BranchId("b3")].pruned
+        assert [live.undo() for _ in range(4)] == [
+            "Taken back: approved b3.",
+            "Taken back: pruned b2.",
+            "Taken back: pruned b1.",
+            "There is nothing to undo.",
+        ]
+
+
 def test_a_manual_review_asks_after_each_round(folder: Path) -> None:
     with start(folder, review="manual") as live:
         assert live.wait(LIMIT_S)
@@ -198,6 +251,36 @@ def test_resuming_needs_the_brain_that_was_there(folder: Path) -> None:
     with pytest.raises(UsageError, match="scripted"):
         resume(folder)
     Session.resume(folder).close()  # the failed attempt has let go of the folder
+
+
+def test_a_session_stays_where_it_was_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with start(Path("mine")) as live:
+        live.wait(LIMIT_S)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        branch = live.edit(None, "// null: passed 1")
+        live.wait(LIMIT_S)
+        assert (tmp_path / "mine" / "branches" / f"{branch}.cu").is_file()
+        assert (live.export("out") / "journal.jsonl").is_file()
+        assert live.to_html("new/page.html").path == Path("new/page.html")
+    shown = look("../mine")
+    monkeypatch.chdir(tmp_path)
+    assert branch in shown.to_html()
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new", "out"]
+
+
+def test_a_page_that_cannot_be_written_is_told_in_a_line(folder: Path) -> None:
+    with start(folder) as live, pytest.raises(SessionError, match="cannot write"):
+        live.to_html(folder / "journal.jsonl" / "page.html")
+
+
+def test_a_folder_is_not_given_the_name_of_a_file(folder: Path, tmp_path: Path) -> None:
+    with start(folder) as live:
+        live.wait(LIMIT_S)
+        with pytest.raises(UsageError, match=r"writes a folder.*'kernelbench'"):
+            live.export(tmp_path / "kernel.py")
+    assert not (tmp_path / "kernel.py").exists()
 
 
 def test_export_holds_kernel_reference_journal_and_report(folder: Path, tmp_path: Path) -> None:

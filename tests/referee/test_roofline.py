@@ -25,9 +25,9 @@ from workbench.model import (
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
-from workbench.referee.baselines import EagerOp, compile_us, eager_us
+from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us
 from workbench.referee.least_operations import least_flops
-from workbench.referee.roofline import COMPILE, EAGER, case_time
+from workbench.referee.roofline import COMPILE, EAGER, case_time, floor_us
 from workbench.referee.traffic import Observation, traffic_of
 
 COMPILED = CompileReport(
@@ -164,7 +164,20 @@ def test_small_work_is_bound_by_its_launch() -> None:
     tiny = case(2, 33)
     time = case_time(H100, PROBLEM, tiny, plan_at(tiny), COMPILED, [observed(tiny, 1.0)])
     assert time.bound == "launch"
-    assert time.floor_us >= H100.launch_us
+    assert time.floor_us == pytest.approx(H100.launch_us + START_US, rel=1e-3)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 32), (512, 1000), (2048, 1000), (8192, 1024), (64, 4096)])
+def test_no_baseline_is_faster_than_light(rows: int, cols: int) -> None:
+    one = case(rows, cols)
+    light = floor_us(H100, 2 * rows * cols * 4, 0.0)
+    assert compile_us(H100, PROBLEM, one) >= light
+    pointwise = EagerOp(
+        op="aten.exp", read_bytes=rows * cols * 4, written_bytes=rows * cols * 4, elements=rows * cols
+    )
+    assert eager_us(H100, (pointwise,)) >= light
+    time = case_time(H100, PROBLEM, one, plan_at(one), COMPILED, [observed(one, 1.0)])
+    assert min(us for _, us in time.baselines) >= time.floor_us == pytest.approx(light)
 
 
 # ------------------------------------------------------------------------------------ matrix products

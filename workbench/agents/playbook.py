@@ -200,7 +200,9 @@ class PlaybookChecker:
                 return f"{message} {_pattern(evaluation)}".strip()
             case Hazard(line=line, message=message):
                 where = f"Line {line}: " if line else ""
-                return f"{where}{message} Right numbers would be luck."
+                # The emulator's words begin with their line.
+                said = message.removeprefix(where.lower()).rstrip(".")
+                return f"{where}{said}. Right numbers would be luck."
             case Crashed(message=message):
                 return f"The kernel ended its process: {message}"
             case TimedOut(limit_s=limit):

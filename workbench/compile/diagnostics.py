@@ -25,6 +25,7 @@ HEADER = re.compile(
 INSTANTIATION = re.compile(
     r'^\s+(?:detected during )?(instantiation of .*?"|.*? of .*?")(?: at line (\d+)(.*))?\s*$'
 )
+INCLUDE = re.compile(r"\s*#\s*include\b")
 NAME_MAP = "__nv_name_map"
 PRAGMA = "#pragma nv_mangled_name "
 SEVERITIES: dict[str, Literal["error", "warning", "note"]] = {
@@ -59,6 +60,7 @@ def read_errors(request: Request, log: str) -> tuple[Diagnostic, ...]:
         if found:
             return tuple(dict.fromkeys(found))[:MOST]
     found = [d for block in blocks if block.file != NAME_MAP for d in _diagnostics(request, block)]
+    found = list(_at_includes(request, found))
     first = next((i for i, d in enumerate(found) if d.severity == "error"), len(found))
     # Warnings before the first error are of no help in finding it.
     kept = tuple(dict.fromkeys(found[first:]))[:MOST]
@@ -110,6 +112,33 @@ def _diagnostics(request: Request, block: Block) -> Iterator[Diagnostic]:
         if match := INSTANTIATION.match(context):
             where = int(match[2]) if match[2] and not match[3].strip() else line
             yield Diagnostic(severity="note", file=FILE, line=where, message=f"in {match[1]}")
+
+
+def _at_includes(request: Request, found: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Of errors inside a header the first stands where the person includes it: its lines are not theirs."""
+    told = set()
+    for one in found:
+        if one.file == FILE:
+            yield one
+            continue
+        line = _include_of(request, one.file)
+        if one.severity == "error" and line not in told:
+            told.add(line)
+            text = request.lines[line - 1]
+            message = f"in {one.file}, line {one.line}: {one.message}"
+            if "__host__ function is not allowed" in message:
+                message += (
+                    "; this header has host code, and there is none here: include a part for device code, "
+                    "such as cub/block/block_reduce.cuh"
+                )
+            yield Diagnostic(severity="error", line=line, column=1, message=message, caret=f"{text}\n^")
+
+
+def _include_of(request: Request, header: str) -> int:
+    """Line that includes a header, by its name; else the last that includes any, which may lead to it."""
+    lines = [number for number, text in enumerate(request.lines, 1) if INCLUDE.match(text)]
+    named = [number for number in lines if header in request.lines[number - 1]]
+    return [1, *lines, *named][-1]
 
 
 def _help(message: str) -> str:

@@ -5,8 +5,11 @@ Owns the guard and the two counts. Imports torch only when it is made.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import itertools
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +66,7 @@ class Applied:
         """Positional arguments that are the plan's own, and what runs those of the latest kind."""
         self._single = not problem.returns_tuple
         self._by_kernel, self._by_original = Tally(), Tally()
+        self._be_known_as(self._called())
         self._is_made = True
 
     def made_for(self, made: Captured) -> None:
@@ -77,6 +81,14 @@ class Applied:
             self.original.target if isinstance(self.original, Original) else self.original
         )
         return called
+
+    def _be_known_as(self, called: Any) -> None:
+        """A function's name, words and signature are asked of it, by ``help`` for instance."""
+        if not isinstance(called, types.FunctionType):
+            return
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            object.__setattr__(self, name, getattr(called, name, None))
+        self.__signature__ = inspect.signature(called)
 
     def _bound(self) -> Binding:
         from workbench.problem.form import Form, rebind
@@ -194,7 +206,13 @@ class Applied:
 
     def __repr__(self) -> str:
         counts = f"{self.kernel_calls} calls, {self.fallback_calls} fallbacks"
-        return f"<{self.problem.name}: a CUDA kernel, {counts}>"
+        what = "a CUDA kernel" if self.launches else "library calls of a plan"
+        return f"<{self.problem.name}: {what}, {counts}>"
+
+    @property
+    def launches(self) -> bool:
+        """False where the plan only calls what torch has."""
+        return self._program.launches
 
 
 def _follows(original: Any) -> bool:

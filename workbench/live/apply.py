@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.errors import ProblemError, UsageError, nearest
 from workbench.live.applied import EMULATED_ELEMENTS, Applied
+from workbench.live.applied_module import Make, applied_class, applied_module, original_behind
 from workbench.live.live_session import LiveSession
 from workbench.live.original import Original, original_of, random_state_kept
 from workbench.model import Problem
+from workbench.plan.parse import parse
 from workbench.views.phrases import factor_text
 
 if TYPE_CHECKING:
@@ -19,21 +21,6 @@ if TYPE_CHECKING:
 LARGEST_COPY = 2**26
 """Bytes of parameters; a larger reference is built without them to see what else it reads."""
 Namespace = MutableMapping[str, Any]
-
-
-class AppliedClass:
-    """Behind the name of a module class: makes the original's instances, each with the kernel in front."""
-
-    def __init__(self, original: type, make: Any) -> None:
-        self.original = original
-        self._make = make
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Applied:
-        applied: Applied = self._make(self.original(*args, **kwargs).eval())
-        return applied
-
-    def __repr__(self) -> str:
-        return f"<{self.original.__name__}: instances run a CUDA kernel>"
 
 
 def announce(live: LiveSession, namespace: Namespace) -> None:
@@ -58,9 +45,9 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
         raise UsageError(f"{live.name} has no correct kernel ({live.state}); see session.to_frame()")
     problem = opened.problem
     known = namespace.get(live.name)
-    original = known.original if isinstance(known, Applied | AppliedClass) else known
+    original = original_behind(known)
     if original is None:
-        original = original_of(problem, namespace)
+        original = known if known is not None else original_of(problem, namespace)
     wanted = _made_for(problem)
 
     def make(target: Any) -> Applied:
@@ -71,14 +58,26 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
             made.preload(_current_device())
         return made
 
-    applied = AppliedClass(original, make) if inspect.isclass(original) else make(original)
-    namespace[live.name] = applied
+    applied = None if inspect.isclass(original) else make(original)
+    namespace[live.name] = _in_place(original, applied, make)
     lines = [_where(live.name, f"{live.name} now runs {best.id} ({best.title})")]
+    if not parse(best.source).launches:
+        lines.append("It has no kernel of its own: it calls the library's, as the original does.")
     if best.slower:
         lines.append(f"It is {best.slower}, {factor_text(best.score)}: what you had is the faster one.")
-    if isinstance(applied, Applied):
+    if applied is not None:
         lines.append(applied.watch.words())
     return "\n".join(filter(None, lines))
+
+
+def _in_place(original: Any, applied: Applied | None, make: Make) -> Any:
+    """What goes behind the name: a class for a class, a module for a module, else a callable."""
+    from torch import nn
+
+    if applied is None:
+        return applied_class(original, make)
+    module = original.target if isinstance(original, Original) else original
+    return applied_module(module, applied, make) if isinstance(module, nn.Module) else applied
 
 
 def _where(name: str, head: str) -> str:
@@ -126,10 +125,9 @@ def _current_device() -> int:
 
 def restore(name: str, namespace: Namespace) -> str:
     """Put the original back; returns one line. Raises ``UsageError`` when nothing was applied."""
-    known = namespace.get(name)
-    if not isinstance(known, Applied | AppliedClass):
+    original = original_behind(namespace.get(name))
+    if original is None:
         raise UsageError(f"no kernel is applied to {name!r}.{nearest(name, _applied(namespace))}")
-    original = known.original
     # One that follows names of the notebook has to stand in front of the cell's function, to look them up.
     if isinstance(original, Original) and not original.followed:
         original = original.target
@@ -138,4 +136,4 @@ def restore(name: str, namespace: Namespace) -> str:
 
 
 def _applied(namespace: Namespace) -> list[str]:
-    return [name for name, value in namespace.items() if isinstance(value, Applied | AppliedClass)]
+    return [name for name, value in namespace.items() if original_behind(value) is not None]

@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from workbench.live.live_session import LiveSession
     from workbench.tree import Tree
 
+FILES = (".py", ".cu", ".html")
+"""Endings of names that nobody gives a folder."""
+
 
 def exported(live: LiveSession, path: Path, format: ExportFormat) -> Path:
     """Write the session's best kernel in a format; returns ``path``. Raises ``WorkbenchError``."""
     known_format(format)
+    if format == "folder" and path.suffix in FILES and not path.is_dir():
+        raise UsageError(
+            f"{path} is the name of a file, and the format 'folder' writes a folder with kernel, journal and "
+            "report. One file with a class ModelNew: format 'kernelbench'"
+        )
     return export(live, path) if format == "folder" else export_kernelbench(live.tree, path)
 
 
@@ -66,5 +74,6 @@ def export(live: LiveSession, folder: Path) -> Path:
         shutil.copyfile(live.folder / "journal.jsonl", folder / "journal.jsonl")
         live.to_html(folder / "report.html", scripts=False)
     except OSError as error:
-        raise SessionError(f"cannot write to {folder}: {error.strerror or error}") from error
+        doing = "read" if error.filename == str(live.folder / "journal.jsonl") else "write"
+        raise SessionError(f"cannot {doing} {error.filename or folder}: {error.strerror or error}") from error
     return folder

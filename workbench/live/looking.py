@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import SessionError
-from workbench.live.parts import Best, Listener, Page, Tell, best_of, page_of
+from workbench.live.parts import Best, Listener, Page, Tell, best_of, missing, page_of
 from workbench.live.steering import Steered
 from workbench.session import Session, read_tree
 from workbench.tree import Tree
@@ -33,9 +33,10 @@ class RecordedSession(Steered):
 
     def __init__(self, folder: Path) -> None:
         if not (folder / "journal.jsonl").is_file():
-            raise SessionError(f"there is no session in {folder}; check the path")
-        self.folder = folder
-        self._tree = read_tree(folder)
+            raise missing(folder)
+        self.folder = folder.absolute()
+        """Still the session's when the working directory is another."""
+        self._tree = read_tree(self.folder)
         self._at_close: list[Callable[[], None]] = []
 
     def _open(self) -> Session:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from workbench.errors import SessionError
 from workbench.session import Session
 from workbench.tree import Tree
 
@@ -14,6 +16,10 @@ Listener = Callable[[Tree], None]
 Tell = Callable[[str], None]
 """Takes a line for the person."""
 ExportFormat = Literal["folder", "kernelbench"]
+SESSIONS = Path(".workbench")
+"""Where sessions without a folder of their own go, in the working directory."""
+MOST_NAMED = 3
+"""Sessions in a message."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,22 @@ class Beginning:
     """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
 
 
+def shown_path(path: Path) -> str:
+    """As somebody would type it here."""
+    here = Path.cwd()
+    path = path.resolve()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+
+
+def missing(folder: Path) -> SessionError:
+    """What is said where a folder holds no session: the newest ones there are, those of that name first."""
+    there = [path.parent for path in SESSIONS.glob("*/journal.jsonl")]
+    mine = [path for path in there if path.name.startswith(f"{folder.name}-")]
+    newest = sorted(mine or there, key=lambda path: path.stat().st_mtime, reverse=True)[:MOST_NAMED]
+    hint = f"the newest: {', '.join(map(str, newest))}" if newest else "check the path"
+    return SessionError(f"there is no session in {folder}; {hint}")
+
+
 class Page(str):
     """A page's text that a notebook does not print in full; ``print(page)`` does."""
 
@@ -62,14 +84,21 @@ class Page(str):
 
 
 def page_of(tree: Tree, folder: Path, path: Path | str | None, scripts: bool) -> Page:
-    """A session as one self-contained page; also written to ``path`` when given."""
+    """A session as one self-contained page; also written to ``path`` when given, its folder made if need be.
+
+    Raises ``SessionError`` when the disk refuses.
+    """
     from workbench.views.page import to_page
     from workbench.views.report import to_html
 
     page = Page(to_page(tree, folder) if scripts else to_html(tree))
     if path is not None:
         page.path = Path(path)
-        page.path.write_text(page, encoding="utf-8")
+        try:
+            page.path.parent.mkdir(parents=True, exist_ok=True)
+            page.path.write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise SessionError(f"cannot write {path}: {error.strerror or error}") from error
     return page
 
 

@@ -16,7 +16,7 @@ from workbench.errors import SessionError, UsageError, nearest
 from workbench.events import SessionOpened
 from workbench.live.history import with_history
 from workbench.live.live_session import LiveSession
-from workbench.live.parts import Beginning, Tell
+from workbench.live.parts import SESSIONS, Beginning, Tell, missing
 from workbench.live.recordings import PREFIX, check_same, is_replay, read_recording, replay_parts
 from workbench.live.room import check_room
 from workbench.model import Problem
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from workbench.agents.llm.settings import Choice
 
 DEVICES = ("auto", "emulator", "cuda", "null")
-SESSIONS = Path(".workbench")
-"""Where sessions without a folder of their own go, in the working directory."""
 
 
 def capture(reference: Callable[..., Any], *inputs: Any) -> Capture:
@@ -68,7 +66,7 @@ def optimize(
     wanted = policy or Policy()
     team = with_memory(brain if isinstance(brain, Team) else open_team(brain), wanted)
     chosen = open_device_named(device) if isinstance(device, str) else device
-    where = Path(folder) if folder is not None else fresh_folder(subject.name)
+    where = _settled(folder, subject.name)
 
     def create(problem: Problem) -> Session:
         check_room(problem, chosen.target)
@@ -101,7 +99,7 @@ def replay(
     recorded = recording.opened
     team, chosen = replay_parts(recording, source, lambda: _other_device(device))
     name = subject.name if subject is not None else recorded.problem.name
-    where = Path(folder) if folder is not None else fresh_folder(name)
+    where = _settled(folder, name)
 
     def create(problem: Problem) -> Session:
         check_same(recording, problem)
@@ -133,7 +131,9 @@ def resume(folder: Path | str) -> LiveSession:
 
     A session needs the device and the brain it was begun with; ``look`` shows it on any machine.
     """
-    session = Session.resume(Path(folder))
+    if not (Path(folder) / "journal.jsonl").is_file():
+        raise missing(Path(folder))
+    session = Session.resume(Path(folder).absolute())
     try:
         team, device = _parts(session.opened)
         keep_receipts(device, session.folder)
@@ -195,6 +195,11 @@ def open_device_named(name: str) -> Device:
     from workbench.devices.select import open_device
 
     return open_device(name)
+
+
+def _settled(folder: Path | str | None, name: str) -> Path:
+    """Where a session will be, also when the working directory is another one by then."""
+    return (Path(folder) if folder is not None else fresh_folder(name)).absolute()
 
 
 def fresh_folder(name: str) -> Path:

@@ -36,6 +36,10 @@ MOST = 20
 Checked = CompileReport | Outcome
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 class Steered:
     """The acts of a ``LiveSession``. They raise ``SessionError`` when it is not open."""
 
@@ -60,13 +64,19 @@ class Steered:
             raise SessionError(f"there is no branch {branch!r}; the tree has {listed or 'none yet'}")
         return BranchId(branch)
 
-    def approve(self, branch: str, undo: bool = False) -> None:
-        """Make a branch a parent of the next round."""
-        self._open().post(BranchApproved(branch=self._known(branch), by=PERSON, undo=undo))
+    def approve(self, *branches: str, undo: bool = False) -> None:
+        """Make branches parents of the next round. One that is approved already stays so."""
+        known = [self._known(branch) for branch in branches]
+        for branch in known:
+            if self.tree.nodes[branch].approved == undo:
+                self._open().post(BranchApproved(branch=branch, by=PERSON, undo=undo))
 
-    def prune(self, branch: str, reason: str = "", undo: bool = False) -> None:
-        """No more children from a branch or from below it; a card that is not written is struck."""
-        self._open().post(BranchPruned(branch=self._known(branch), by=PERSON, reason=reason, undo=undo))
+    def prune(self, *branches: str, reason: str = "", undo: bool = False) -> None:
+        """No more children from branches or from below them; a card that is not written is struck."""
+        known = [self._known(branch) for branch in branches]
+        for branch in known:
+            if self.tree.nodes[branch].pruned == undo:
+                self._open().post(BranchPruned(branch=branch, by=PERSON, reason=reason, undo=undo))
 
     def edit(self, branch: str | None, source: str) -> str:
         """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
@@ -127,9 +137,26 @@ class Steered:
         """Have the kernels of this round's cards written."""
         self._open().post(CardsReleased(round=self.tree.round, by=PERSON))
 
-    def next_round(self, rounds: int = 1) -> None:
-        """Run this many more rounds."""
-        self._open().post(RoundsRequested(rounds=rounds, by=PERSON))
+    def next_round(self, rounds: int = 1, branches: int = 0) -> None:
+        """Run this many more rounds, with room in the tree for so many more branches.
+
+        Raises ``SessionError`` for no round, and where the budget of branches leaves room for none.
+        """
+        from workbench.search import budget_left
+
+        session = self._open()
+        if not (_is_count(rounds) and rounds > 0 and _is_count(branches)):
+            raise SessionError(
+                f"next_round takes how many rounds, and how many more branches, not {rounds!r}, {branches!r}"
+            )
+        tree, policy = session.tree, session.opened.policy
+        if not (branches or tree.round_open or budget_left(tree, policy)):
+            budget = policy.branches + tree.more_branches
+            raise SessionError(
+                f"the budget of {budget} branches is used. Room for 8 more: session.next_round(branches=8), "
+                "or workbench resume FOLDER --branches 8"
+            )
+        session.post(RoundsRequested(rounds=rounds, branches=branches, by=PERSON))
 
     def stop(self) -> None:
         """Plan no more; what is being judged is finished. ``next_round`` goes on, as does ``undo``."""

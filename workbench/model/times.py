@@ -95,7 +95,7 @@ class CaseTime(Value):
     baselines: tuple[tuple[str, float], ...] = ()
     """Name and time in microseconds, from the same source."""
     floor_us: float
-    """Speed of light: least bytes over copy bandwidth, or operations over peak, plus one launch."""
+    """Speed of light: least bytes over copy bandwidth, or operations over peak, plus the first launch."""
     bound: Literal["memory", "latency", "compute", "launch", "library"] = "memory"
     note: str = ""
     measured: Measured | None = None

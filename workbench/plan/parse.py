@@ -40,8 +40,16 @@ class Program:
     @property
     def uses_library(self) -> bool:
         """True when the plan's text has a ``library`` call, which needs torch to be interpreted."""
+        return self._calls("library")
+
+    @property
+    def launches(self) -> bool:
+        """True when the plan's text launches a kernel, at some sizes at least."""
+        return self._calls("launch")
+
+    def _calls(self, name: str) -> bool:
         calls = (n for n in ast.walk(self.function) if isinstance(n, ast.Call))
-        return any(isinstance(c.func, ast.Name) and c.func.id == "library" for c in calls)
+        return any(isinstance(c.func, ast.Name) and c.func.id == name for c in calls)
 
     def diagnose(self, node: ast.AST, message: str) -> Diagnostic:
         """An error message at a node of the plan."""

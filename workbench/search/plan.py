@@ -177,7 +177,7 @@ def joining(tree: Tree, policy: Policy) -> Propose | None:
 def budget_left(tree: Tree, policy: Policy) -> int:
     """Branches that may still be proposed; edits and abandoned branches cost nothing."""
     used = sum(n.operator != "edit" and not n.abandoned for n in tree.nodes.values())
-    return max(policy.branches - used, 0)
+    return max(policy.branches + tree.more_branches - used, 0)
 
 
 def admit(

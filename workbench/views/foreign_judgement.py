@@ -8,6 +8,7 @@ from typing import Any
 from workbench.foreign.values import ForeignEvaluation, ForeignTime
 from workbench.views.judgement import check_json
 from workbench.views.numbers import verdict_message
+from workbench.views.phrases import plural
 
 Json = dict[str, Any]
 NO_TIME = "no time is given: foreign code is timed on a GPU only, and once its numbers are right"
@@ -43,13 +44,17 @@ def foreign_lines(evaluation: ForeignEvaluation) -> Iterator[str]:
     shapes = dict.fromkeys(check.case for check in report.checks)
     for shape in shapes:
         checks = [check for check in report.checks if check.case == shape]
-        yield f"{'covered' if checks[0].covered else 'not covered':<12}{shape:<20}{len(checks)} checks"
+        covered = "covered" if checks[0].covered else "not covered"
+        yield f"{covered:<12}{shape:<20}{plural(len(checks), 'check')}"
     if report.provenance and report.provenance.sentence:
         yield f"work        {report.provenance.sentence} (by its own process's profile)"
     if report.build:
         yield f"build       {report.build}"
     for note in report.notes:
         yield f"note        {note}"
+    seen = report.provenance
+    if evaluation.device == "cpu" and seen and seen.claims and not (seen.own_calls or seen.own_kernels):
+        yield "note        without a GPU no kernel of it can run: judge it where there is one"
     yield f"sandbox     {sandbox_line(evaluation)}"
     for line in map(time_line, report.times):
         yield f"time        {line}"

@@ -86,7 +86,7 @@ def _expected(tree: Tree) -> int:
     missing = max(0, wide - in_round) if tree.round_open else 0
     for number in range(tree.round + 1, tree.rounds_allowed + 1):
         missing += policy.seeds if number == 1 else policy.parents * policy.hypotheses
-    return max(len(tree.nodes), min(policy.branches, len(tree.nodes) + missing))
+    return max(len(tree.nodes), min(policy.branches + tree.more_branches, len(tree.nodes) + missing))
 
 
 def _eta_s(tree: Tree, expected: int, usual: dict[Stage, float]) -> float | None:

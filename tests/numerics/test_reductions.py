@@ -103,7 +103,7 @@ def test_the_place_of_a_value_among_its_like_is_in_doubt() -> None:
 
 
 def test_a_count_is_off_by_whole_elements_and_is_rounded_beside_that() -> None:
-    """Two comparisons in doubt are two; errors that are rounding alone would be 1.4, and 1 as a whole number."""
+    """Two comparisons in doubt are two; errors by rounding would be 1.4, and 1 as a whole number."""
     near = replace(
         exact(torch.tensor([[0.0, 0.0, 5.0], [0.0, 5.0, 5.0]]), "bf16"),
         independent=torch.full((2, 3), 0.1, dtype=torch.float64),

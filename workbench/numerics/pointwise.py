@@ -101,8 +101,8 @@ def pointwise(
 
     ``name`` is the bare name (``exp``), ``dtype`` the reference's dtype of the result. Errors of the
     arguments are passed on by moving each argument by its error, both ways, and looking at the result.
-    Where one of them may fall over an edge, all are moved together as well: an element that falls to the other
-    side of ``x * (x > 0)`` has there the error that the side it came from had taken from it.
+    Where one of them may fall over an edge, all are moved together as well: an element that falls to the
+    other side of ``x * (x > 0)`` has there the error that took it across.
     """
     operands = [a for a in args if isinstance(a, Tracked)] + [
         v for v in kwargs.values() if isinstance(v, Tracked)

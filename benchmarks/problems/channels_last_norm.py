@@ -1,4 +1,4 @@
-"""Group norm and SiLU of images whose channels lie side by side, as a diffusion model's residual block has them."""
+"""Group norm and SiLU of images whose channels lie side by side, as diffusion models have them."""
 
 import torch
 from torch.nn import functional as F

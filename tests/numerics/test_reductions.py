@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from workbench.numerics import reductions
+from workbench.numerics import movement, reductions
+from workbench.numerics.pointwise import pointwise
 from workbench.numerics.tracked import exact
 
 TERMS, ROWS = 4096, 200
@@ -84,3 +85,32 @@ def test_sums_into_places_are_as_exact_as_their_terms() -> None:
     found = reductions.scattered(torch.ops.aten.scatter_add.default, [into, 0, index, terms], 3, True, "f32")
     large, small = found.error.tolist()
     assert 0.01 < large < 10 and 0 < small < 1e-5
+
+
+def test_the_place_of_a_value_among_its_like_is_in_doubt() -> None:
+    """What uses an index further on may be given that of any value that is as good."""
+    scores = exact(torch.tensor([[1.0, 3.0, 2.99, 7.0], [1.0, 3.0, 5.0, 7.0]]), "f32")
+    doubtful = replace(scores, shared=torch.full((2, 4), 0.1, dtype=torch.float64))
+    for op, args, unsure in (
+        (torch.ops.aten.max.dim, [1], [False, False]),
+        (torch.ops.aten.min.dim, [1, True], [[False], [False]]),
+        (torch.ops.aten.kthvalue.default, [2, 1], [True, False]),
+        (torch.ops.aten.topk.default, [2, 1], [[False, True], [False, False]]),
+    ):
+        _, places = reductions.selected(op, doubtful, args, {}, "f32")
+        assert (places.error > 0).tolist() == unsure
+        assert places.error.max() in (0.0, 4.0)
+
+
+def test_a_count_is_off_by_whole_elements_and_is_rounded_beside_that() -> None:
+    """Two comparisons in doubt are two; errors by rounding would be 1.4, and 1 as a whole number."""
+    near = replace(
+        exact(torch.tensor([[0.0, 0.0, 5.0], [0.0, 5.0, 5.0]]), "bf16"),
+        independent=torch.full((2, 3), 0.1, dtype=torch.float64),
+    )
+    over = pointwise("gt", torch.ops.aten.gt.Scalar, [near, 0.0], {}, "bool")
+    count = reductions.total(over, 1, False, "i64")
+    assert count.error.tolist() == [2.0, 1.0]
+    stored = movement.cast(count, "bf16")
+    scaled = pointwise("mul", torch.ops.aten.mul.Tensor, [stored, 1.3], {}, "bf16")
+    assert float(scaled.error[1]) >= 1.3 + 2.6 * 2.0**-9

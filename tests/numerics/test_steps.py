@@ -16,8 +16,9 @@ from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import TORCH
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import KINDS
+from workbench.numerics.pointwise import pointwise
 from workbench.numerics.steps import allowed_share, used_share
-from workbench.numerics.tracked import Step
+from workbench.numerics.tracked import Step, Tracked, exact
 
 CASES = [(name, dtype) for name in OPS for dtype in FLOATS]
 
@@ -164,3 +165,30 @@ def test_floors_of_whole_results_are_one_step_off_at_most() -> None:
     assert ratio(*expected) == 0
     assert ratio(-31, *expected[1:]) <= 1
     assert ratio(-32, *expected[1:]) > 1
+
+
+def _off_by(values: list[float], error: float, dtype: DType) -> Tracked:
+    made = exact(torch.tensor(values, dtype=torch.float64), dtype)
+    return replace(made, shared=torch.full_like(made.shared, error))
+
+
+def test_what_falls_over_an_edge_has_there_the_error_that_took_it_across() -> None:
+    """x * (x > 0) is zero a little below zero; what an error of 0.5 takes across may be 0.4 there."""
+    x = _off_by([-0.1, -0.6, 0.3], 0.5, "f32")
+    mask = pointwise("gt", torch.ops.aten.gt.Scalar, [x, 0.0], {}, "bool")
+    made = pointwise("mul", torch.ops.aten.mul.Tensor, [x, mask], {}, "f32")
+    assert made.step is not None
+    assert made.step.up.tolist() == pytest.approx([0.4, 0.0, 0.5], abs=1e-6)
+    assert float(made.error[0]) >= 0.4 and float(made.error[1]) < 1e-6
+
+
+def test_a_result_is_rounded_where_it_fell_to() -> None:
+    """In bfloat16 2.51 is stored as 2.5, and 0.01 is off by next to nothing."""
+    x = _off_by([0.01], 2.5, "bf16")
+    made = pointwise("mul", torch.ops.aten.mul.Tensor, [x, 1.0], {}, "bf16")
+    assert float(made.error[0]) >= 2.5 + 2.51 * 2.0**-9
+    mask = replace(exact(torch.tensor([False]), "bool"), shared=torch.ones(1, dtype=torch.float64))
+    left, right = (exact(torch.tensor([value]), "bf16") for value in (2.5, 0.01))
+    where = pointwise("where", torch.ops.aten.where.self, [mask, left, right], {}, "bf16")
+    made = pointwise("add", torch.ops.aten.add.Tensor, [where, 0.001], {}, "bf16")
+    assert float(made.error[0]) >= 2.49 + 2.501 * 2.0**-9

@@ -29,6 +29,12 @@ def whole_numbers(t: Tensors) -> Tensor:
     return t["i"] // t["j"]
 
 
+def first_row_replaced(t: Tensors) -> Tensor:
+    x = t["x"] + 1
+    x[:1] = x[-1:]
+    return x * 2
+
+
 LAYOUTS: list[Vector] = [
     (("index_width", "64"), ("vector_width", "4")),
     (("index_width", "32"), ("loads_in_flight", "2"), ("vector_width", "4")),
@@ -56,6 +62,13 @@ def test_lines_that_vectors_divide_know_nothing_of_it_and_neither_does_what_lies
     assert "within" not in generate(problem_of(turned, odd), wide).kernel.source
     streamed = (*wide, ("stream_hints", "on"))
     assert "within" not in generate(problem_of(gated, odd), streamed).kernel.source
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_of_two_branches_is_not_read_beyond_the_end(layout: Vector) -> None:
+    tensors = {"x": torch.randn(7, 143)}
+    source = generate(problem_of(first_row_replaced, tensors), (("fusion", "none"), *layout)).kernel.source
+    check(first_row_replaced, source, tensors, "checked")
 
 
 def test_the_model_knows_that_odd_lines_go_in_vectors() -> None:

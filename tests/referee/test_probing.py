@@ -12,9 +12,9 @@ from problem.cells import opened
 from test_gpu_trial import Cpu
 from torch import Tensor
 
-from workbench.model import H100, Case, Kernel, Mismatch, Outcome, Passed, Problem
+from workbench.model import H100, Case, Kernel, Mismatch, Outcome, Passed, Problem, TensorMeta
 from workbench.numerics.inputs import draw
-from workbench.plan.interpret import interpret_path
+from workbench.plan.interpret import interpret, interpret_path
 from workbench.plan.parse import parse
 from workbench.problem.reference import Reference
 from workbench.referee.expectation import held_against
@@ -23,7 +23,7 @@ from workbench.referee.gpu_protocol import CheckRequest
 from workbench.referee.gpu_trial import checked
 from workbench.referee.judge import Judgement
 from workbench.referee.options import JudgeOptions
-from workbench.referee.planning import UNALIGNED
+from workbench.referee.planning import UNALIGNED, unlike_layout
 from workbench.referee.probing import (
     EMULATED,
     ON_GPU,
@@ -268,3 +268,36 @@ def test_where_the_graph_foretells_another_shape_than_the_reference_has_nothing_
         tensors = draw(problem, case, "normal", 1)
         doubtful[size] = held_against(problem, reference, case.size_map, tensors).doubtful
     assert doubtful[4] is False and any(doubtful.values())
+
+
+SUMMED = """
+import torch
+
+def summed(k, x):
+    return torch.einsum("dts,bsd->btd", k, x)
+
+inputs = [torch.randn(5, 6, 6), torch.randn(2, 6, 5)]
+"""
+TURNED = """/* plan
+def plan(k, x):
+    batch, steps, width = x.shape
+    y = empty((width, steps, batch), f32)
+    launch("turned", grid=1, block=32, args=[k, x, y])
+    return view(y, (batch, steps, width), (1, batch, steps * batch))
+*/
+__global__ void turned(const float* k, const float* x, float* y) { }
+"""
+
+
+def test_a_layout_of_the_traced_sizes_is_right_where_the_reference_has_another() -> None:
+    """An ``einsum`` over a single step is a product of elements, and its result then row-major."""
+    problem = opened(SUMMED)
+    metas = {
+        "k": TensorMeta(dtype="f32", shape=(5, 1, 1), strides=(1, 1, 1)),
+        "x": TensorMeta(dtype="f32", shape=(7, 1, 5), strides=(5, 5, 1)),
+    }
+    plan = interpret(parse(TURNED), metas, H100)
+    single = torch.einsum("dts,bsd->btd", torch.randn(5, 1, 1), torch.randn(7, 1, 5))
+    assert not unlike_layout(problem, plan, (single.stride(),))
+    unknown = problem.outputs[0].model_copy(update={"order": None})
+    assert unlike_layout(problem.model_copy(update={"outputs": (unknown,)}), plan, (single.stride(),))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -100,24 +101,26 @@ def pointwise(
 
     ``name`` is the bare name (``exp``), ``dtype`` the reference's dtype of the result. Errors of the
     arguments are passed on by moving each argument by its error, both ways, and looking at the result.
+    Where one of them may fall over an edge, all are moved together as well: an element that falls to the
+    other side of ``x * (x > 0)`` has there the error that took it across.
     """
     operands = [a for a in args if isinstance(a, Tracked)] + [
         v for v in kwargs.values() if isinstance(v, Tracked)
     ]
     widen = is_float(dtype)
 
-    def run(moved: Tracked | None, value: Tensor | None) -> Tensor:
+    def run(moved: Mapping[int, Tensor]) -> Tensor:
         def plain(arg: Any) -> Any:
             if not isinstance(arg, Tracked):
                 return arg
-            chosen = value if arg is moved and value is not None else arg.value
+            chosen = moved.get(id(arg), arg.value)
             wide = widen and chosen.dtype != torch.bool
             return chosen.to(torch.float64) if wide else chosen
 
         result: Tensor = op(*[plain(a) for a in args], **{k: plain(v) for k, v in kwargs.items()})
         return result.to(torch.float64) if widen else result
 
-    value = run(None, None)
+    value = run({})
     independent = torch.zeros(value.shape, dtype=torch.float64)
     shared = torch.zeros_like(independent)
     inexact = [
@@ -127,23 +130,26 @@ def pointwise(
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
+    ends = {id(one): (_moved(one.value, one.up, 1.0), _moved(one.value, one.down, -1.0)) for one in inexact}
     for operand in inexact:
-        moved = [
-            run(operand, _moved(operand.value, operand.up, 1.0)),
-            run(operand, _moved(operand.value, operand.down, -1.0)),
-        ]
+        moved = [run({id(operand): end}) for end in ends[id(operand)]]
         part, common = _passed_on(operand, value, moved)
         independent, shared = torch.hypot(independent, part), shared + common
         if stepped:
             down, up = sides_of(value, moved)
             below, above = below + down, above + up
+    if stepped and len(inexact) > 1:
+        corners = [run(dict(zip(ends, chosen, strict=True))) for chosen in product(*ends.values())]
+        down, up = sides_of(value, corners)
+        below, above = torch.maximum(below, down), torch.maximum(above, up)
+        shared = torch.maximum(shared, torch.maximum(down, up))
     own = _own_rounding(name, value, operands, dtype, given=all(map(_is_held, args)))
     picks = name in _PICKS
     made = rounded(value, own, (independent, shared), dtype, picks=picks)
     if not stepped:
         return made
     edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
-    own = own + narrowing(value, dtype, picks=picks)
+    own = own + narrowing(value, dtype, off=torch.maximum(below, above).nan_to_num(0.0, 0.0), picks=picks)
     return replace(made, step=within(below + own, above + own, edge, made))
 
 

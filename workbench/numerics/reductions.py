@@ -11,6 +11,9 @@ inputs are, sequential summation is off by up to K u |sum| / 4, and that much is
 few different values in any order are between: the errors of one value add up, and those of the values walk.
 With f the part of the terms that has a value, K u |sum| sqrt(sum f^2) / 4 is the same for one value and falls
 to the walk where all differ.
+
+Terms that may have fallen over an edge, such as the comparisons that a count adds up, do so or do not: a
+sum may be off by all of them where they are few, and by ``CHANCE`` times the root of their squares.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.steps import CHANCE
 from workbench.numerics.tracked import LARGEST, TINY, Tie, Tracked, deviation, rounded, stays_integer
 
 SAFETY = 4.0
@@ -109,7 +113,12 @@ def _repeated(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
 
 def _reduced_errors(x: Tracked, axes: list[int], keepdim: bool) -> tuple[Tensor, Tensor]:
     independent = x.independent.square().sum(dim=axes, keepdim=keepdim).sqrt()
-    return independent, x.shared.sum(dim=axes, keepdim=keepdim)
+    shared = x.shared.sum(dim=axes, keepdim=keepdim)
+    if x.step is None:
+        return independent, shared
+    # A count that is one off is so by all of it, and what is rounded behind it comes on top.
+    fallen = torch.minimum(x.independent.sum(dim=axes, keepdim=keepdim), CHANCE * independent)
+    return torch.zeros_like(independent), shared + fallen
 
 
 def mean(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
@@ -275,8 +284,25 @@ def selected(
     zero = torch.zeros_like(worst)
     return (
         Tracked(values, zero, worst, dtype),
-        Tracked(indices, zero, zero, "i64", tie=tie),
+        Tracked(indices, zero, _ambiguous_places(x, dim, indices), "i64", tie=tie),
     )
+
+
+def _ambiguous_places(x: Tracked, dim: int, indices: Tensor) -> Tensor:
+    """The same for any number of picked elements: in order, one may change places with its neighbours."""
+    size = x.value.shape[dim]
+    if size < 2:
+        return torch.zeros(indices.shape, dtype=torch.float64)
+    ordered, order = x.value.to(torch.float64).sort(dim)
+    error = x.error.gather(dim, order)
+    gap = ordered.narrow(dim, 1, size - 1) - ordered.narrow(dim, 0, size - 1)
+    close = gap <= error.narrow(dim, 1, size - 1) + error.narrow(dim, 0, size - 1)
+    either = torch.zeros(ordered.shape, dtype=torch.bool)
+    either.narrow(dim, 0, size - 1).logical_or_(close)
+    either.narrow(dim, 1, size - 1).logical_or_(close)
+    unsure = torch.zeros_like(either).scatter(dim, order, either)
+    kept = indices if indices.dim() == x.value.dim() else indices.unsqueeze(dim)
+    return torch.where(unsure.gather(dim, kept), float(size), 0.0).reshape(indices.shape)
 
 
 def exact_index(indices: Tensor) -> Tracked:

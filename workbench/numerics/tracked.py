@@ -124,7 +124,7 @@ def rounded(
     if not bool(finite.all()):
         own, magnitude = torch.where(finite, own, 0.0), torch.where(finite, magnitude, 0.0)
     if _is_narrow(dtype):
-        again = narrowing(value, dtype, picks=picks)
+        again = narrowing(value, dtype, off=independent + shared, picks=picks)
         twice = torch.minimum(again, own + independent + shared)
         own = own + torch.where(holds(value, dtype), twice, again)
     overflow = (magnitude + independent + shared) > LARGEST[dtype]
@@ -133,12 +133,13 @@ def rounded(
     return Tracked(value, torch.hypot(independent, own), shared, dtype)
 
 
-def narrowing(value: Tensor, dtype: DType, *, picks: bool = False) -> Tensor:
-    """What storing a result in a narrow dtype may take from it."""
+def narrowing(value: Tensor, dtype: DType, *, off: Tensor | float = 0.0, picks: bool = False) -> Tensor:
+    """What storing a result in a narrow dtype may take from it, where the result may be ``off`` already: one
+    that fell over an edge is rounded where it fell to, which may be a larger number."""
     if not is_float(dtype) or not _is_narrow(dtype):
         return torch.zeros(value.shape, dtype=torch.float64, device=value.device)
     magnitude = torch.where(torch.isfinite(value), value.abs(), 0.0)
-    again = UNIT[dtype] * magnitude + TINY[dtype]
+    again = UNIT[dtype] * (magnitude + off) + TINY[dtype]
     return torch.where(holds(value, dtype), 0.0, again) if picks else again
 
 

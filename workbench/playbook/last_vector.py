@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workbench.playbook.expr import Apply, Index, Load, walk
+from workbench.playbook.expr import Apply, Expr, Index, Load, unguarded, walk
 from workbench.playbook.indexing import repeated_row
 from workbench.playbook.operations import is_float
 from workbench.playbook.program import Kernel
@@ -29,12 +29,24 @@ def is_partly_there(kernel: Kernel, schedule: Schedule, declared: Sequence[Mappi
     count = kernel.stores[0].columns
     if all(count.at(case) % schedule.width == 0 for case in declared):
         return False
-    return all(store.view.is_linear for store in kernel.stores) and all(
-        _may_go_beyond(expr) for store in kernel.stores for expr in walk(store.value)
+    return all(
+        store.view.is_linear
+        and _is_read_in_vectors(store.value)
+        and all(_may_go_beyond(expr) for expr in walk(store.value))
+        for store in kernel.stores
     )
 
 
-def _may_go_beyond(expr: object) -> bool:
+def _is_read_in_vectors(root: Expr) -> bool:
+    """True where nothing that lies as the line does is read in single elements, as one branch of two is: such
+    a read has nothing that keeps it from going beyond the end."""
+    always = {expr.serial for expr in unguarded(root)}
+    return not any(
+        isinstance(expr, Load) and expr.view.is_linear and expr.serial not in always for expr in walk(root)
+    )
+
+
+def _may_go_beyond(expr: Expr) -> bool:
     """True for what may be computed of an index beyond the last."""
     match expr:
         case Load(view=view, lookups=()):

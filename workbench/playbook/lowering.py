@@ -26,6 +26,7 @@ from workbench.playbook import (
     scans,
     windows,
 )
+from workbench.playbook.branches import Branches
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.grouping import Operation, absorbed, grouped
 from workbench.playbook.interleaved import long_abreast
@@ -75,6 +76,7 @@ class Lowering:
         self.sizes = sizes_of(problem)
         self.cases = tuple(case.size_map for case in problem.cases)
         self.pool = Pool(self.sizes)
+        self._branches = Branches()
         self.fuse = fuse
         self.without = without if fuse else without | LOWERED
         self.applied: set[str] = set()
@@ -296,7 +298,21 @@ class Lowering:
     # -------------------------------------------------------------------------------- nodes
 
     def node(self, node: OpNode) -> None:
-        """Lower one node."""
+        """Lower one node; one with a branch too long to spell chooses from values in memory instead."""
+        asked = len(self.operations)
+        self._node(node)
+        if len(self.operations) == asked and self._is_long(node):
+            computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
+            for ref in computed:
+                self._values[ref] = self._written_out(self.value(ref), ref.ref, None)
+            if computed:
+                self._node(node)
+
+    def _is_long(self, node: OpNode) -> bool:
+        value = self._values.get(Ref(ref=node.name))
+        return value is not None and self._branches.are_long(value.expr)
+
+    def _node(self, node: OpNode) -> None:
         if is_pointwise(node):
             self._pointwise(node)
         elif not any(kind.lower(self, node) for kind in _KINDS):

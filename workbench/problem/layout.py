@@ -27,6 +27,15 @@ def memory_order(shape: Sequence[int], strides: Sequence[int]) -> Order:
     return None if long == sorted(long) else tuple(order)
 
 
+def dense_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a dense tensor whose axes lie in an order."""
+    result, step = dict[int, int](), 1
+    for axis in reversed(order):
+        result[axis] = step
+        step *= shape[axis]
+    return tuple(result[axis] for axis in range(len(shape)))
+
+
 def strides_of(shape: Sequence[int], strides: Sequence[int], dims: Sequence[Dim]) -> tuple[Dim, ...] | None:
     """Strides of a dense tensor as products of its symbolic sizes; None where ``memory_order`` is None."""
     order = memory_order(shape, strides)

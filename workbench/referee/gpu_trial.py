@@ -262,7 +262,7 @@ class _Trials:
         self.preparing = False
         if prepared is None or (planned.trial.probe and prepared.doubtful):
             return None
-        if told := unlike_layout(planned.trial.plan, prepared.strides):
+        if told := unlike_layout(self.request.problem, planned.trial.plan, prepared.strides):
             return Mismatch(case=case.label, message=told)
         outputs = self._executed(planned, prepared)
         io_bytes = sum(o.nbytes for o in outputs) + sum(one.tensor.nbytes for one in prepared.inputs)

@@ -14,6 +14,7 @@ from workbench.model import DTYPE_BYTES, Case, Problem, Target, TensorMeta, size
 from workbench.plan.interpret import LibraryMeta, interpret_path, refuse_library
 from workbench.plan.parse import Program, parse
 from workbench.plan.steps import Plan
+from workbench.problem.layout import dense_strides
 from workbench.referee.protocol import PlanAnswer, Planned, PlanRequest
 from workbench.workers import Limits, Returned, torch_ready
 
@@ -126,16 +127,19 @@ def unlike_outputs(problem: Problem, case: Case, plan: Plan) -> str:
     return ""
 
 
-def unlike_layout(plan: Plan, returned: Sequence[tuple[int, ...]]) -> str:
+def unlike_layout(problem: Problem, plan: Plan, returned: Sequence[tuple[int, ...]]) -> str:
     """Say how an output lies in memory as nobody asked for; ``returned`` are the reference's own strides.
 
-    Row-major is always right, and so are the reference's strides and those of an input of that shape:
-    anything else leaves a copy to whoever comes next.
+    Row-major is always right, and so are the reference's strides, those it has at the sizes it was traced at
+    (an ``einsum`` over axes of size 1 is no matrix product) and those of an input of that shape: anything
+    else leaves a copy to whoever comes next.
     """
     for number, (name, wanted) in enumerate(zip(plan.outputs, returned, strict=False)):
         meta = plan.meta_of(name)
-        inputs = [given.strides for _, given in plan.arguments if given.shape == meta.shape]
-        if not meta.is_contiguous and all(not _same_layout(meta, s) for s in (wanted, *inputs)):
+        right = [wanted, *(given.strides for _, given in plan.arguments if given.shape == meta.shape)]
+        if order := problem.outputs[number].order:
+            right.append(dense_strides(meta.shape, order))
+        if not meta.is_contiguous and not any(_same_layout(meta, strides) for strides in right):
             return f"output {number} has strides {meta.strides}, the reference returns {tuple(wanted)}"
     return ""
 

@@ -183,7 +183,7 @@ class _Trials:
             expected = self._timed("oracle", lambda: self._expected(planned))
             if expected is None:
                 return None
-            if told := unlike_layout(planned.trial.plan, expected.strides):
+            if told := unlike_layout(self.request.problem, planned.trial.plan, expected.strides):
                 return Mismatch(case=case, message=told)
             execution = self._execute(planned, module, expected)
             return self._judged(planned, module, expected, execution)

@@ -60,7 +60,8 @@ def table() -> Mapping[Any, Callable[..., Any]]:
 @contextmanager
 def kept_for_the_table() -> Iterator[None]:
     """For a program's export: torch would break these operations down before any table is asked."""
-    early = [op for op in (aten.multi_margin_loss.default,) if DispatchKey.Autograd in op.py_kernels]
+    ours = (aten.multi_margin_loss.default, aten.multilabel_margin_loss_forward.default)
+    early = [op for op in ours if DispatchKey.Autograd in op.py_kernels]
     kernels = [op.py_kernels.pop(DispatchKey.Autograd) for op in early]
     try:
         for op in early:
@@ -84,6 +85,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.native_group_norm.default: _group_norm,
         aten.round.decimals: _round,
         aten.multi_margin_loss.default: _multi_margin_loss,
+        aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
             _rrelu(x, *rest, **named),
@@ -223,6 +225,28 @@ def _multi_margin_loss(
     total = counted.sum(1) if reduction == 0 else counted.sum()
     mean: Tensor = total / (counted.numel() if reduction == 1 else rows.shape[1])
     return mean
+
+
+def _multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int = 1) -> tuple[Tensor, Tensor]:
+    """Of every label of a row, up to the first -1, and every other class: what comes closer than 1 to it.
+
+    As above for what is not a number; and torch's own decomposition counts class 0 for what follows a -1.
+    """
+    rows, labels = torch.atleast_2d(x), torch.atleast_2d(target)
+    count = rows.shape[1]
+    classes = torch.arange(count, device=x.device)
+    end = torch.where(labels == -1, classes, count).amin(1, True)
+    named = classes < end
+    own = rows.gather(1, torch.where(named, labels, 0))
+    is_target = (torch.where(named, labels, -1).unsqueeze(2) == classes).any(1)
+    close = 1 - own.unsqueeze(2) + rows.unsqueeze(1)
+    counted = named.unsqueeze(2) & ~is_target.unsqueeze(1) & (close > 0)
+    lost = torch.where(counted, close, 0).sum((1, 2)) / count
+    if reduction == 0:
+        lost = lost.reshape(target.shape[:-1])
+    else:
+        lost = lost.mean() if reduction == 1 else lost.sum()
+    return lost, is_target.to(x.dtype).reshape(target.shape)
 
 
 def _smoothly_resized(

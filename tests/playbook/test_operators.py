@@ -91,3 +91,42 @@ def test_a_library_call_takes_tensors_by_name() -> None:
     source = generate(problem_of(call, tensors), ()).kernel.source
     assert "rtol=mul" in source
     check(call, source, tensors)
+
+
+def test_classes_are_counted_out_without_a_look_at_the_labels() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.nn.functional.one_hot(t["y"], 7) * t["x"].unsqueeze(-1)
+
+    tensors = {"x": torch.randn(4, 9), "y": torch.randint(0, 7, (4, 9))}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "library(" not in source
+    check(call, source, tensors)
+
+
+COVARIANCES: dict[str, Call] = {
+    "of rows": lambda t: torch.cov(t["x"]),
+    "of one row": lambda t: t["x"][0].cov(correction=0),
+    "weighted": lambda t: torch.cov(t["x"], aweights=t["w"]),
+    "counted": lambda t: torch.cov(t["x"], correction=0, fweights=t["n"]),
+    "counted and weighted": lambda t: torch.cov(t["x"], fweights=t["n"], aweights=t["w"]),
+    "correlations": lambda t: torch.corrcoef(t["x"]),
+}
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_covariances_are_traced_without_a_look_at_the_weights(name: str) -> None:
+    tensors = {"x": torch.randn(6, 33), "w": torch.rand(33), "n": torch.randint(1, 9, (33,))}
+    call = COVARIANCES[name]
+    used = {"x"} | ({"w"} if "weighted" in name else set()) | ({"n"} if "counted" in name else set())
+    given = {name: tensor for name, tensor in tensors.items() if name in used}
+    check(call, generate(problem_of(call, given), ()).kernel.source, given)
+
+
+def test_a_product_of_sizes_is_read_after_its_factors() -> None:
+    """The last axis of the first argument is as long as all of the second."""
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.linalg.tensorsolve(t["x"], t["y"])
+
+    tensors = {"x": torch.randn(2, 3, 6), "y": torch.randn(2, 3)}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)

@@ -66,7 +66,10 @@ POINTWISE: Mapping[str, Rounding] = {
         ("mish", "softplus", "elu", "selu", "celu", "hypot", "atan2", "fmod", "remainder"), _DEFAULT
     ),
     **dict.fromkeys(
-        ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma"),
+        (
+            "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma",
+            "i0", "special_i1", "special_erfcx", "special_ndtri",
+        ),
         _DEFAULT,
     ),
     **dict.fromkeys(

@@ -153,12 +153,8 @@ def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
             yield _refuse(f"{where} is NaN for every input tried")
         for name in trials[0].tensors:
             if all(_is_copy(trial, name, output) for trial in trials):
-                yield _refuse(
-                    f"{where} is a copy of {name}: there is nothing to compute. Leave that output out, or give "
-                    "it inputs for which it is not"
-                    if len(trials[0].results) > 1
-                    else f"{where} is a copy of {name}: there is nothing to compute"
-                )
+                instead = ". Leave it out of the results" if len(trials[0].results) > 1 else ""
+                yield _refuse(f"{where} is a copy of {name}: there is nothing to compute{instead}")
 
 
 def _views(trials: list[_Trial]) -> Iterator[Finding]:
@@ -199,7 +195,10 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
         if any(_matters(problem, trial, spec.name, call) for trial in trials):
             continue
         severity: Literal["refuse", "warn"] = "refuse" if spec.role == "input" else "warn"
-        message = f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing"
+        message = (
+            f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing. Leave it "
+            "out, or compute something for which they matter"
+        )
         if any(_changes(problem, trial, spec.name, call) for trial in trials):
             message = (
                 f"other values of {spec.role} {spec.name!r} change the output by no more than rounding may: "

@@ -7,6 +7,7 @@ sorting and scans stay whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -35,7 +36,7 @@ _BROKEN_DOWN = [
     "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
     "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
     "_scaled_dot_product_flash_attention_for_cpu", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "im2col",
+    "upsample_nearest3d", "im2col", "ldexp", "permute_copy", "narrow_copy", "unbind_copy",
 ]  # fmt: skip
 
 _WHOLE = [
@@ -84,6 +85,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.var_mean.correction: _var_mean,
         aten.native_group_norm.default: _group_norm,
         aten.round.decimals: _round,
+        aten.angle.default: _angle,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
@@ -183,6 +185,13 @@ def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
         return aten.round.default(x)  # type: ignore[no-any-return]
     rounded = (wide * ten).round() / ten if decimals > 0 else (wide / ten).round() * ten
     return rounded.to(x.dtype)
+
+
+def _angle(x: Tensor) -> Tensor:
+    """Of a real number: half a turn where it is negative."""
+    real = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    turned = torch.where(real < 0, math.pi, torch.zeros_like(real))
+    return torch.where(real.isnan(), real, turned)
 
 
 def _std_mean(

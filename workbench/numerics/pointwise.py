@@ -68,7 +68,7 @@ POINTWISE: Mapping[str, Rounding] = {
     **dict.fromkeys(
         (
             "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma",
-            "i0", "special_i1", "special_erfcx", "special_ndtri",
+            "special_erfcx", "special_ndtri",
         ),
         _DEFAULT,
     ),

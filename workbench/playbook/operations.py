@@ -286,12 +286,7 @@ _PLAIN = [
     "copysign",
 ]  # fmt: skip
 
-_CALLED = {
-    "i0": "bessel_i0",
-    "special_i1": "bessel_i1",
-    "special_erfcx": "erfcx",
-    "special_ndtri": "normcdfinv",
-}
+_CALLED = {"special_erfcx": "erfcx", "special_ndtri": "normcdfinv"}
 """Functions that CUDA has under other names."""
 
 RULES: Mapping[str, Rule] = {

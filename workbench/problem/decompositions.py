@@ -241,7 +241,7 @@ def _multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int = 1) -> tu
 
     As above for what is not a number; and torch's own decomposition counts class 0 for what follows a -1.
     """
-    rows, labels = torch.atleast_2d(x), torch.atleast_2d(target)
+    rows, labels = (t if t.ndim > 1 else t.unsqueeze(0) for t in (x, target))
     count = rows.shape[1]
     classes = torch.arange(count, device=x.device)
     end = torch.where(labels == -1, classes, count).amin(1, True)

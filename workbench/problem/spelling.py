@@ -79,10 +79,10 @@ def without_vectors(
     made = []
     for node in nodes:
         kwargs = tuple((name, plain(value)) for name, value in node.kwargs)
-        changes = {"args": tuple(map(plain, node.args)), "kwargs": kwargs}
+        read = node.model_copy(update={"args": tuple(map(plain, node.args)), "kwargs": kwargs})
         if node.name in alone:
-            changes |= {"op": _VALUES, "outs": node.outs[1:2]}
-        made.append(node.model_copy(update=changes))
+            read = read.model_copy(update={"op": _VALUES, "outs": node.outs[1:2]})
+        made.append(read)
     return tuple(made), tuple(Ref(ref=ref.ref) if ref.ref in alone else ref for ref in outputs)
 
 

@@ -6,9 +6,10 @@
 A row an operator and sample: ``kernel`` (all of it generated), ``partly`` (generated kernels beside library
 calls), ``library`` (library calls alone), ``refused`` with the line that a person reads, or what should not
 be: ``failed`` with the verdict, ``crashed`` with the stage and the error. Writes ``operators.json`` to
-``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names; with ``--only`` or ``--rest`` the
-rows of the other operators stay as they are. Operators go in batches, each in
-a process with a time limit: what hangs or dies there is tried again alone, and its row says so.
+``benchmarks/receipts``, or into the folder ``$WORKBENCH_RECEIPTS`` names, and ``operators-float16.json`` for
+``--dtype float16``; with ``--only`` or ``--rest`` the rows of the other operators stay as they are. Operators
+go in batches, each in a process with a time limit: what hangs or dies there is tried again alone, and its row
+says so.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def main() -> int:
     if given.only:
         wanted = set(given.only.split(","))
         found = [one for one in found if one.name in wanted]
-    known = receipt_rows()
+    known = receipt_rows(given.dtype)
     if given.rest:
         done = {row["op"] for row in known}
         found = [one for one in found if one.name not in done]
@@ -141,15 +142,15 @@ def main() -> int:
     return 1 if any(row["got"] in ("failed", "crashed") for row in rows) else 0
 
 
-def receipt_path() -> Path:
-    """Where the receipt lies."""
+def receipt_path(dtype: str) -> Path:
+    """Where the receipt lies: one for each type of inputs."""
     folder = Path(os.environ.get("WORKBENCH_RECEIPTS", ROOT / "benchmarks" / "receipts"))
-    return folder / "operators.json"
+    return folder / ("operators.json" if dtype == "float32" else f"operators-{dtype}.json")
 
 
-def receipt_rows() -> Rows:
+def receipt_rows(dtype: str) -> Rows:
     """Rows of earlier runs."""
-    path = receipt_path()
+    path = receipt_path(dtype)
     return list(json.loads(path.read_text())["rows"]) if path.is_file() else []
 
 
@@ -167,7 +168,7 @@ def write(rows: Rows, given: argparse.Namespace, seconds: float) -> None:
         "seconds": round(seconds),
         "rows": rows,
     }
-    receipt_path().write_text(json.dumps(receipt, indent=1) + "\n")
+    receipt_path(given.dtype).write_text(json.dumps(receipt, indent=1) + "\n")
     print(f"{receipt['operators']} operators, {len(rows)} samples: {receipt['counts']}")
 
 

@@ -70,3 +70,7 @@ def test_a_receipt_is_gone_on_with(
     capsys.readouterr()
     assert run("--rest") == {"a": "kernel", "b": "kernel", "c": "kernel"}
     assert capsys.readouterr().out.startswith("c  ")
+    monkeypatch.setattr(sys, "argv", ["operators.py", "--processes", "1", "--dtype", "float16"])
+    assert sweep.main() == 0
+    made = {path.name for path in tmp_path.iterdir()}
+    assert made == {"operators.json", "operators-float16.json"}

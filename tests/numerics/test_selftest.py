@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from workbench.model import DType, OpNode
 from workbench.numerics.selftest import Finding, selftest
 
 
@@ -44,6 +45,30 @@ def test_degenerate_problems_are_refused_with_the_reason(name: str) -> None:
     op = ops.make(call, {"x": (8, 33)}, ())
     findings = found(op)
     assert any(words in f.message and f.severity == "refuse" for f in findings), findings
+
+
+X, NAN = ops.ref("x"), ops.node("isnan", "aten.isnan.default", ops.ref("x"), dtype="bool")
+RARE: dict[str, tuple[Callable[[Tensor], Tensor], tuple[OpNode, ...], DType]] = {
+    "zeros": (lambda x: x == 0, (ops.node("z", "aten.eq.Scalar", X, 0, dtype="bool"),), "bool"),
+    "NaN": (torch.isnan, (NAN,), "bool"),
+    "a number for NaN": (
+        lambda x: torch.where(x.isnan(), 0.5, x),
+        (NAN, ops.node("z", "aten.where.ScalarSelf", ops.ref("isnan"), 0.5, X)),
+        "f32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_what_rare_values_alone_tell_is_no_reason_to_refuse(name: str) -> None:
+    call, nodes, out = RARE[name]
+    findings = found(ops.make(call, {"x": (8, 3)}, nodes, out=out))
+    assert not [f for f in findings if f.severity == "refuse"]
+
+
+def test_a_nan_that_is_passed_on_is_no_result() -> None:
+    for call in (lambda x: x - x, lambda x: x * 0 + 1, lambda x: torch.where(x == x, 2.0, x)):
+        assert {f.severity for f in found(ops.make(call, {"x": (8, 33)}, ()))} == {"refuse"}
 
 
 def test_an_input_without_effect_is_refused_and_a_parameter_warned_about() -> None:

@@ -58,3 +58,18 @@ def test_a_loss_that_torch_checks_by_values_is_traced_without_the_check(
         return torch.nn.functional.gaussian_nll_loss(t["x"], t["y"], t["v"], **options)  # type: ignore[arg-type]
 
     check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("rows", [slice(None), 4])
+def test_of_several_labels_those_up_to_the_first_minus_one_count(rows: slice | int, reduction: str) -> None:
+    """And what is not a number is not closer to one, as in eager."""
+
+    def loss(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.nn.functional.multilabel_margin_loss(t["x"], t["y"], reduction=reduction)
+
+    x, labels = torch.randn(6, 5), torch.randint(0, 5, (6, 5))
+    x[3, 3], x[0, 1] = torch.nan, torch.inf
+    labels[1, 2] = labels[2, 0] = labels[4, 1] = labels[4, 3] = -1
+    tensors = {"x": x[rows], "y": labels[rows]}
+    check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)

@@ -2,7 +2,13 @@
 
 import re
 
-from workbench.playbook import cuda_helpers
+import pytest
+import torch
+
+from tests.playbook.problems import problem_of
+from tests.playbook.running import check
+from workbench.playbook import cuda_helpers, cuda_text
+from workbench.playbook.generate import generate
 from workbench.playbook.names import Names
 
 
@@ -12,6 +18,22 @@ def test_helper_functions_keep_their_names() -> None:
     assert {"sign", "larger", "warp_reduce"} <= functions
     for function in (*functions, "isnan", "isinf"):
         assert Names().new(function) != function
+
+
+def test_functions_of_cuda_and_c_keep_their_names() -> None:
+    """A value of float64 is named after its operation, and the operation has no f at its end there."""
+    for function in (*cuda_text._MATH.values(), "ldexp", "frexp", "fma", "nextafter", "exit"):
+        assert Names().new(function) != function
+
+
+@pytest.mark.parametrize("name", ["lgamma", "acosh", "erfinv"])
+def test_a_value_in_float64_does_not_hide_its_function(name: str) -> None:
+    def call(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        made = getattr(torch, name)(t["x"])
+        return made * made + made.sum(1, keepdim=True), made
+
+    x = torch.rand(3, 7, dtype=torch.float64) / 2 + (name == "acosh")
+    check(call, generate(problem_of(call, {"x": x}, name), ()).kernel.source, {"x": x})
 
 
 def test_no_name_has_two_underscores_together() -> None:

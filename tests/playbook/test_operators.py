@@ -91,3 +91,86 @@ def test_a_library_call_takes_tensors_by_name() -> None:
     source = generate(problem_of(call, tensors), ()).kernel.source
     assert "rtol=mul" in source
     check(call, source, tensors)
+
+
+SINGLE: dict[str, Call] = {
+    "erfcx": lambda t: torch.special.erfcx(t["x"]),
+    "ndtri": lambda t: torch.special.ndtri(t["x"]),
+    "angle": lambda t: torch.angle(t["x"]),
+    "ldexp": lambda t: torch.ldexp(t["x"], t["x"]),
+    "permute_copy": lambda t: torch.permute_copy(t["x"], (1, 0)) * 2,
+    "narrow_copy": lambda t: torch.narrow_copy(t["x"], 1, 1, 2),
+    "unbind_copy": lambda t: torch.unbind_copy(t["x"], 0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", SINGLE)
+def test_what_was_a_library_call_is_a_kernel(name: str, dtype: torch.dtype) -> None:
+    values = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 5e-42, 3.0, -3.0, -9.0, 80.0, -80.0]
+    special = [torch.inf, -torch.inf, torch.nan, 1 - 1e-6, 0.02, 0.97]
+    tensors = {"x": torch.tensor([values, [*special, *torch.rand(6).tolist()]], dtype=dtype)}
+    source = generate(problem_of(SINGLE[name], tensors, name), ()).kernel.source
+    assert "library(" not in source
+    check(SINGLE[name], source, tensors)
+
+
+def test_the_angle_of_an_integer_is_a_float() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.angle(t["x"])
+
+    tensors = {"x": torch.randint(-3, 3, (40,))}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)
+
+
+def test_singular_values_alone_are_asked_for_no_vectors() -> None:
+    """Of a matrix with an infinity in it the library finds no vectors, and raises."""
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.linalg.svdvals(t["x"] * 2).sum()
+
+    tensors = {"x": torch.randn(5, 4)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    check(call, source, tensors)
+    tensors["x"][1, 2] = torch.inf
+    (got,) = run(source, tensors).outputs
+    assert got.isnan()
+
+
+def test_classes_are_counted_out_without_a_look_at_the_labels() -> None:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.nn.functional.one_hot(t["y"], 7) * t["x"].unsqueeze(-1)
+
+    tensors = {"x": torch.randn(4, 9), "y": torch.randint(0, 7, (4, 9))}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "library(" not in source
+    check(call, source, tensors)
+
+
+COVARIANCES: dict[str, Call] = {
+    "of rows": lambda t: torch.cov(t["x"]),
+    "of one row": lambda t: t["x"][0].cov(correction=0),
+    "weighted": lambda t: torch.cov(t["x"], aweights=t["w"]),
+    "counted": lambda t: torch.cov(t["x"], correction=0, fweights=t["n"]),
+    "counted and weighted": lambda t: torch.cov(t["x"], fweights=t["n"], aweights=t["w"]),
+    "correlations": lambda t: torch.corrcoef(t["x"]),
+}
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_covariances_are_traced_without_a_look_at_the_weights(name: str) -> None:
+    tensors = {"x": torch.randn(6, 33), "w": torch.rand(33), "n": torch.randint(1, 9, (33,))}
+    call = COVARIANCES[name]
+    used = {"x"} | ({"w"} if "weighted" in name else set()) | ({"n"} if "counted" in name else set())
+    given = {name: tensor for name, tensor in tensors.items() if name in used}
+    check(call, generate(problem_of(call, given), ()).kernel.source, given)
+
+
+def test_a_product_of_sizes_is_read_after_its_factors() -> None:
+    """The last axis of the first argument is as long as all of the second."""
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return torch.linalg.tensorsolve(t["x"], t["y"])
+
+    tensors = {"x": torch.randn(2, 3, 6), "y": torch.randn(2, 3)}
+    check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)

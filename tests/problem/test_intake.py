@@ -101,6 +101,11 @@ REFUSED = {
         "        self.fc = nn.Linear(5, 3, device='meta')\n    def forward(self, x): return self.fc(x)\n" + X,
         r"parameter 'fc.weight' is on the meta device",
     ),
+    "lazy module": (
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.LazyLinear(3)\n    def forward(self, x): return self.fc(x)\n" + X,
+        r"parameter 'fc.weight' has no size yet: .* Call it once on an input",
+    ),
     "empty": (
         "def f(x): return x * 2\ninputs = [torch.randn(0, 5)]\n",
         r"input 'x' is empty, shape \(0, 5\)",

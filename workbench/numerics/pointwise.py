@@ -67,7 +67,10 @@ POINTWISE: Mapping[str, Rounding] = {
         ("mish", "softplus", "elu", "selu", "celu", "hypot", "atan2", "fmod", "remainder"), _DEFAULT
     ),
     **dict.fromkeys(
-        ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma"),
+        (
+            "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "lgamma", "digamma",
+            "special_erfcx", "special_ndtri",
+        ),
         _DEFAULT,
     ),
     **dict.fromkeys(

@@ -8,6 +8,7 @@ callables, so that this stays below the problem's layer. Runs in a worker child.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +23,12 @@ from workbench.numerics.kinds import InputKind
 
 Reference = Callable[[Mapping[str, Tensor]], tuple[Tensor, ...]]
 TRIALS: tuple[tuple[InputKind, int], ...] = (("normal", 11), ("scale 64", 12), ("offset", 13))
+FURTHER: tuple[tuple[InputKind, int], ...] = (
+    ("zero-one", 14), ("sparse", 15), ("special values", 16), ("special values", 17), ("special values", 18),
+)  # fmt: skip
+"""What is tried where those leave doubt: numbers that meet their equals, zeros, NaN and infinities."""
+FAR = 8.0
+"""Times the error allowed that a wrong answer must be off there: exact values have small errors."""
 MOST_CASES = 3
 MOST_ELEMENTS = 2**20
 """Of the declared case, which is asked where small ones leave doubt."""
@@ -53,10 +60,11 @@ class _Trial:
     """Inputs in whose memory all results lie, with what was put there."""
 
 
-def selftest(problem: Problem, call: Reference, oracle: Reference) -> tuple[Finding, ...]:
+def selftest(problem: Problem, call: Reference, oracle: Reference, rarer: bool = True) -> tuple[Finding, ...]:
     """Try the answers that must fail. ``call`` is the reference, ``oracle`` the same in float64.
 
-    Both take all the problem's tensors by name. Raises whatever they raise.
+    Both take all the problem's tensors by name. With ``rarer``, what would be refused is tried on rarer
+    values too. Raises whatever they raise.
     """
     small = sorted(problem.proofs, key=lambda case: _elements(problem, case))[-MOST_CASES:]
     declared = problem.cases[:1]
@@ -67,6 +75,9 @@ def selftest(problem: Problem, call: Reference, oracle: Reference) -> tuple[Find
     if _refuses(findings) and small and _elements(problem, declared[0]) <= MOST_ELEMENTS:
         # Of small sizes it may be true alone: a hundred indices into five columns are all of them.
         trials += _trials(problem, declared, call, oracle)
+        findings = _found(problem, trials, call)
+    if rarer and _refuses(findings):
+        trials += _further(problem, small or declared, call, oracle)
         findings = _found(problem, trials, call)
     if not _refuses(findings):
         findings += _nearly_constant(trials)
@@ -85,22 +96,47 @@ def _refuses(findings: list[Finding]) -> bool:
     return any(found.severity == "refuse" for found in findings)
 
 
-def _trials(problem: Problem, cases: Sequence[Case], call: Reference, oracle: Reference) -> Iterator[_Trial]:
+def _further(problem: Problem, cases: Sequence[Case], call: Reference, oracle: Reference) -> list[_Trial]:
+    """Trials of rarer values, as far as the reference takes them: a solver may raise at NaN."""
+    found: list[_Trial] = []
+    for kind in FURTHER:
+        with suppress(Exception):
+            found += _trials(problem, cases, call, oracle, (kind,))
+    return found
+
+
+def _trials(
+    problem: Problem,
+    cases: Sequence[Case],
+    call: Reference,
+    oracle: Reference,
+    kinds: Sequence[tuple[InputKind, int]] = TRIALS,
+) -> Iterator[_Trial]:
     for case in cases:
-        for kind, seed in TRIALS:
+        for kind, seed in kinds:
             tensors = draw(problem, case, kind, seed)
             results = call(tensors)
             viewed = frozenset(name for name in tensors if _all_views(results, tensors[name]))
             if viewed:
                 # What was written in place is no view of what was given.
                 given = draw(problem, case, kind, seed)
-                viewed = frozenset(name for name in viewed if torch.equal(tensors[name], given[name]))
+                viewed = frozenset(name for name in viewed if _equal(tensors[name], given[name]))
             limits = bounds(problem, case.size_map, tensors, oracle(tensors), lambda r=results: r)  # type: ignore[misc]
             yield _Trial(case, kind, seed, tensors, results, limits, viewed)
 
 
-def _passes(answer: Tensor, bound: OutputBound) -> bool:
-    return answer.shape == bound.expected.shape and compare(answer, bound).max_ratio <= 1
+def _passes(answer: Tensor, trial: _Trial, output: int) -> bool:
+    """True where an answer is within the bound.
+
+    Of special values only results that are numbers count: that a NaN is passed on tells nothing of what is
+    computed, and nothing less its mean is still nothing.
+    """
+    bound, result = trial.bounds[output], trial.results[output]
+    if answer.shape != bound.expected.shape:
+        return False
+    if trial.kind == "special values" and answer.dtype == result.dtype:
+        answer = torch.where(result.isfinite(), answer, result)
+    return compare(answer, bound).max_ratio <= (1 if (trial.kind, trial.seed) in TRIALS else FAR)
 
 
 # ------------------------------------------------------------------------------------ wrong answers
@@ -109,16 +145,17 @@ def _passes(answer: Tensor, bound: OutputBound) -> bool:
 def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
     for output in range(len(trials[0].results)):
         where = f"output {output}" if len(trials[0].results) > 1 else "the output"
-        if all(_passes(torch.zeros_like(t.results[output]), t.bounds[output]) for t in trials):
+        if all(_passes(torch.zeros_like(t.results[output]), t, output) for t in trials):
             yield _refuse(
                 f"{where} is zero, or too small to tell from rounding, for every input tried: "
-                "a kernel that does nothing would pass"
+                "a kernel that does nothing would pass. Give it inputs, or constants, for which it is not"
             )
         elif all(_all_nan(t.results[output]) for t in trials):
             yield _refuse(f"{where} is NaN for every input tried")
         for name in trials[0].tensors:
             if all(_is_copy(trial, name, output) for trial in trials):
-                yield _refuse(f"{where} is a copy of {name}: there is nothing to compute")
+                instead = ". Leave it out of the results" if len(trials[0].results) > 1 else ""
+                yield _refuse(f"{where} is a copy of {name}: there is nothing to compute{instead}")
 
 
 def _views(trials: list[_Trial]) -> Iterator[Finding]:
@@ -148,7 +185,7 @@ def _all_nan(result: Tensor) -> bool:
 def _is_copy(trial: _Trial, name: str, output: int) -> bool:
     source, result = trial.tensors[name], trial.results[output]
     same_kind = source.dtype == result.dtype and source.numel() == result.numel()
-    return same_kind and _passes(source.reshape(result.shape), trial.bounds[output])
+    return same_kind and _passes(source.reshape(result.shape), trial, output)
 
 
 # ------------------------------------------------------------------------------------ what matters
@@ -159,8 +196,12 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
         if any(_matters(problem, trial, spec.name, call) for trial in trials):
             continue
         severity: Literal["refuse", "warn"] = "refuse" if spec.role == "input" else "warn"
-        message = f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing"
-        if any(_changes(problem, trial, spec.name, call) for trial in trials):
+        message = (
+            f"the output does not depend on {spec.role} {spec.name!r}: other values change nothing. Leave it "
+            "out, or compute something for which they matter"
+        )
+        ordinary = [trial for trial in trials if trial.kind != "special values"]
+        if any(_changes(problem, trial, spec.name, call) for trial in ordinary):
             message = (
                 f"other values of {spec.role} {spec.name!r} change the output by no more than rounding may: "
                 "a kernel that leaves it out would pass"
@@ -171,14 +212,22 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
 def _matters(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
     """True when other values of one tensor alone take some output out of its bound."""
     results = _with_other_values(problem, trial, name, call)
-    return any(not _passes(result, bound) for result, bound in zip(results, trial.bounds, strict=True))
+    if trial.kind == "special values":
+        pairs = zip(results, trial.results, strict=True)
+        results = tuple(torch.where(other.isfinite(), other, result) for other, result in pairs)
+    return any(not _passes(result, trial, output) for output, result in enumerate(results))
 
 
 def _changes(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
     """True when they change any output at all."""
     results = _with_other_values(problem, trial, name, call)
     pairs = zip(results, trial.results, strict=True)
-    return any(not torch.equal(a.nan_to_num(0.5), b.nan_to_num(0.5)) for a, b in pairs)
+    return any(not _equal(a, b) for a, b in pairs)
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Equal values, NaN among them."""
+    return torch.equal(one.nan_to_num(0.5), other.nan_to_num(0.5))
 
 
 def _with_other_values(problem: Problem, trial: _Trial, name: str, call: Reference) -> tuple[Tensor, ...]:

@@ -9,13 +9,33 @@ these are, and how a plan spells them; never writes a plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from workbench.model import Arg, Dim, OpNode, Problem, Ref, size_of
+from workbench.model import Arg, Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.operations import is_pointwise
+from workbench.playbook.sizes import Sizes
 
 _POINTS = 12
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+
+
+def in_order_of_reading(tensors: Sequence[TensorSpec], sizes: Sizes) -> list[TensorSpec]:
+    """Arguments whose sizes can be read one by one: where one has a product, its factors are others' axes."""
+    left, known, found = list(tensors), set[str](), list[TensorSpec]()
+
+    def readable(spec: TensorSpec) -> bool:
+        seen = set(known)
+        for size in sizes.shape(spec.dims):
+            unknown = set(size.symbols) - seen
+            seen |= unknown if len(unknown) == 1 else set()
+        return all(seen.issuperset(size.symbols) for size in sizes.shape(spec.dims))
+
+    while left:
+        spec = next(filter(readable, left), left[0])
+        left.remove(spec)
+        found.append(spec)
+        known.update(symbol for size in sizes.shape(spec.dims) for symbol in size.symbols)
+    return found
 
 
 def agreements(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:

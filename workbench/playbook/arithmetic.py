@@ -19,6 +19,7 @@ _INSTRUCTIONS = {
     **dict.fromkeys(["expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"], _LONG),
     **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv"], _LONG),
     **dict.fromkeys(["lgamma", "pow", "hypot", "fmod", "remainder", "floordiv"], _LONG),
+    **dict.fromkeys(["erfcx", "normcdfinv"], _LONG),
 }
 _FAST = {"exp": 3.0, "div": 3.0, "log": 3.0, "sin": 3.0, "cos": 3.0, "pow": 6.0}
 _ACCUMULATED = {

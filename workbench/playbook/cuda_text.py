@@ -36,7 +36,8 @@ _MATH = {
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf",
     "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "copysign": "copysign",
-    "pow": "pow", "fmax": "fmax", "fmin": "fmin",
+    "pow": "pow", "fmax": "fmax", "fmin": "fmin", "erfcx": "erfcx",
+    "normcdfinv": "normcdfinv",
 }  # fmt: skip
 _FAST = {"exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf"}
 _HELPED: Mapping[str, str] = {

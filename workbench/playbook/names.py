@@ -18,6 +18,9 @@ _CPP = frozenset(
     std main signal div labs tanh sinh cosh asin acos atan atan2 hypot fmod erfc cbrt trunc round rint log2
     log10 log1p exp2 expm1 fmax fmin remainder assert printf malloc free clock time remove rename
     half exp log sin cos tan abs max min pow sqrt erf floor ceil round fabs y0 y1 yn j0 j1 jn gamma index
+    acosh asinh atanh copysign lgamma tgamma erfinv erfcx normcdf normcdfinv cyl_bessel_i0 cyl_bessel_i1 frexp
+    ldexp modf fma fdim cbrt rcbrt nextafter nearbyint lrint llrint lround llround logb ilogb scalbn scalbln
+    remquo sincos sinpi cospi sincospi exp10 rsqrt rhypot abort exit qsort
     load_repeated row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
     block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit

@@ -286,8 +286,12 @@ _PLAIN = [
     "copysign",
 ]  # fmt: skip
 
+_CALLED = {"special_erfcx": "erfcx", "special_ndtri": "normcdfinv"}
+"""Functions that CUDA has under other names."""
+
 RULES: Mapping[str, Rule] = {
     **{name: _plain(name) for name in _PLAIN},
+    **{name: _plain(op) for name, op in _CALLED.items()},
     **{name: _compare(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "logical_and": _logical("and"),
     "logical_or": _logical("or"),

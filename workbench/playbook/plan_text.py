@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.agreements import agreements, least_sizes
+from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
@@ -65,7 +65,7 @@ class PlanText:
 
     def _read_shapes(self) -> None:
         """Bind every symbol to the axis of an argument, and require what the kernels rely on."""
-        for spec in self.problem.tensors:
+        for spec in in_order_of_reading(self.problem.tensors, self.sizes):
             shape = self.sizes.shape(spec.dims)
             new = [dim for dim in spec.dims if isinstance(dim, str) and dim not in self.locals]
             direct = [dim for dim in new if dim in self.problem.symbols]

@@ -7,6 +7,7 @@ sorting and scans stay whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -35,7 +36,7 @@ _BROKEN_DOWN = [
     "trace", "roll", "rot90", "stack", "isneginf", "isposinf",
     "nan_to_num", "frac", "deg2rad", "rad2deg", "hypot", "heaviside", "sinc",
     "_scaled_dot_product_flash_attention_for_cpu", "upsample_nearest1d", "upsample_nearest2d",
-    "upsample_nearest3d", "im2col",
+    "upsample_nearest3d", "im2col", "ldexp", "permute_copy", "narrow_copy", "unbind_copy",
 ]  # fmt: skip
 
 _WHOLE = [
@@ -60,7 +61,8 @@ def table() -> Mapping[Any, Callable[..., Any]]:
 @contextmanager
 def kept_for_the_table() -> Iterator[None]:
     """For a program's export: torch would break these operations down before any table is asked."""
-    early = [op for op in (aten.multi_margin_loss.default,) if DispatchKey.Autograd in op.py_kernels]
+    ours = (aten.multi_margin_loss.default, aten.multilabel_margin_loss_forward.default)
+    early = [op for op in ours if DispatchKey.Autograd in op.py_kernels]
     kernels = [op.py_kernels.pop(DispatchKey.Autograd) for op in early]
     try:
         for op in early:
@@ -83,7 +85,9 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.var_mean.correction: _var_mean,
         aten.native_group_norm.default: _group_norm,
         aten.round.decimals: _round,
+        aten.angle.default: _angle,
         aten.multi_margin_loss.default: _multi_margin_loss,
+        aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
             _rrelu(x, *rest, **named),
@@ -183,6 +187,13 @@ def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
     return rounded.to(x.dtype)
 
 
+def _angle(x: Tensor) -> Tensor:
+    """Of a real number: half a turn where it is negative."""
+    real = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    turned = torch.where(real < 0, math.pi, torch.zeros_like(real))
+    return torch.where(real.isnan(), real, turned)
+
+
 def _std_mean(
     x: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -223,6 +234,28 @@ def _multi_margin_loss(
     total = counted.sum(1) if reduction == 0 else counted.sum()
     mean: Tensor = total / (counted.numel() if reduction == 1 else rows.shape[1])
     return mean
+
+
+def _multilabel_margin_loss(x: Tensor, target: Tensor, reduction: int = 1) -> tuple[Tensor, Tensor]:
+    """Of every label of a row, up to the first -1, and every other class: what comes closer than 1 to it.
+
+    As above for what is not a number; and torch's own decomposition counts class 0 for what follows a -1.
+    """
+    rows, labels = (t if t.ndim > 1 else t.unsqueeze(0) for t in (x, target))
+    count = rows.shape[1]
+    classes = torch.arange(count, device=x.device)
+    end = torch.where(labels == -1, classes, count).amin(1, True)
+    named = classes < end
+    own = rows.gather(1, torch.where(named, labels, 0))
+    is_target = (torch.where(named, labels, -1).unsqueeze(2) == classes).any(1)
+    close = 1 - own.unsqueeze(2) + rows.unsqueeze(1)
+    counted = named.unsqueeze(2) & ~is_target.unsqueeze(1) & (close > 0)
+    lost = torch.where(counted, close, 0).sum((1, 2)) / count
+    if reduction == 0:
+        lost = lost.reshape(target.shape[:-1])
+    else:
+        lost = lost.mean() if reduction == 1 else lost.sum()
+    return lost, is_target.to(x.dtype).reshape(target.shape)
 
 
 def _smoothly_resized(

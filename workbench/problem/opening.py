@@ -105,16 +105,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         note = "large parameters: only a few small batches are checked, and the problem did not test itself"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
     tell("testing whether wrong answers would be noticed")
-    try:
-        return _self_tested(problem, seen.form)
-    except ProblemError as refusal:
-        of_few = _with_few_values(problem, seen)
-        if of_few == problem:
-            raise
-        try:
-            return _self_tested(of_few, seen.form)
-        except ProblemError:
-            raise refusal from None
+    return _self_tested_somehow(problem, seen)
 
 
 def _traced(seen: Seen) -> Traced:
@@ -176,9 +167,22 @@ def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
         return examine(chosen, seen.form)
 
 
-def _self_tested(problem: Problem, form: Form) -> Problem:
+def _self_tested_somehow(problem: Problem, seen: Seen) -> Problem:
+    """With ordinary inputs, with inputs of few values, and only then with a look at rarer values too."""
+    of_few = _with_few_values(problem, seen)
+    refusals = []
+    for rarer in (False, True):
+        for one in (problem,) if of_few == problem else (problem, of_few):
+            try:
+                return _self_tested(one, seen.form, rarer)
+            except ProblemError as refusal:
+                refusals.append(refusal)
+    raise refusals[0]
+
+
+def _self_tested(problem: Problem, form: Form, rarer: bool) -> Problem:
     reference = Reference(problem, form)
-    findings = selftest(problem, reference.call, reference.oracle)
+    findings = selftest(problem, reference.call, reference.oracle, rarer=rarer)
     for finding in findings:
         if finding.severity == "refuse":
             raise ProblemError(f"{problem.name}: {finding.message}")

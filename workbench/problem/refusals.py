@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.errors import ProblemError
@@ -43,6 +44,11 @@ def check_inputs(arguments: Sequence[Argument], on_meta: str = "meta") -> None:
 def check_held(held: Mapping[str, Held], on_meta: str = "meta") -> None:
     """The same for parameters and buffers."""
     for tensor in held.values():
+        if is_lazy(tensor.value):
+            raise ProblemError(
+                f"{tensor.role} {tensor.path!r} has no size yet: the module is a lazy one. Call it once on "
+                "an input in the cell, or write the module that has its sizes."
+            )
         _refuse_without_values(f"{tensor.role} {tensor.path!r}", tensor.value, on_meta)
         check_tensor(f"{tensor.role} {tensor.path!r}", tensor.value)
 

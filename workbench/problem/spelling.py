@@ -5,7 +5,9 @@ Owns which names, casts and views of core ATen and prims are the same. Never loo
 
 from __future__ import annotations
 
-from workbench.model import Arg, Dim, Sym
+from collections.abc import Sequence
+
+from workbench.model import Arg, Dim, OpNode, Ref, Sym
 
 CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
 
@@ -50,3 +52,48 @@ def _from_prims(
     if name == "sqrt":
         return "aten.sqrt.default", args, ()
     return f"aten.{name}.Tensor", args, kwargs
+
+
+_SVD, _VALUES = "aten._linalg_svd.default", "aten.linalg_svdvals.default"
+
+
+def without_vectors(
+    nodes: Sequence[OpNode], outputs: tuple[Ref, ...]
+) -> tuple[tuple[OpNode, ...], tuple[Ref, ...]]:
+    """A decomposition of which the singular values alone are used is asked for no vectors.
+
+    An export always asks for them, and of a matrix with an infinity the library then raises.
+    """
+    items = {(ref.ref, ref.item) for ref in (*outputs, *(r for n in nodes for r in refs_of(n)))}
+    alone = {
+        n.name
+        for n in nodes
+        if n.op == _SVD and {i for name, i in items if name == n.name} == {1} and len(n.args) == 1
+    }
+
+    def plain(arg: Arg) -> Arg:
+        if isinstance(arg, tuple):
+            return tuple(map(plain, arg))
+        return Ref(ref=arg.ref) if isinstance(arg, Ref) and arg.ref in alone else arg
+
+    made = []
+    for node in nodes:
+        kwargs = tuple((name, plain(value)) for name, value in node.kwargs)
+        read = node.model_copy(update={"args": tuple(map(plain, node.args)), "kwargs": kwargs})
+        if node.name in alone:
+            read = read.model_copy(update={"op": _VALUES, "outs": node.outs[1:2]})
+        made.append(read)
+    return tuple(made), tuple(Ref(ref=ref.ref) if ref.ref in alone else ref for ref in outputs)
+
+
+def refs_of(node: OpNode) -> list[Ref]:
+    """Tensors that a node takes."""
+    found: list[Ref] = []
+    stack: list[Arg] = [*node.args, *(value for _, value in node.kwargs)]
+    while stack:
+        arg = stack.pop()
+        if isinstance(arg, Ref):
+            found.append(arg)
+        elif isinstance(arg, tuple):
+            stack.extend(arg)
+    return found

@@ -23,7 +23,7 @@ from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
 from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
 from workbench.problem.sizes import NotASize, in_words, size_text
-from workbench.problem.spelling import CASTS, canonical
+from workbench.problem.spelling import CASTS, canonical, refs_of, without_vectors
 from workbench.problem.traced_values import as_it_lies, hint, order_of
 
 DTYPES: Mapping[torch.dtype, str] = {
@@ -132,7 +132,8 @@ class Translation:
             if node.op == "call_function":
                 self._call(node)
         outputs = self._outputs()
-        return Graph(nodes=_reachable(self._nodes, outputs), outputs=outputs)
+        nodes, outputs = without_vectors(_reachable(self._nodes, outputs), outputs)
+        return Graph(nodes=nodes, outputs=outputs)
 
     # -------------------------------------------------------------------------------- inputs, outputs
 
@@ -443,19 +444,8 @@ def _reachable(nodes: Mapping[str, OpNode], outputs: tuple[Ref, ...]) -> tuple[O
     for node in reversed(list(nodes.values())):
         if node.name in wanted:
             kept.append(node)
-            wanted.update(_referred(node.args))
-            wanted.update(_referred(tuple(value for _, value in node.kwargs)))
+            wanted.update(ref.ref for ref in refs_of(node))
     return tuple(reversed(kept))
-
-
-def _referred(args: tuple[Arg, ...]) -> set[str]:
-    found: set[str] = set()
-    for arg in args:
-        if isinstance(arg, Ref):
-            found.add(arg.ref)
-        elif isinstance(arg, tuple):
-            found |= _referred(arg)
-    return found
 
 
 def _has_tensors(value: Any) -> bool:

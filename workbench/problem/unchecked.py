@@ -36,5 +36,43 @@ def _gaussian_nll_loss(
     return loss.mean() if reduction == "mean" else loss.sum()
 
 
-UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {F.gaussian_nll_loss: _gaussian_nll_loss}
+def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at each label's place, 0 at the others; a number of classes that is not given is a value."""
+    if num_classes < 0:
+        return F.one_hot(tensor, num_classes)
+    return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).to(torch.int64)
+
+
+def _cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """Products of the rows' distances from their means, over the weight of all columns."""
+    rows = input if input.ndim == 2 else input.reshape(1, -1)
+    rows = rows if rows.is_floating_point() else rows.to(torch.get_default_dtype())
+    given = [weights for weights in (fweights, aweights) if weights is not None]
+    if not given:
+        away = rows - rows.mean(1, keepdim=True)
+        return (away @ away.mT / (rows.shape[1] - correction)).squeeze()
+    weight = given[0] * given[-1] if len(given) == 2 else given[0]
+    total = weight.sum()
+    less = correction if aweights is None else correction * (weight * aweights).sum() / total
+    away = rows - (rows * weight).sum(1, keepdim=True) / total
+    return (away @ (away * weight).mT / (total - less).clamp(min=0)).squeeze()
+
+
+def _corrcoef(input: Tensor) -> Tensor:
+    """Covariances over the rows' standard deviations."""
+    found = _cov(input)
+    if found.ndim == 0:
+        return found / found
+    spread = found.diagonal().sqrt()
+    return (found / spread.unsqueeze(1) / spread).clamp(-1, 1)
+
+
+UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    F.gaussian_nll_loss: _gaussian_nll_loss,
+    F.one_hot: _one_hot,
+    **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
+    **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _corrcoef),
+}
 """What is traced in a function's place."""

@@ -60,6 +60,24 @@ Export = Annotated[Path | None, typer.Option("--export", help="Folder for the be
 Folder = Annotated[Path | None, typer.Option(help="Session folder; a new one in .workbench by default.")]
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        from workbench import __version__
+
+        typer.echo(f"workbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def workbench(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=_tell_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Options before any command."""
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the report, the kernel and the session.")] = Path(

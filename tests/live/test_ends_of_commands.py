@@ -6,7 +6,7 @@ import pytest
 from softmax_problem import PROBLEM
 from typer.testing import CliRunner
 
-from workbench import cli
+from workbench import __version__, cli
 from workbench.live import optimize
 from workbench.policy import Policy
 from workbench.session import read_tree
@@ -41,3 +41,9 @@ def test_an_interrupted_command_ends_with_130(tmp_path: Path, monkeypatch: pytes
     result = CliRunner().invoke(cli.app, ["resume", str(finished(tmp_path / "session"))])
     assert result.exit_code == cli.INTERRUPTED
     assert "workbench resume" in result.output
+
+
+def test_the_command_says_its_version_and_what_it_is_for() -> None:
+    result = CliRunner().invoke(cli.app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"workbench {__version__}\n")
+    assert "Turn PyTorch code into CUDA kernels" in CliRunner().invoke(cli.app, ["--help"]).output

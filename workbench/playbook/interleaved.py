@@ -10,7 +10,8 @@ distance is known. By Steiner's theorem it is the sum of distances from a channe
 with that mean in one pass, and the squared distance between the means once for each element of the channel.
 
 Rows of one neighbour, which lie side by side, are summed so anyway. Long ones need to be by themselves: a
-kernel that also stores something for every element would walk along each of them twice.
+kernel that also stores something for every element would walk along each of them twice. Never decides which
+kernel walks, nor knows of channels and groups: it looks at strides.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def long_abreast(lowering: Lowering, body: Expr, rows: Size, columns: Size) -> b
     """True for rows that lie side by side, each too long to wait on the chip until its statistics are known.
 
     These are made by themselves then, a thread a row and lines as they lie, and what is made of every element
-    is a kernel of its own.
+    is a kernel of its own. Notes that the rewrite applies, where it is not wanted too.
     """
     found = largest_read(body, rows, columns)
     if not lowering.fuse or found is None or not found[1].axes or not lowering.cases:

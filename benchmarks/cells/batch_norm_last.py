@@ -1,0 +1,15 @@
+"""Batch norm in training and ReLU of channels-last images."""
+
+import torch
+from torch.nn import functional as F
+
+
+def batch_norm_last(x, weight, bias):
+    return F.relu(F.batch_norm(x, None, None, weight, bias, training=True))
+
+
+inputs = [
+    torch.randn(32, 128, 56, 56).to(memory_format=torch.channels_last),
+    torch.randn(128),
+    torch.randn(128),
+]

@@ -1,0 +1,15 @@
+"""Group norm and SiLU of channels-last images, float16."""
+
+import torch
+from torch.nn import functional as F
+
+
+def group_norm_last_half(x, weight, bias):
+    return F.silu(F.group_norm(x, 32, weight, bias))
+
+
+inputs = [
+    torch.randn(8, 320, 64, 64, dtype=torch.float16).to(memory_format=torch.channels_last),
+    torch.randn(320, dtype=torch.float16),
+    torch.randn(320, dtype=torch.float16),
+]

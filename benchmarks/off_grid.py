@@ -1,12 +1,12 @@
-"""Cells that no grid was tuned on: realistic modules, a whole short search each, beside eager and torch.compile.
+"""Cells that no grid was tuned on: realistic modules, a short search each, beside eager and torch.compile.
 
-The grid says how fast the playbook is on what it was measured on again and again. This says how fast it is on
-what a person brings. Every file of ``benchmarks/cells`` is one cell at one shape; kernels are found as in
-``grid.py`` (quick times against eager), the one that is found is judged afresh against eager and torch.compile.
-A cell that a change was tuned on is no longer one of these: add others.
+The grid says how fast the playbook is on what it was measured on again and again. This says how fast it is
+on what a person brings. Every file of ``benchmarks/cells`` is one cell at one shape; kernels are found as in
+``grid.py`` (quick times against eager), the one that is found is judged afresh against eager and
+torch.compile. A cell that a change was tuned on is no longer one of these: add others.
 
     python benchmarks/off_grid.py --list                      the cells
-    python benchmarks/off_grid.py --first 4 [CELL ...]        no GPU: modelled times, the share of the roofline
+    python benchmarks/off_grid.py --first 4 [CELL ...]        no GPU: modelled times, share of roofline
     python benchmarks/off_grid.py --device cuda --seconds 500 [CELL ...]
 
 ``$WORKBENCH_RECEIPTS`` names the folder for ``off_grid.json``.
@@ -101,7 +101,8 @@ def row_of(cell: str, problem: Problem, quick: Any, thorough: Any, first: int) -
     tried, failed = len(searcher.found), len(searcher.found) - len(searcher.able)
     best = searcher.best
     if kernel is None or best is None:
-        why = searcher.found[0].evaluation.outcome.model_dump_json()[:200] if searcher.found else "no kernel"
+        first = searcher.found[0].evaluation if searcher.found else None
+        why = first.outcome.model_dump_json()[:200] if first else "no kernel"
         return Row(cell, "no correct kernel", kernels=tried, failed=failed, why=why)
     evaluation = _judged(thorough, problem, kernel)
     if not isinstance(evaluation.outcome, Passed) or not evaluation.times:
@@ -129,7 +130,8 @@ def rivals(timed: CaseTime) -> tuple[tuple[str, float], ...]:
 
 
 def _judged(device: Any, problem: Problem, kernel: Kernel) -> Evaluation:
-    return asyncio.run(device.evaluate(problem, kernel, lambda stage: None))
+    evaluation: Evaluation = asyncio.run(device.evaluate(problem, kernel, lambda stage: None))
+    return evaluation
 
 
 def summary(rows: Sequence[Row]) -> str:
@@ -141,8 +143,8 @@ def summary(rows: Sequence[Row]) -> str:
     factors = [row.factor for row in timed]
     below = [f"{row.cell} {row.factor:.2f}" for row in timed if row.factor < 0.97]
     return (
-        f"{len(rows)} cells, {len(timed)} with times: geometric mean {statistics.geometric_mean(factors):.2f}, "
-        f"median {statistics.median(factors):.2f}; below 0.97: {', '.join(below) or 'none'}"
+        f"{len(rows)} cells, {len(timed)} with times: "
+        f"geometric mean {statistics.geometric_mean(factors):.2f}, median {statistics.median(factors):.2f}; below 0.97: {', '.join(below) or 'none'}"
     )
 
 

@@ -274,6 +274,30 @@ def test_overflow_in_the_references_own_precision_asks_nothing() -> None:
     assert not bound.decisive
 
 
+def test_a_mean_beside_an_infinity_may_be_infinite_or_not_a_number() -> None:
+    """By Welford's updates it is NaN or infinite, as the infinity's place has it; a sum over a count is not NaN."""
+    op = ops.make(
+        lambda x: torch.var_mean(x, 1)[1],
+        {"x": (5, 4)},
+        (
+            ops.node("s", "aten.sum.dim_IntList", ops.ref("x"), [1]),
+            ops.node("y", "aten.div.Tensor", ops.ref("s"), 4),
+        ),
+    )
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    x[1, 0], x[2, 3], x[3, 1], x[4, 0], x[4, 1] = torch.inf, -torch.inf, torch.nan, torch.inf, -torch.inf
+    tensors = {"x": x}
+    bound = op.bound(tensors)
+    assert bound.basis.startswith("running error")
+    right = x.mean(1)
+    for answer in (right, op.call(x)):
+        assert compare(answer, bound).max_ratio <= 1
+    for row, answer in ((0, torch.nan), (0, 1.1 * right[0]), (3, torch.inf), (3, 0.0), (4, torch.inf)):
+        wrong = right.clone()
+        wrong[row] = answer
+        assert compare(wrong, bound).max_ratio > 1
+
+
 def test_where_only_rounding_tells_zero_from_not_an_infinite_weight_may_give_anything() -> None:
     op = ops.layer_norm(rows=4, columns=8)
     tensors = draw(op.problem, op.problem.cases[0], "normal", 0)

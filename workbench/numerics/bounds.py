@@ -90,13 +90,42 @@ def bounds(
     own = native()
     result = []
     for position, (spec, expected) in enumerate(zip(problem.outputs, oracle, strict=True)):
-        if position < len(tracked) and agrees(tracked[position], expected):
+        odd = _in_dispute(tracked[position].value, expected) if position < len(tracked) else None
+        if odd is not None and agrees(_as_the_oracle(tracked[position], expected, odd), expected):
             bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
-            result.append(_admitting(bound, own[position]))
+            result.append(_admitting(_asking_nothing(bound, odd), own[position]))
         else:
             why = reason or DIFFER
             result.append(_from_reference(own[position], expected, spec.dtype, why))
     return tuple(result)
+
+
+def _in_dispute(value: Tensor, expected: Tensor) -> Tensor:
+    """Where the graph has an infinity and the oracle NaN, or the other way round.
+
+    A mean is infinite as a sum over a count, NaN by Welford's updates, which subtract it from itself; and
+    there it depends on where in its row the infinity lies.
+    """
+    if value.shape != expected.shape or not (value.is_floating_point() and expected.is_floating_point()):
+        return torch.zeros(expected.shape, dtype=torch.bool, device=expected.device)
+    return (value.isinf() & expected.isnan()) | (value.isnan() & expected.isinf())
+
+
+def _as_the_oracle(tracked: Tracked, expected: Tensor, odd: Tensor) -> Tracked:
+    if not bool(odd.any()):
+        return tracked
+    return replace(tracked, value=torch.where(odd, expected.to(tracked.value.dtype), tracked.value))
+
+
+def _asking_nothing(bound: OutputBound, odd: Tensor) -> OutputBound:
+    """Of elements that honest ways of computing disagree about."""
+    if not bool(odd.any()):
+        return bound
+    step = bound.step
+    if step is not None:
+        down, up = (torch.where(odd, torch.inf, side) for side in (step.down, step.up))
+        step = Step(down, up, step.distance)
+    return replace(bound, allowed=torch.where(odd, torch.inf, bound.allowed), step=step)
 
 
 def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:

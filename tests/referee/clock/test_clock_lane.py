@@ -337,6 +337,27 @@ def test_outputs_are_looked_at_again_after_timing(lane: FakeLane) -> None:
     assert timing.measured.missing[0][0] == "compile"
 
 
+def test_a_reference_that_rounds_badly_stays_a_baseline(lane: FakeLane) -> None:
+    """Steps in 16 bits may carry eager far from a kernel that was found right, and what compiles it as far."""
+    contestants = acts(lane, kernel=100.0, eager=100.0, compile=100.0)
+    honest = contestants.pop(KERNEL)
+
+    def off_by(share: float) -> Any:
+        def act(rotation: int) -> Any:
+            lane.work(100.0)
+            return (ones(rotation)[0] * (1.0 + share),)
+
+        return act
+
+    rivals = {"eager": off_by(0.5), "compile": off_by(-0.3), "graph of eager": off_by(-1.0)}
+    setting = Setting(check=lambda outputs: "")
+    found = measure("8", honest, rivals, OPTIONS, setting).measured
+    assert [rival.name for rival in found.rivals] == ["eager", "compile"]
+    assert found.missing[0][0] == "graph of eager" and "off by" in found.missing[0][1]
+    near = measure("8", honest, {"eager": contestants["eager"], "compile": off_by(-0.3)}, OPTIONS, setting)
+    assert [rival.name for rival in near.measured.rivals] == ["eager"]
+
+
 def test_a_baseline_that_raises_is_missing_and_the_kernel_is_still_timed(lane: FakeLane) -> None:
     def broken(rotation: int) -> Any:
         raise RuntimeError("no such operator\nand a long tail")

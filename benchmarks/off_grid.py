@@ -101,8 +101,8 @@ def row_of(cell: str, problem: Problem, quick: Any, thorough: Any, first: int) -
     tried, failed = len(searcher.found), len(searcher.found) - len(searcher.able)
     best = searcher.best
     if kernel is None or best is None:
-        first = searcher.found[0].evaluation if searcher.found else None
-        why = first.outcome.model_dump_json()[:200] if first else "no kernel"
+        tried_first = searcher.found[0].evaluation if searcher.found else None
+        why = tried_first.outcome.model_dump_json()[:200] if tried_first else "no kernel"
         return Row(cell, "no correct kernel", kernels=tried, failed=failed, why=why)
     evaluation = _judged(thorough, problem, kernel)
     if not isinstance(evaluation.outcome, Passed) or not evaluation.times:
@@ -143,8 +143,8 @@ def summary(rows: Sequence[Row]) -> str:
     factors = [row.factor for row in timed]
     below = [f"{row.cell} {row.factor:.2f}" for row in timed if row.factor < 0.97]
     return (
-        f"{len(rows)} cells, {len(timed)} with times: "
-        f"geometric mean {statistics.geometric_mean(factors):.2f}, median {statistics.median(factors):.2f}; below 0.97: {', '.join(below) or 'none'}"
+        f"{len(rows)} cells, {len(timed)} with times: geometric mean {statistics.geometric_mean(factors):.2f},"
+        f" median {statistics.median(factors):.2f}; below 0.97: {', '.join(below) or 'none'}"
     )
 
 

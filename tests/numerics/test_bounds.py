@@ -275,7 +275,7 @@ def test_overflow_in_the_references_own_precision_asks_nothing() -> None:
 
 
 def test_a_mean_beside_an_infinity_may_be_infinite_or_not_a_number() -> None:
-    """By Welford's updates it is NaN or infinite, as the infinity's place has it; a sum over a count is not NaN."""
+    """By Welford's updates it is either, as the infinity's place has it; a sum over a count is infinite."""
     op = ops.make(
         lambda x: torch.var_mean(x, 1)[1],
         {"x": (5, 4)},

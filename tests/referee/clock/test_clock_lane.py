@@ -338,7 +338,7 @@ def test_outputs_are_looked_at_again_after_timing(lane: FakeLane) -> None:
 
 
 def test_a_reference_that_rounds_badly_stays_a_baseline(lane: FakeLane) -> None:
-    """Steps in 16 bits may carry eager far from a kernel that was found right, and what compiles it as far."""
+    """Steps in 16 bits may carry eager far from a kernel that was found right, and torch.compile as far."""
     contestants = acts(lane, kernel=100.0, eager=100.0, compile=100.0)
     honest = contestants.pop(KERNEL)
 

@@ -142,10 +142,9 @@ def summary(rows: Sequence[Row]) -> str:
         return "no times"
     factors = [row.factor for row in timed]
     below = [f"{row.cell} {row.factor:.2f}" for row in timed if row.factor < 0.97]
-    return (
-        f"{len(rows)} cells, {len(timed)} with times: geometric mean {statistics.geometric_mean(factors):.2f},"
-        f" median {statistics.median(factors):.2f}; below 0.97: {', '.join(below) or 'none'}"
-    )
+    geomean, median = statistics.geometric_mean(factors), statistics.median(factors)
+    told = f"{len(rows)} cells, {len(timed)} with times: geometric mean {geomean:.2f}, median {median:.2f}"
+    return f"{told}; below 0.97: {', '.join(below) or 'none'}"
 
 
 def run(cells: Sequence[str], device: str, seconds: float, first: int) -> list[Row]:

@@ -60,7 +60,7 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
     lines, elements = load_window_runs(frame, list(runs))
     packs.lines += lines
     packs.elements.update(elements)
-    _pieces(frame, kernel, packs, head)
+    _pieces(frame, kernel, packs, head, scope_of)
     return packs
 
 
@@ -153,7 +153,7 @@ def _steady(expr: Expr) -> list[Size] | None:
 # ------------------------------------------------------------------------------------ pieces
 
 
-def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
+def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope, scope_of: ScopeOf) -> None:
     """Neighbours that are read only where a condition holds, which is the same for a whole vector."""
     paths: dict[int, set[Path]] = {}
     found: dict[int, Load] = {}
@@ -163,7 +163,7 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
     left = {
         serial: path
         for serial, path in only.items()
-        if serial not in packs.elements and is_unit(found[serial].view) and not found[serial].lookups
+        if serial not in packs.elements and is_unit(found[serial].view)
     }
     while left:
         serial = next(iter(left))
@@ -178,21 +178,25 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope) -> None:
         frame.divisors.update(size for size in sizes if not size.is_zero)
         frame.vectors.add(found[serial].buffer)
         frame.helpers.add("load")
-        write = _where if other is None else _one_of
-        name = write(frame, packs, head, pair, path)
+        if other is None:
+            name = _where(frame, packs, head, found[serial], path, scope_of)
+        else:
+            name = _one_of(frame, packs, head, pair, path)
         packs.elements.update((load.serial, f"{name}.at[k]") for load in pair)
 
 
 def _opposite(found: Mapping[int, Load], left: Mapping[int, Path], load: Load, path: Path) -> int | None:
-    """A load of the same buffer that is made exactly where this one is not."""
-    if len(path) != 1:
+    """A load of the same buffer that is made exactly where this one is not; neither is looked up."""
+    if len(path) != 1 or load.lookups:
         return None
     ((condition, way),) = path
     return next(
         (
             serial
             for serial, other in left.items()
-            if found[serial].buffer == load.buffer and other == ((condition, not way),)
+            if found[serial].buffer == load.buffer
+            and not found[serial].lookups
+            and other == ((condition, not way),)
         ),
         None,
     )
@@ -200,7 +204,12 @@ def _opposite(found: Mapping[int, Load], left: Mapping[int, Path], load: Load, p
 
 def _undivided(frame: Frame, loads: list[Load], path: Path) -> list[Size] | None:
     """What the width must divide so that vectors lie in one piece; None where no width makes it so."""
-    sizes = [size for load in loads for size in divisors_of(load.view)]
+    sizes: list[Size] = []
+    for load in loads:
+        same = _looked_up(load) if load.lookups else divisors_of(load.view)
+        if same is None:
+            return None
+        sizes += same
     for condition, _ in path:
         known = _decided(frame, condition)
         if known is None:
@@ -221,14 +230,19 @@ def _one_of(frame: Frame, packs: Packs, head: Scope, pair: list[Load], path: Pat
     return name
 
 
-def _where(frame: Frame, packs: Packs, head: Scope, one: list[Load], path: Path) -> str:
-    """A load that is made where the conditions hold."""
-    (load,) = one
+def _where(frame: Frame, packs: Packs, head: Scope, load: Load, path: Path, scope_of: ScopeOf) -> str:
+    """A load that is made where the conditions hold, and with it what its index is looked up in."""
     tests = [_test(frame, packs, head, condition, way) for condition, way in path]
     name = frame.names.new(f"{load.buffer}_pack")
     packs.lines.append(f"Pack<{frame.element_type(load.buffer)}, VEC> {name};")
-    vector = f"{name} = load<VEC>({address(frame, load.buffer, load.view)});"
-    packs.lines += block(f"if ({' && '.join(tests)})", [vector])
+    inside = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
+    place = address(frame, load.buffer, load.view)
+    if load.lookups:
+        for found, _ in load.lookups:
+            inside.name(found)
+        index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, inside.text)
+        place = f"{frame.pointer(load.buffer)} + {index.within(13)}"
+    packs.lines += block(f"if ({' && '.join(tests)})", [*inside.lines, f"{name} = load<VEC>({place});"])
     return name
 
 

@@ -372,6 +372,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "load_where": ("load",),
     "load_row": ("load",),
+    "load_group": ("load",),
     "load_repeated": ("load",),
     "load_run": ("load",),
     "load_within": ("load",),

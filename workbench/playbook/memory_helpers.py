@@ -78,6 +78,22 @@ __device__ Run<T, VEC * APART> load_run(const T* from) {
     return run;
 }
 """,
+    "load_group": """
+// VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
+template <int VEC, int SIZE, typename T>
+__device__ Pack<T, (VEC > SIZE ? VEC : SIZE)> load_group(const T* from) {
+    if constexpr (VEC >= SIZE) {
+        return load<VEC>(from);
+    } else {
+        Pack<T, SIZE> pack;
+#pragma unroll
+        for (int k = 0; k < SIZE; ++k) {
+            pack.at[k] = from[k];
+        }
+        return pack;
+    }
+}
+""",
     "load_repeated": """
 // VEC neighbours of a row of SIZE elements that repeats: one load where none of them lies beyond its end.
 template <int VEC, int SIZE, typename T, typename Index>

@@ -15,6 +15,7 @@ from workbench.playbook.indexing import divisors_of, index_text, is_unit, repeat
 from workbench.playbook.kernel_text import Frame, block, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope
+from workbench.playbook.shared_elements import load_shared, shared_elements
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
 from workbench.playbook.window_runs import load_window_runs, window_runs
@@ -40,7 +41,8 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
     """Load what may be loaded as vectors of the kernel's elements ``i`` to ``i + VEC - 1``."""
     packs = Packs()
     head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
-    open_loads = _loads(unguarded(store.value) for store in kernel.stores)
+    roots = [store.value for store in kernel.stores]
+    open_loads = _loads(unguarded(root) for root in roots)
     for load in open_loads:
         if frame.copied is not None and repeated_row(load.view) == frame.copied and not load.lookups:
             _declare_shared(frame, packs, load)
@@ -56,6 +58,13 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
             packs.lines += head.lines
             head.lines = []
             _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
+    shared = shared_elements(roots, frame.site.schedule.width)
+    able = [
+        one for one in shared if one.load.serial not in packs.elements and allowed(frame, list(one.whole))
+    ]
+    lines, elements = load_shared(frame, able)
+    packs.lines += lines
+    packs.elements.update(elements)
     runs = window_runs([load for load in open_loads if load.serial not in packs.elements])
     lines, elements = load_window_runs(frame, list(runs))
     packs.lines += lines

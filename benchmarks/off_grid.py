@@ -87,6 +87,24 @@ def problem_of(cell: str) -> Problem:
     return open_problem(read_file(CELLS / f"{cell}.py"))
 
 
+def opened(cell: str) -> Problem:
+    """The same, as a program that compiled its baselines has kept it. Raises ``ProblemError``."""
+    kept = _kept(cell)
+    return Problem.model_validate_json(kept.read_text()) if kept.is_file() else problem_of(cell)
+
+
+def compile_baselines(cell: str) -> None:
+    """Fill torch's caches, and keep the problem: both take seconds that a card need not wait for."""
+    problem = problem_of(cell)
+    _kept(cell).parent.mkdir(parents=True, exist_ok=True)
+    _kept(cell).write_text(problem.model_dump_json())
+    warm(problem, [AUTOTUNED])
+
+
+def _kept(cell: str) -> Path:
+    return gpu.workplace() / "opened" / f"{cell}.json"
+
+
 def row_of(cell: str, problem: Problem, quick: Any, thorough: Any, first: int) -> Row:
     """Search, and judge what is found; with ``first`` no more than so many kernels, none of them refined."""
     started = time.perf_counter()
@@ -151,6 +169,7 @@ def run(cells: Sequence[str], device: str, seconds: float, first: int) -> list[R
     """One row a cell, as many as there is time for; written after each."""
     give_up = time.monotonic() + seconds
     if device == "cuda":
+        gpu.workplace()  # one folder for this program and those that it starts
         own = [sys.executable, __file__, "--warm"]
         late = warm_all({cell: [*own, cell] for cell in cells}, seconds / 2)
         print(
@@ -167,7 +186,7 @@ def run(cells: Sequence[str], device: str, seconds: float, first: int) -> list[R
             continue
         print(f"{cell}:", flush=True)
         try:
-            rows.append(row_of(cell, problem_of(cell), quick, thorough, first))
+            rows.append(row_of(cell, opened(cell), quick, thorough, first))
         except WorkbenchError as error:
             rows.append(Row(cell, "refused", why=str(error)[:200]))
         print(rows[-1].line(), flush=True)
@@ -198,7 +217,7 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.warm:
-        warm(problem_of(given.warm), [AUTOTUNED])
+        compile_baselines(given.warm)
         return
     cells = given.cells or names()
     if unknown := sorted(set(cells) - set(names())):

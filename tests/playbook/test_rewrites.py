@@ -58,6 +58,10 @@ CELLS = {
         "def f(x, w):\n    return F.relu(F.conv2d(x, w, padding=1, groups=3))\n",
         "inputs = [torch.randn(2, 3, 7, 8), torch.randn(3, 1, 3, 3)]\n",
     ),
+    "short_axis": (
+        "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).amin(1)\n",
+        "inputs = [torch.randn(37, 3), torch.randn(29, 3)]\n",
+    ),
     "interleaved": (
         "def f(x):\n    return F.group_norm(x, 2)\n",
         "inputs = [torch.randn(2, 8, 6, 7).to(memory_format=torch.channels_last)]\n",

@@ -394,3 +394,36 @@ def test_what_does_not_matter_at_small_sizes_is_asked_at_the_declared_one() -> N
         "inputs = [torch.randn(3, 40), torch.stack([torch.randperm(40)[:7] for _ in range(3)])]\n"
     )
     assert problem.proofs
+
+
+NEAREST = "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).{after}\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "last", "shapes", "fixed"),
+    [
+        ("amin(1)", 3, "", True),
+        ("sqrt().amin(1)", 4, "[((8, 4), (9, 4))]", True),
+        ("amin(1)", 3, "[((8, 2), (9, 2))]", False),
+        ("amin(1)", 5, "", False),
+        ("sqrt()", 3, "", False),
+    ],
+)
+def test_components_summed_up_inside_another_reduction_are_fixed(
+    after: str, last: int, shapes: str, fixed: bool
+) -> None:
+    cell = f"{NEAREST.format(after=after)}inputs = [torch.randn(37, {last}), torch.randn(29, {last})]\n"
+    problem = opened(cell + (f"shapes = {shapes}\n" if shapes else ""))
+    assert all((spec.dims[1] == last) == fixed and isinstance(spec.dims[0], str) for spec in problem.tensors)
+    assert (
+        any(
+            note.startswith("fixed, as components") and f"{last} along axis 1 of b" in note
+            for note in problem.notes
+        )
+        == fixed
+    )
+
+
+def test_a_softmax_of_three_is_no_sum_inside_another() -> None:
+    problem = opened("def f(x):\n    return (2 * x).softmax(-1)\ninputs = [torch.randn(37, 3)]\n")
+    assert problem.tensors[0].dims == ("s0", "s1")

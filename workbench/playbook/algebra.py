@@ -95,6 +95,18 @@ ALGEBRA = (
         "register. The convolution is called without its bias.",
     ),
     _rewrite(
+        "short_axis",
+        "sums of a few elements are written out",
+        "memory",
+        "launches, and the inner sums: they are nowhere in the list of buffers any more",
+        "The nearest of many points is a minimum over sums of three squares, one sum for every pair of "
+        "points. Taken as a reduction, the inner sum is a kernel whose results are all written, 64 MB for "
+        "4096 points and 4096 others, and the minimum reads them again. Written out, "
+        "dx * dx + dy * dy + dz * dz, it is arithmetic like any other: the kernel of the minimum computes "
+        "it in registers, and only the points are read, which L1 holds. Each of the few elements is "
+        "computed by itself, with all that leads to it, so that it is done for up to four of them.",
+    ),
+    _rewrite(
         TAKEN_OUT,
         "statistics taken out of sums",
         "memory",

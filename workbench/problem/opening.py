@@ -6,7 +6,7 @@ Owns the order of the steps; each step is another module's. Runs in a worker chi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,7 @@ from workbench.numerics.dtypes import NAMES, TORCH
 from workbench.numerics.selftest import selftest
 from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
+from workbench.problem.components import components
 from workbench.problem.cost import fixed_elements
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
@@ -89,12 +90,13 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     seen = look(capture)
     returned = watched(seen)
     tell("tracing the reference")
-    traced = _traced(seen)
-    problem = _problem(capture, seen, traced, isinstance(returned, tuple | list))
-    problem = problem.model_copy(update={"cases": _cases(problem, seen, traced)})
+    traced, problem = _described(capture, seen, isinstance(returned, tuple | list))
+    if few := components(problem):
+        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), few)
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    notes = (*seen.notes, *_idle_notes(capture), *_mode_notes(seen.form), *traced.notes)
+    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_component_notes(few, seen))
+    notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
     if not runnable(problem):
@@ -108,14 +110,23 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     return _self_tested_somehow(problem, seen)
 
 
-def _traced(seen: Seen) -> Traced:
+def _described(
+    capture: Capture, seen: Seen, returns_tuple: bool, fixed: Collection[tuple[str, int]] = ()
+) -> tuple[Traced, Problem]:
+    """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes."""
+    traced = _traced(seen, fixed)
+    problem = _problem(capture, seen, traced, returns_tuple)
+    return traced, problem.model_copy(update={"cases": _cases(problem, seen, traced)})
+
+
+def _traced(seen: Seen, fixed: Collection[tuple[str, int]]) -> Traced:
     def call(tensors: dict[str, Tensor]) -> Any:
         with without_gpu():
             return seen.form(tensors)
 
     # Gradients are switched off outside: inside, the export would lose the person's lines.
     with torch.no_grad():
-        return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held))
+        return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held), axes=fixed)
 
 
 def _idle_notes(capture: Capture) -> tuple[str, ...]:
@@ -139,6 +150,14 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     if not told_of:
         return ()
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
+
+
+def _component_notes(fixed: Collection[tuple[str, int]], seen: Seen) -> tuple[str, ...]:
+    """Say which sizes are no sizes any more."""
+    axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
+    if not axes:
+        return ()
+    return (f"fixed, as components that are summed up inside another reduction: {', '.join(axes)}",)
 
 
 def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:

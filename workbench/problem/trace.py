@@ -54,16 +54,24 @@ class Traced:
     """Warnings for the person."""
 
 
-def trace(call: Call, tensors: Mapping[str, Tensor], varying: bool, fixed: Collection[str] = ()) -> Traced:
+def trace(
+    call: Call,
+    tensors: Mapping[str, Tensor],
+    varying: bool,
+    fixed: Collection[str] = (),
+    axes: Collection[tuple[str, int]] = (),
+) -> Traced:
     """Export ``call`` (a dict of named tensors in, one tensor or a tuple out) to a graph.
 
     ``tensors`` may be real, fake or meta tensors: only dtype and shape count. With ``varying`` the
     sizes of every tensor not named in ``fixed`` (parameters, buffers) may vary where the reference
-    allows it; where the export with varying sizes fails, all sizes are those given and a note says
-    so. Raises ``ProblemError`` with the person's line when the reference cannot be exported.
+    allows it, but for those of ``axes``, by name and place; where the export with varying sizes fails,
+    all sizes are those given and a note says so. Raises ``ProblemError`` with the person's line when the
+    reference cannot be exported.
     """
     notes: list[str] = []
     free = {name: set(range(t.ndim)) for name, t in tensors.items() if varying and name not in fixed}
+    free = _without(free, axes)
     while any(free.values()):
         try:
             return _traced(call, tensors, free, notes)

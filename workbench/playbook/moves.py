@@ -32,6 +32,8 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("look_back", "on"): (("vector_width", "4"),),
     ("grid_split", "on"): (("split_join", "last"), ("columns_by", "bundle")),
     ("columns_by", "bundle"): (("vector_width", "4"),),
+    ("scan_by", "bundle"): (("scan_tile", "8"), ("vector_width", "4")),
+    ("scan_by", "pieces"): (("scan_tile", "8"), ("vector_width", "4")),
     ("prefetch", "on"): (("vector_width", "4"),),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
@@ -59,6 +61,7 @@ _WEIGHT = (
     "row_totals",
     "launches",
     "look_back",
+    "scan_by",
     "single_pass",
     "threads_per_row",
     "vector_width",

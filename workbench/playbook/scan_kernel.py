@@ -2,7 +2,7 @@
 
 Owns their text. A block where a row's columns lie next to each other, so that its threads read
 neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py. Several
-blocks a row are lookback_kernel.py's.
+blocks a row are lookback_kernel.py's, blocks that have rows side by side stacked_kernel.py's.
 """
 
 from __future__ import annotations
@@ -248,9 +248,9 @@ class ScanKernel:
 
     # -------------------------------------------------------------------------------- addresses
 
-    def _index(self, view: View, column: str) -> Text:
+    def _index(self, view: View, column: str, at_row: str = "row") -> Text:
         row, own = split(view, self.scan.rows, self.scan.columns)
-        parts = [index_text(row, "row", self.frame.macros), index_text(own, column, self.frame.macros)]
+        parts = [index_text(row, at_row, self.frame.macros), index_text(own, column, self.frame.macros)]
         codes = [part.code for part in parts if part.code != "0"]
         return Text(" + ".join(codes) or "0", 12 if len(codes) > 1 else 0)
 
@@ -259,7 +259,7 @@ class ScanKernel:
         pointer = self.frame.pointer(buffer)
         return pointer if index.code == "0" else f"{pointer} + {index.code}"
 
-    def _scope(self, column: str, roots: Sequence[Expr]) -> Scope:
+    def _scope(self, column: str, roots: Sequence[Expr], at_row: str = "row") -> Scope:
         def leaf(expr: Expr) -> Text:
             if isinstance(expr, Load):
                 if is_total(expr, self.scan):
@@ -269,7 +269,7 @@ class ScanKernel:
                 if expr.serial in self.packs:
                     return self.frame.value(expr, self.packs[expr.serial])
             assert isinstance(expr, (Load, Index))
-            base = self._index(expr.view, column)
+            base = self._index(expr.view, column, at_row)
             if isinstance(expr, Index):
                 return base
             index = lookup_text(expr, base, self.frame, scope.text)

@@ -163,8 +163,8 @@ RISKS: Mapping[str, str] = {
     "row_totals": "What blocks count or tell serves one launch at a time: two streams wait for each other.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
-    "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. Short columns leave "
-    "threads without work.",
+    "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. "
+    "Where totals run along little, threads are left without work.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",
     "scan_tile": "Registers limit how many threads fit on a multiprocessor.",
     "row_cache": "Registers or shared memory limit how many threads fit on a multiprocessor.",

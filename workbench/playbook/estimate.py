@@ -20,7 +20,6 @@ from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, unguarded
 from workbench.playbook.following import Estimate, in_order
-from workbench.playbook.in_flight import UNROLLED
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.library_work import asked_of
@@ -31,9 +30,10 @@ from workbench.playbook.residency import resident
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
-from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_kernel import UNROLLED, in_rows
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.stacked_estimate import stacked_time
 from workbench.playbook.stencil import stencils_of
 from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
@@ -90,6 +90,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return _library(asked, step)
+        case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
+            return stacked_time(asked, step)
         case Scan():
             return _scan(asked, step)
         case Kernel():

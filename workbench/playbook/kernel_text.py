@@ -156,7 +156,7 @@ class TiledText:
 
 @dataclass(frozen=True)
 class StackedText:
-    """A scan whose rows lie side by side, by a block for each piece of a bundle of them, or for the bundle."""
+    """A scan whose rows lie side by side: a block for each piece of a bundle of them, or for the bundle."""
 
     pieces: KernelText
     whole: KernelText

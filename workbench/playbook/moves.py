@@ -237,6 +237,19 @@ def _scanning(problem: Problem) -> list[Vector]:
     if not traits_of(problem).scans:
         return []
     found: dict[Vector, None] = {}
+    for by, threads, parts, width in (
+        ("pieces", "256", "8", "4"),
+        ("pieces", "256", "4", "4"),
+        ("pieces", "128", "8", "4"),
+        ("pieces", "512", "8", "4"),
+        ("pieces", "64", "4", "1"),
+        ("bundle", "256", "4", "4"),
+        ("bundle", "256", "4", "1"),
+    ):
+        tile = (("scan_by", by), ("block_size", threads), ("scan_tile", parts), ("vector_width", width))
+        stacked = settled(problem, tile)
+        if dict(stacked).get("scan_by") == by:
+            found[stacked] = None
     for threads, parts in (
         ("512", "8"),
         ("256", "8"),

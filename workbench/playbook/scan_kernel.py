@@ -19,7 +19,7 @@ from workbench.playbook.scan_tail import is_before, is_total
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View, split
 
-_UNROLLED = 8
+UNROLLED = 8
 """Steps of a thread's own scan whose loads are in flight together."""
 _OWN = (
     "row",
@@ -97,7 +97,7 @@ class ScanKernel:
             "const int row = blockIdx.x * THREADS + threadIdx.x;",
             *block(f"if (row >= {self.rows})", ["return;"]),
             f"{self.ctype} total = {self.start};",
-            f"#pragma unroll {_UNROLLED}",
+            f"#pragma unroll {UNROLLED}",
             *block(f"for ({order})", [*scope.lines, *earlier, step, *self._scalar_stores()]),
         ]
         rows = self.site.size(self.scan.rows)

@@ -72,8 +72,8 @@ class Schedule:
     parts: int = 4
     """Vectors that a thread has of a tile then."""
     scan_by: ScanBy = "thread"
-    """Who scans rows that lie side by side: a thread each, a block for a bundle of them, or one for each piece
-    of a bundle."""
+    """Who scans rows that lie side by side: a thread each, a block for a bundle of them, or one for each
+    piece of a bundle."""
     chains: bool = False
     """An accumulator for each element of a vector, joined after the loop."""
     reciprocal: bool = False

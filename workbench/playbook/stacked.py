@@ -17,6 +17,8 @@ MOST_WORDS = 2**18
 """That the pieces of all bundles have, to tell their totals: two megabytes."""
 SMALL_PIECE = 8
 """Columns of the smallest piece: 64 threads, two groups of them, with four columns each."""
+_RESIDENT, _KEPT = 1024, 128
+"""Threads of a multiprocessor, and the bytes that each of them may keep then."""
 _WORD = 4
 """Bytes of a total that a word carries beside the news of them."""
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -46,6 +48,12 @@ def may_tell(scan: Scan) -> bool:
 def words_of_total(scan: Scan) -> int:
     """Words in which a total travels."""
     return bytes_of_total(scan) // _WORD
+
+
+def promised_for(scan: Scan, schedule: Schedule, width: int) -> int:
+    """Threads that the compiler leaves room for, with 64 registers each, where they keep little."""
+    kept = schedule.parts * width * bytes_of_total(scan)
+    return max(_RESIDENT, schedule.threads) if kept <= _KEPT else 0
 
 
 def piece_of(schedule: Schedule, width: int, rows: int) -> int:

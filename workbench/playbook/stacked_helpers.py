@@ -104,11 +104,11 @@ __device__ void join_told(T (&joined)[VEC], const volatile unsigned long long* t
 }
 
 // What the pieces of these rows before this one amount to. A piece tells its own total, for which it needs
-// nobody; each 32nd tells the total of everything up to its end instead. So whoever comes first, a piece joins
-// the same totals in the same order: those since the last 32nd, of which each group has a share.
+// nobody; each 32nd tells the total of everything up to its end instead. So whoever comes first, a piece
+// joins the same totals in the same order: those since the last 32nd, of which each group has a share.
 template <typename Op, int LANES, int VEC, typename T>
-__device__ void pieces_before(
-    const T (&own)[VEC], T (&before)[VEC], T start, volatile unsigned long long* told, int piece, int pieces) {
+__device__ void pieces_before(const T (&own)[VEC], T (&before)[VEC], T start,
+                              volatile unsigned long long* told, int piece, int pieces) {
     constexpr int WORDS = sizeof(T) / 4, APART = LANES * VEC * WORDS;
     constexpr int GROUPS = THREADS / LANES, SHARE = GROUPS < 32 ? 32 / GROUPS : 1;
     const int group = threadIdx.x / LANES, stretch = piece / 32, nearest = stretch * 32 + group * SHARE;

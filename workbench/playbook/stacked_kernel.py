@@ -6,6 +6,7 @@ and share out the columns. stacked.py says how many rows and columns a block has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,8 +23,8 @@ from workbench.playbook.stacked import (
     NARROWEST,
     STRETCH,
     WIDEST,
-    bytes_of_total,
     may_tell,
+    promised_for,
     stacked_text,
     words_of_total,
 )
@@ -31,11 +32,20 @@ from workbench.playbook.views import split
 
 _EACH = ("#pragma unroll", "for (int k = 0; k < VEC; ++k)")
 _DOWN = ("#pragma unroll", "for (int step = 0; step < DOWN; ++step)")
-_OWN = ("bundle", "bundles", "piece", "step", "at", "whole", "earlier_pieces", "heard_all", "told", "has_rows")
+_COLUMN = re.compile(r"\bcol\b")
+_OWN = (
+    "bundle",
+    "bundles",
+    "piece",
+    "step",
+    "at",
+    "whole",
+    "earlier_pieces",
+    "heard_all",
+    "told",
+    "has_rows",
+)
 """Names of these kernels' own, beside those of other scans."""
-_RESIDENT, _KEPT = 1024, 128
-"""Threads that a multiprocessor should have room for where a thread keeps no more bytes than that: the compiler
-keeps to 64 registers a thread then."""
 
 
 def stacked_scan(site: Site, scan: Scan, name: str, names: Names) -> KernelText | StackedText:
@@ -53,9 +63,7 @@ def stacked_scan(site: Site, scan: Scan, name: str, names: Names) -> KernelText 
 def _possible(site: Site, scan: Scan, name: str, way: str) -> KernelText:
     """The kernel with vectors, or without where sizes forbid them."""
     schedule = site.schedule
-    kept = schedule.parts * schedule.width * bytes_of_total(scan)
-    promised = max(_RESIDENT, schedule.threads) if kept <= _KEPT else 0
-    site = replace(site, schedule=replace(schedule, promised=promised))
+    site = replace(site, schedule=replace(schedule, promised=promised_for(scan, schedule, schedule.width)))
     for vector in (True, False) if schedule.width > 1 else (False,):
         kernel = _StackedScan(site, scan, vector)
         text = kernel.by_pieces(name) if way == "pieces" else kernel.by_bundles(name)
@@ -131,8 +139,8 @@ class _StackedScan(ScanKernel):
         ]
         text = self.frame.finish(name, body, "")
         own = [
-            "// What pieces tell one another, how many have begun, how many of a bundle have heard the others;",
-            "// zero between launches, of which one may run at a time.",
+            "// What pieces tell one another, how many have begun, how many of a bundle have heard all before",
+            "// them; zero between launches, of which one may run at a time.",
             f"__device__ unsigned long long {name}_told[{MOST_WORDS}];",
             f"__device__ unsigned int {name}_begun, {name}_heard[{MOST_WORDS // (2 * NARROWEST)}];",
         ]
@@ -151,8 +159,8 @@ class _StackedScan(ScanKernel):
         sizes = f"{self.rows} > {half} ? {WIDEST} : {self.rows} > {NARROWEST} ? {half} : {NARROWEST}"
         return [
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
-            "// Rows that lie side by side: LANES threads have VEC neighbours each, and groups of so many threads",
-            "// stand one below the other, each with DOWN columns of its rows in registers.",
+            "// Rows that lie side by side: LANES threads have VEC neighbours each, and groups of so many",
+            "// threads stand one below the other, each with DOWN columns of its rows in registers.",
             f"constexpr int DOWN = {self.site.schedule.parts}, BUNDLE = {sizes};",
             "constexpr int LANES = BUNDLE / VEC, GROUPS = THREADS / LANES;",
             "const int group = threadIdx.x / LANES;",
@@ -168,18 +176,26 @@ class _StackedScan(ScanKernel):
     def _tile(self) -> list[str]:
         """The totals of a thread's own columns, what comes before them in the tile, and that of the tile.
 
-        No load stands behind a branch, where it would wait for the one before: beyond the end, the last
-        column is read again, and what comes of it is not stored.
+        All loads are asked for before the first value is used, and none stands behind a branch, where it
+        would wait: beyond the end, the last column is read again, and what comes of it is not stored.
         """
         struct, value = self.join.struct, self.scan.value
         packs = self._side_by_side([value])
+        declared = [
+            f"Pack<{self.frame.element_type(load.buffer)}, VEC> {name}[DOWN];" for name, load in packs
+        ]
+        asked = [f"{name}[step] = {self._asked(load)};" for name, load in packs]
+        self.packs = {load.serial: f"{name}[step].at[k]" for name, load in packs}
         scope = self._scope("col", [value], self.at_row)
         entered = self.join.entered(scope.text(value), "col")
         inner = [*scope.lines, f"totals[step][k] = before[k] = {struct}::join(before[k], {entered});"]
+        column = self._column() if any(_COLUMN.search(line) for line in inner) else []
         return [
+            *declared,
+            *(_down([*self._column(), *asked]) if asked else []),
             f"{self.ctype} totals[DOWN][VEC], before[VEC], whole[VEC];",
             *_for_each([f"before[k] = {self.start};"]),
-            *_down([*self._column(), *packs, *_for_each(inner)]),
+            *_down([*column, *_for_each(inner)]),
             f"stacked_scan<{struct}, LANES>(before, whole, {self.start});",
         ]
 
@@ -187,28 +203,28 @@ class _StackedScan(ScanKernel):
         at = f"min(begin + step, {self.columns} - 1)"
         return [f"const int col = {f'{self.columns} - 1 - {at}' if self.scan.backwards else at};"]
 
-    def _side_by_side(self, roots: Sequence[Expr]) -> list[str]:
-        """Loads of vectors that neighbouring rows read."""
-        lines: list[str] = []
-        self.packs = {}
-        loads = [leaf for root in roots for leaf in unguarded(root) if isinstance(leaf, Load)]
-        for load in loads if self.frame.vector else ():
+    def _side_by_side(self, roots: Sequence[Expr]) -> list[tuple[str, Load]]:
+        """Loads of vectors that neighbouring rows read, each with a name."""
+        found: dict[int, tuple[str, Load]] = {}
+        for load in (leaf for root in roots for leaf in unguarded(root) if isinstance(leaf, Load)):
             row, column = split(load.view, self.scan.rows, self.scan.columns)
-            made = self._is_made(load) or load.lookups or load.serial in self.packs
-            if made or not is_unit(row):
+            if self._is_made(load) or load.lookups or load.serial in found or not is_unit(row):
                 continue
-            pack = self.frame.names.new(f"{load.buffer}_pack")
-            self.packs[load.serial] = f"{pack}.at[k]"
-            self.frame.helpers.add("load")
-            lines.append(f"const auto {pack} = load<VEC>({self._address(load.buffer, load.view)});")
+            found[load.serial] = self.frame.names.new(f"{load.buffer}_pack"), load
             self.frame.use_vector(load.buffer, row)
             self.frame.use_rows(load.buffer, column)
-        return lines
+        return list(found.values())
+
+    def _asked(self, load: Load) -> str:
+        self.frame.helpers.add("load")
+        return f"load<VEC>({self._address(load.buffer, load.view)})"
 
     def _left(self) -> list[str]:
         """The totals with what came before them, and what is computed from them, into memory."""
         wanted = [store.value for store in self.scan.tail]
-        lines = [*self._column(), *self._side_by_side(wanted)]
+        packs = self._side_by_side(wanted)
+        lines = [*self._column(), *(f"const auto {name} = {self._asked(load)};" for name, load in packs)]
+        self.packs = {load.serial: f"{name}.at[k]" for name, load in packs}
         scope = self._scope("col", wanted, self.at_row)
         there = f"has_rows && begin + step < {self.columns}"
         inner: list[str] = []
@@ -216,7 +232,7 @@ class _StackedScan(ScanKernel):
         for store in self.stores:
             value = self._value(store, scope)
             row, column = split(store.view, self.scan.rows, self.scan.columns)
-            if not (self.frame.vector and is_unit(row)):
+            if not is_unit(row):
                 element = self.frame.element(store.buffer, self._index(store.view, "col", self.at_row))
                 inner += block(f"if ({there})", statement(f"{element} = {value};"))
                 continue

@@ -142,15 +142,15 @@ STRUCTURE = (
         look_for="threads at work; bytes in flight against bandwidth times latency (about 1.8 MB on an H100)",
         teaches=(
             "A running total down the columns of a matrix reads well with a thread a column: neighbours read "
-            "neighbours. But 1024 columns are 1024 threads, on a card that has room for 270,000, and each adds "
-            "up 8192 numbers one after the other. Here 32 columns are a block's. Its threads stand in groups "
-            "one below the other, each with a few steps of its columns in registers: it adds up its own, "
-            "shared memory joins what the groups have, and every total is finished by one more addition. In "
+            "neighbours. But 1024 columns are 1024 threads, on a card that has room for 270,000, and each "
+            "adds up 8192 numbers one after the other. Here a block has 32 columns. Its threads stand in "
+            "groups one below the other, each with a few steps of its columns in registers: it adds up its "
+            "own, shared memory joins what the groups have, and one more addition finishes each total. In "
             "pieces, the length of the scan is shared out among blocks too. Each tells what its piece amounts "
-            "to in words of 64 bits, half total, half news, which are zero until then, and adds up what the "
-            "pieces before it told. So values are read once, no chain of blocks waits for one another, and the "
-            "sums are of pieces: shorter, so closer to the truth than one that runs along the whole column, "
-            "and the same from run to run."
+            "to in words of 64 bits, half of them total and half of them news, which are zero until then, "
+            "and adds up what the pieces before it have told. So values are read once, and sums are of "
+            "pieces: closer to the truth than one that runs along the whole column, and the same from run "
+            "to run, because every piece joins the same totals in the same order, whoever comes first."
         ),
     ),
     Technique(

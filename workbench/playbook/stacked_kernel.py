@@ -139,8 +139,8 @@ class _StackedScan(ScanKernel):
         ]
         text = self.frame.finish(name, body, "")
         own = [
-            "// What pieces tell one another, how many have begun, how many of a bundle have heard all before",
-            "// them; zero between launches, of which one may run at a time.",
+            "// What pieces tell one another, how many have begun, how many of a bundle have heard those",
+            "// before them; zero between launches, of which one may run at a time.",
             f"__device__ unsigned long long {name}_told[{MOST_WORDS}];",
             f"__device__ unsigned int {name}_begun, {name}_heard[{MOST_WORDS // (2 * NARROWEST)}];",
         ]

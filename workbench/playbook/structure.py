@@ -146,7 +146,7 @@ STRUCTURE = (
             "adds up 8192 numbers one after the other. Here a block has 32 columns. Its threads stand in "
             "groups one below the other, each with a few steps of its columns in registers: it adds up its "
             "own, shared memory joins what the groups have, and one more addition finishes each total. In "
-            "pieces, the length of the scan is shared out among blocks too. Each tells what its piece amounts "
+            "pieces, the length of the scan is shared out among blocks too. Each tells what its piece comes "
             "to in words of 64 bits, half of them total and half of them news, which are zero until then, "
             "and adds up what the pieces before it have told. So values are read once, and sums are of "
             "pieces: closer to the truth than one that runs along the whole column, and the same from run "

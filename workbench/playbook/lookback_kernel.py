@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.model import Target
+from workbench.playbook.chain_kernel import chain_kernel
 from workbench.playbook.kernel_text import KernelText, Site, StackedText, TiledText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Scan
@@ -45,6 +46,8 @@ def may_tile(scan: Scan) -> bool:
 
 def scan_step(site: Site, scan: Scan, name: str, names: Names) -> KernelText | TiledText | StackedText:
     """The kernel of a scan; with look-back or in pieces, both kernels, between which the plan chooses."""
+    if scan.ahead is not None:
+        return chain_kernel(site, scan, name)
     if site.schedule.scan_by != "thread" and not in_rows(scan):
         return stacked_scan(site, scan, name, names)
     plain = scan_kernel(site, scan, name)

@@ -77,6 +77,8 @@ class ScanKernel:
         self.columns = self.frame.macros.text(scan.columns)
         self.rows = self.frame.macros.text(scan.rows)
         self.packs: dict[int, str] = {}
+        self.made: dict[str, str] = {}
+        """Buffers whose elements the kernel has made itself, and where it has that of the column at hand."""
         parts = [part for store in scan.tail for part in walk(store.value) if isinstance(part, Load)]
         self.exclusive = any(is_before(part, scan) for part in parts)
         self.inclusive = scan.kept or any(is_total(part, scan) for part in parts)
@@ -202,7 +204,7 @@ class ScanKernel:
         return lines
 
     def _is_made(self, load: Load) -> bool:
-        return is_total(load, self.scan) or is_before(load, self.scan)
+        return load.buffer in self.made or is_total(load, self.scan) or is_before(load, self.scan)
 
     # -------------------------------------------------------------------------------- what is stored
 
@@ -254,8 +256,8 @@ class ScanKernel:
         codes = [part.code for part in parts if part.code != "0"]
         return Text(" + ".join(codes) or "0", 12 if len(codes) > 1 else 0)
 
-    def _address(self, buffer: str, view: View) -> str:
-        index = self._index(view, "col")
+    def _address(self, buffer: str, view: View, column: str = "col") -> str:
+        index = self._index(view, column)
         pointer = self.frame.pointer(buffer)
         return pointer if index.code == "0" else f"{pointer} + {index.code}"
 
@@ -266,6 +268,8 @@ class ScanKernel:
                     return self._counted(self.join.result("total"), expr)
                 if is_before(expr, self.scan):
                     return self._counted(self.join.result("earlier"), expr)
+                if expr.buffer in self.made:
+                    return Text(self.made[expr.buffer])
                 if expr.serial in self.packs:
                     return self.frame.value(expr, self.packs[expr.serial])
             assert isinstance(expr, (Load, Index))

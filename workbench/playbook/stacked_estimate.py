@@ -12,12 +12,12 @@ from workbench.model import DTYPE_BYTES
 from workbench.playbook import lifetime, reach
 from workbench.playbook.arithmetic import instructions_of, join_ns
 from workbench.playbook.asked_bytes import Asked
-from workbench.playbook.expr import loads_below
 from workbench.playbook.following import Estimate
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.lifetime import Walk, Work
 from workbench.playbook.program import Scan
 from workbench.playbook.residency import resident
+from workbench.playbook.scan_chains import read_by
 from workbench.playbook.stacked import (
     STRETCH,
     bundle_of,
@@ -46,7 +46,7 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
     pieces = pieces_of_columns(schedule, scan, width, (rows, columns))
     units = math.ceil(rows / bundle) * pieces
     tiles = 1 if pieces > 1 else math.ceil(columns / piece)
-    loads = [load for load in loads_below(scan.values) if load.buffer in asked.program.buffers]
+    loads = read_by(scan)
     stored = float(
         rows * columns * sum(DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written)
     )

@@ -71,6 +71,9 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("columns_by", "bundle"): "A block sums up a bundle of columns",
     ("look_back", "off"): "One block scans a row",
     ("look_back", "on"): "A block for every tile of a row, by decoupled look-back",
+    ("scan_by", "thread"): "A thread scans a row, beside its neighbours",
+    ("scan_by", "bundle"): "A block scans rows that lie side by side",
+    ("scan_by", "pieces"): "A block for every piece of rows that lie side by side",
     ("turned_tile", "off"): "Read inputs as they lie",
     ("turned_tile", "32"): "Turn tiles of 32 x 32 round in shared memory",
     ("turned_tile", "64"): "Turn tiles of 64 x 64 round in shared memory",
@@ -163,6 +166,8 @@ RISKS: Mapping[str, str] = {
     "row_totals": "What blocks count or tell serves one launch at a time: two streams wait for each other.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
+    "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. "
+    "Where totals run along little, threads are left without work.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",
     "scan_tile": "Registers limit how many threads fit on a multiprocessor.",
     "row_cache": "Registers or shared memory limit how many threads fit on a multiprocessor.",

@@ -13,6 +13,7 @@ from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
 from workbench.playbook.softmax_helpers import SOFTMAX
 from workbench.playbook.split_helpers import SPLITS
+from workbench.playbook.stacked_helpers import STACKED
 from workbench.playbook.weighted_helpers import WEIGHTED, WEIGHTED_EXCHANGES
 
 _TEXTS: Mapping[str, str] = {
@@ -365,6 +366,7 @@ __device__ T block_reduce(T value) {
 }
 """,
     **SCANS,
+    **STACKED,
     **SPLITS,
 }
 
@@ -405,6 +407,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "lastmin": ("best",),
     "shift_up": ("best",),
     "block_scan_places": ("block_scan", "shift_up"),
+    "stacked_places": ("stacked_scan", "shift_up"),
+    "pieces_before": ("stacked_scan",),
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
     "block_reduce": ("warp_reduce",),
@@ -446,9 +450,8 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         needed.discard("exchange")
         shuffle = "__shfl_xor_sync(0xffffffff, value, offset)"
         texts["warp_reduce"] = _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)
-    if "block_scan_places" in needed:
-        texts["block_scan"] = _TEXTS["block_scan"].replace(
-            "__shfl_up_sync(0xffffffff, value,", "shift_up(value,"
-        )
+    for name, places in (("block_scan", "block_scan_places"), ("stacked_scan", "stacked_places")):
+        if places in needed:
+            texts[name] = _TEXTS[name].replace("__shfl_up_sync(0xffffffff, value,", "shift_up(value,")
     texts.update(CLUSTERS)
     return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -20,7 +20,6 @@ from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, unguarded
 from workbench.playbook.following import Estimate, in_order
-from workbench.playbook.in_flight import UNROLLED
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.library_work import asked_of
@@ -31,9 +30,11 @@ from workbench.playbook.residency import resident
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
-from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_chains import chained, read_by
+from workbench.playbook.scan_kernel import UNROLLED, in_rows
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.stacked_estimate import stacked_time
 from workbench.playbook.stencil import stencils_of
 from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
@@ -72,6 +73,7 @@ def estimate_schedule(
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
+    steps = chained(program, steps, schedule)
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -90,6 +92,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return _library(asked, step)
+        case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
+            return stacked_time(asked, step)
         case Scan():
             return _scan(asked, step)
         case Kernel():
@@ -160,7 +164,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
 
 def _scan(asked: Asked, scan: Scan) -> Estimate:
     """A block or a thread walks along each row: few rows leave most of the card idle."""
-    loads = [load for load in loads_below(scan.values) if load.buffer in asked.program.buffers]
+    loads = read_by(scan)
     rows, columns = asked.at(scan.rows), asked.at(scan.columns)
     sizes = [DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written]
     stored = float(rows * columns * sum(sizes))
@@ -168,7 +172,8 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
     lanes = asked.schedule.threads if in_rows(scan) else 1
     width = asked.width(scan.columns)
     tiles = columns / lanes / width
-    joined = tiles * join_ns("sum", lanes, asked.schedule.tree) if lanes > 1 else 0.0
+    scans = 1 if scan.ahead is None else 2
+    joined = tiles * scans * join_ns("sum", lanes, asked.schedule.tree) if lanes > 1 else 0.0
     deep = 1 if lanes > 1 else UNROLLED
     cost = instructions_of(scan.values, asked.schedule.fast_math) + 2 + reach.A_REQUEST * 2 / width
     units = rows if lanes > 1 else math.ceil(rows / _LANES)

@@ -20,6 +20,7 @@ from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
+from workbench.playbook.scan_chains import chained
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.sizes import Size
@@ -44,7 +45,7 @@ def generate(problem: Problem, vector: Vector) -> Draft:
         return _by_shape(problem, whole, classes)
     program, schedule = _lowered(problem, whole)
     source = source_of(rewritten(problem, schedule.without), program, schedule)
-    return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program))
+    return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program, schedule))
 
 
 def _lowered(problem: Problem, vector: Vector) -> tuple[Program, Schedule]:
@@ -70,8 +71,9 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
     return Draft(kernel=Kernel(source=source), vector=vector, note=note)
 
 
-def _note(program: Program) -> str:
-    kernels = sum(not isinstance(step, LibraryCall) for step in program.steps)
+def _note(program: Program, schedule: Schedule) -> str:
+    steps = chained(program, program.steps, schedule)
+    kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
     return f"{words}; left to the library: {', '.join(dict.fromkeys(calls))}" if calls else words
@@ -110,6 +112,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
     if site.schedule.windows_here:
         written = in_one_launch(site.program, written)
+    written = chained(site.program, written, site.schedule)
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):

@@ -155,6 +155,22 @@ class TiledText:
 
 
 @dataclass(frozen=True)
+class StackedText:
+    """A scan whose rows lie side by side: a block for each piece of a bundle of them, or for the bundle."""
+
+    pieces: KernelText
+    whole: KernelText
+    rows: Size
+    columns: Size
+    tile: int
+    """Columns of a piece, times the bundle, over the vector width."""
+    words: int
+    """That a total takes."""
+    most: int
+    """Words that the kernel of pieces has."""
+
+
+@dataclass(frozen=True)
 class JointPart:
     """A kernel that shares a launch."""
 
@@ -188,12 +204,12 @@ class JointText:
 class MaybeText:
     """Kernels of a step that has nothing to do at some sizes: a launch without blocks is an error."""
 
-    step: KernelText | SplitText | ShapedText | TiledText
+    step: KernelText | SplitText | ShapedText | TiledText | StackedText
     work: tuple[Size, ...]
     """Factors of the number of results that may be zero."""
 
 
-Step = KernelText | SplitText | ShapedText | TiledText | JointText | MaybeText | LibraryCall
+Step = KernelText | SplitText | ShapedText | TiledText | StackedText | JointText | MaybeText | LibraryCall
 """What a step of a program comes to."""
 
 
@@ -209,6 +225,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return (*kernels_of(short), *kernels_of(long))
         case TiledText(tiled=tiled, plain=plain):
             return (plain, tiled)
+        case StackedText(pieces=pieces, whole=whole):
+            return (whole, pieces)
         case JointText(kernel=kernel):
             return (kernel,)
         case MaybeText(step=inner):

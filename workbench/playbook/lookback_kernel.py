@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.model import Target
-from workbench.playbook.kernel_text import KernelText, Site, TiledText, block
+from workbench.playbook.chain_kernel import chain_kernel
+from workbench.playbook.kernel_text import KernelText, Site, StackedText, TiledText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Scan
 from workbench.playbook.scan_joins import PLACES
 from workbench.playbook.scan_kernel import ScanKernel, in_rows, scan_kernel
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
+from workbench.playbook.stacked_kernel import stacked_scan
 
 MOST_OF_A_TILE = 32768
 """Elements of a tile: half of the registers of a multiprocessor."""
@@ -42,8 +44,12 @@ def may_tile(scan: Scan) -> bool:
     return in_rows(scan) and scan.op not in PLACES
 
 
-def scan_step(site: Site, scan: Scan, name: str, names: Names) -> KernelText | TiledText:
-    """The kernel of a scan; with look-back, both kernels, between which the plan chooses."""
+def scan_step(site: Site, scan: Scan, name: str, names: Names) -> KernelText | TiledText | StackedText:
+    """The kernel of a scan; with look-back or in pieces, both kernels, between which the plan chooses."""
+    if scan.ahead is not None:
+        return chain_kernel(site, scan, name)
+    if site.schedule.scan_by != "thread" and not in_rows(scan):
+        return stacked_scan(site, scan, name, names)
     plain = scan_kernel(site, scan, name)
     if not (site.schedule.look_back and may_tile(scan)):
         return plain

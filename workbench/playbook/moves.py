@@ -32,6 +32,8 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("look_back", "on"): (("vector_width", "4"),),
     ("grid_split", "on"): (("split_join", "last"), ("columns_by", "bundle")),
     ("columns_by", "bundle"): (("vector_width", "4"),),
+    ("scan_by", "bundle"): (("scan_tile", "8"), ("vector_width", "4")),
+    ("scan_by", "pieces"): (("scan_tile", "8"), ("vector_width", "4")),
     ("prefetch", "on"): (("vector_width", "4"),),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
@@ -59,6 +61,7 @@ _WEIGHT = (
     "row_totals",
     "launches",
     "look_back",
+    "scan_by",
     "single_pass",
     "threads_per_row",
     "vector_width",
@@ -234,6 +237,19 @@ def _scanning(problem: Problem) -> list[Vector]:
     if not traits_of(problem).scans:
         return []
     found: dict[Vector, None] = {}
+    for by, threads, parts, width in (
+        ("pieces", "256", "8", "4"),
+        ("pieces", "256", "4", "4"),
+        ("pieces", "128", "8", "4"),
+        ("pieces", "512", "8", "4"),
+        ("pieces", "64", "4", "1"),
+        ("bundle", "256", "4", "4"),
+        ("bundle", "256", "4", "1"),
+    ):
+        tile = (("scan_by", by), ("block_size", threads), ("scan_tile", parts), ("vector_width", width))
+        stacked = settled(problem, tile)
+        if dict(stacked).get("scan_by") == by:
+            found[stacked] = None
     for threads, parts in (
         ("512", "8"),
         ("256", "8"),

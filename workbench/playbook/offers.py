@@ -32,6 +32,7 @@ from workbench.playbook.schedule import (
     schedule_of,
     split_team,
 )
+from workbench.playbook.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.technique import Settings
 from workbench.playbook.together_kernel import always_together, fits_together
 from workbench.playbook.together_rows import any_in_turns
@@ -55,8 +56,20 @@ def _here(traits: Traits, settings: Settings) -> int:
     return 2 * traits.windowed if settings.get("window_parts") == "shared" else 0
 
 
+def scan_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows lie side by side; in pieces where some row has more columns than a small one."""
+    stacked = [scan for scan in traits.scans if not in_rows(scan)]
+    if not stacked:
+        return ()
+    long = [scan for scan in stacked if may_tell(scan)]
+    lengths = [scan.columns.at(case) for scan in long for case in traits.declared_cases]
+    return ("thread", "bundle", *(("pieces",) if max(lengths, default=0) > SMALL_PIECE else ()))
+
+
 def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    along = any(row.shape.neighbours for row in traits.rows) or any(in_rows(scan) for scan in traits.scans)
+    stacked = settings.get("scan_by", "thread") != "thread"
+    scans = any(stacked or in_rows(scan) for scan in traits.scans)
+    along = any(row.shape.neighbours for row in traits.rows) or scans
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
     if not (_lines(traits, settings) or _here(traits, settings) or along or beside):
@@ -221,7 +234,7 @@ def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings.get("look_back") != "on":
+    if settings.get("look_back") != "on" and settings.get("scan_by", "thread") == "thread":
         return ()
     schedule = schedule_of(tuple(settings.items()))
     most = MOST_OF_A_TILE // schedule.threads // schedule.width

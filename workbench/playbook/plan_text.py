@@ -19,6 +19,7 @@ from workbench.playbook.kernel_text import (
     MaybeText,
     ShapedText,
     SplitText,
+    StackedText,
     Step,
     TiledText,
     WidthRule,
@@ -31,6 +32,7 @@ from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Pro
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
 from workbench.playbook.sizes import Size, sizes_of, solved
+from workbench.playbook.stacked import STRETCH, stacked_text
 from workbench.playbook.together_rows import GROUPS, blocks_of
 
 _WORDS = {
@@ -155,6 +157,8 @@ class PlanText:
                 return self._shaped(program, step)
             case TiledText():
                 return self._tiled(program, step)
+            case StackedText():
+                return self._stacked(program, step)
             case JointText():
                 return self._joint(program, step)
             case MaybeText():
@@ -197,6 +201,23 @@ class PlanText:
             ]
             body = [*scratch, *self._launch(scan.tiled)]
         return [*lines, *branch(f"tiles > 1 and {few}", body, self._launch(scan.plain))]
+
+    def _stacked(self, program: Program, scan: StackedText) -> list[str]:
+        """Long columns: a block for each piece of a bundle; short ones, or very many: a block a bundle."""
+        lines = [line for kernel in kernels_of(scan) for line in self._prepared(program, kernel)]
+        rows, columns = self.size(scan.rows), self.size(scan.columns)
+        width = "" if scan.pieces.width is None else f" * {self._wide(scan.pieces.width)}"
+        bundle, bundles = self._names.new("bundle"), self._names.new("bundles")
+        each = bundle if scan.words == 1 else f"{scan.words} * {bundle}"
+        lines += [
+            f"{bundle} = {stacked_text(rows)}",
+            f"{bundles} = cdiv({rows}, {bundle})",
+            f"pieces = cdiv({columns}, {scan.tile}{width} // {bundle})",
+        ]
+        whole = self._launch(replace(scan.whole, grid=bundles))
+        many = self._launch(replace(scan.pieces, grid=f"{bundles} * pieces"))
+        told = f"(pieces + pieces // {STRETCH}) * {bundles} * {each} <= {scan.most}"
+        return [*lines, *branch(f"pieces > 1 and {told}", many, whole)]
 
     def _constants(self, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
         """The macros: one value for all launches, unless each has its own number of threads."""

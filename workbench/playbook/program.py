@@ -109,17 +109,21 @@ class Scan:
     """Pointwise work on the totals, over (rows, columns): a load of ``buffer`` is the total at hand."""
     kept: bool = True
     """False when only ``tail`` needs the totals: they are not written."""
+    ahead: Scan | None = None
+    """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
 
     @property
     def values(self) -> tuple[Expr, ...]:
         """What the kernel computes."""
-        return (self.value, *(store.value for store in self.tail))
+        ahead = () if self.ahead is None else self.ahead.values
+        return (*ahead, self.value, *(store.value for store in self.tail))
 
     @property
     def written(self) -> tuple[str, ...]:
         """Buffers the kernel writes."""
         own = (self.buffer,) if self.kept else ()
-        return (*own, *(store.buffer for store in self.tail))
+        ahead = () if self.ahead is None else self.ahead.written
+        return (*ahead, *own, *(store.buffer for store in self.tail))
 
 
 @dataclass(frozen=True)

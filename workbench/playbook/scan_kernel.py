@@ -2,7 +2,7 @@
 
 Owns their text. A block where a row's columns lie next to each other, so that its threads read
 neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py. Several
-blocks a row are lookback_kernel.py's.
+blocks a row are lookback_kernel.py's, blocks that have rows side by side stacked_kernel.py's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workbench.playbook.scan_tail import is_before, is_total
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View, split
 
-_UNROLLED = 8
+UNROLLED = 8
 """Steps of a thread's own scan whose loads are in flight together."""
 _OWN = (
     "row",
@@ -77,6 +77,8 @@ class ScanKernel:
         self.columns = self.frame.macros.text(scan.columns)
         self.rows = self.frame.macros.text(scan.rows)
         self.packs: dict[int, str] = {}
+        self.made: dict[str, str] = {}
+        """Buffers whose elements the kernel has made itself, and where it has that of the column at hand."""
         parts = [part for store in scan.tail for part in walk(store.value) if isinstance(part, Load)]
         self.exclusive = any(is_before(part, scan) for part in parts)
         self.inclusive = scan.kept or any(is_total(part, scan) for part in parts)
@@ -97,7 +99,7 @@ class ScanKernel:
             "const int row = blockIdx.x * THREADS + threadIdx.x;",
             *block(f"if (row >= {self.rows})", ["return;"]),
             f"{self.ctype} total = {self.start};",
-            f"#pragma unroll {_UNROLLED}",
+            f"#pragma unroll {UNROLLED}",
             *block(f"for ({order})", [*scope.lines, *earlier, step, *self._scalar_stores()]),
         ]
         rows = self.site.size(self.scan.rows)
@@ -202,7 +204,7 @@ class ScanKernel:
         return lines
 
     def _is_made(self, load: Load) -> bool:
-        return is_total(load, self.scan) or is_before(load, self.scan)
+        return load.buffer in self.made or is_total(load, self.scan) or is_before(load, self.scan)
 
     # -------------------------------------------------------------------------------- what is stored
 
@@ -248,28 +250,30 @@ class ScanKernel:
 
     # -------------------------------------------------------------------------------- addresses
 
-    def _index(self, view: View, column: str) -> Text:
+    def _index(self, view: View, column: str, at_row: str = "row") -> Text:
         row, own = split(view, self.scan.rows, self.scan.columns)
-        parts = [index_text(row, "row", self.frame.macros), index_text(own, column, self.frame.macros)]
+        parts = [index_text(row, at_row, self.frame.macros), index_text(own, column, self.frame.macros)]
         codes = [part.code for part in parts if part.code != "0"]
         return Text(" + ".join(codes) or "0", 12 if len(codes) > 1 else 0)
 
-    def _address(self, buffer: str, view: View) -> str:
-        index = self._index(view, "col")
+    def _address(self, buffer: str, view: View, column: str = "col") -> str:
+        index = self._index(view, column)
         pointer = self.frame.pointer(buffer)
         return pointer if index.code == "0" else f"{pointer} + {index.code}"
 
-    def _scope(self, column: str, roots: Sequence[Expr]) -> Scope:
+    def _scope(self, column: str, roots: Sequence[Expr], at_row: str = "row") -> Scope:
         def leaf(expr: Expr) -> Text:
             if isinstance(expr, Load):
                 if is_total(expr, self.scan):
                     return self._counted(self.join.result("total"), expr)
                 if is_before(expr, self.scan):
                     return self._counted(self.join.result("earlier"), expr)
+                if expr.buffer in self.made:
+                    return Text(self.made[expr.buffer])
                 if expr.serial in self.packs:
                     return self.frame.value(expr, self.packs[expr.serial])
             assert isinstance(expr, (Load, Index))
-            base = self._index(expr.view, column)
+            base = self._index(expr.view, column, at_row)
             if isinstance(expr, Index):
                 return base
             index = lookup_text(expr, base, self.frame, scope.text)

@@ -15,6 +15,7 @@ from workbench.playbook.rewrites import ONLY_FUSED, REWRITES
 Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
 Launches = Literal["apart", "beside", "together"]
+ScanBy = Literal["thread", "bundle", "pieces"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,9 @@ class Schedule:
     """Few long rows are scanned by many blocks a row."""
     parts: int = 4
     """Vectors that a thread has of a tile then."""
+    scan_by: ScanBy = "thread"
+    """Who scans rows that lie side by side: a thread each, a block for a bundle of them, or one for each
+    piece of a bundle."""
     chains: bool = False
     """An accumulator for each element of a vector, joined after the loop."""
     reciprocal: bool = False
@@ -235,6 +239,10 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("row_cache"):
         case "registers" | "shared" as kept:
             cache = kept
+    scan_by: ScanBy = "thread"
+    match values.get("scan_by"):
+        case "bundle" | "pieces" as stacked:
+            scan_by = stacked
     launches: Launches = "apart"
     match values.get("launches"):
         case "beside" | "together" as shared:
@@ -268,6 +276,7 @@ def schedule_of(vector: Vector) -> Schedule:
         tree=values.get("block_reduction", "shuffle") == "tree",
         look_back=on("look_back", "off"),
         parts=int(values.get("scan_tile", "4")),
+        scan_by=scan_by,
         chains=values.get("chains") == "many",
         reciprocal=on("reciprocal", "off"),
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),

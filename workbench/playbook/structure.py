@@ -133,6 +133,27 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="scan_by",
+        title="who scans rows that lie side by side",
+        values=("thread", "bundle", "pieces"),
+        offers=offers.scan_by,
+        structural=True,
+        bottleneck="latency",
+        look_for="threads at work; bytes in flight against bandwidth times latency (about 1.8 MB on an H100)",
+        teaches=(
+            "A running total down the columns of a matrix reads well with a thread a column: neighbours read "
+            "neighbours. But 1024 columns are 1024 threads, on a card that has room for 270,000, and each "
+            "adds up 8192 numbers one after the other. Here a block has 32 columns. Its threads stand in "
+            "groups one below the other, each with a few steps of its columns in registers: it adds up its "
+            "own, shared memory joins what the groups have, and one more addition finishes each total. In "
+            "pieces, the length of the scan is shared out among blocks too. Each tells what its piece comes "
+            "to in words of 64 bits, half of them total and half of them news, which are zero until then, "
+            "and adds up what the pieces before it have told. So values are read once, and sums are of "
+            "pieces: closer to the truth than one that runs along the whole column, and the same from run "
+            "to run, because every piece joins the same totals in the same order, whoever comes first."
+        ),
+    ),
+    Technique(
         name="vector_width",
         title="vector loads and stores",
         values=("1", "2", "4", "8"),

@@ -1,0 +1,126 @@
+"""Running totals of running totals: one kernel where the second needs of the first what it has at hand."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check
+from workbench.model import H100, Vector
+from workbench.playbook.estimate import estimate
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques import settled
+
+Tensors = dict[str, Tensor]
+
+
+def decayed(t: Tensors) -> Tensor:
+    products = torch.cumprod(t["x"] / 99 + 1, 1)
+    return torch.cumsum(t["y"] / products, 1) * products
+
+
+def told_twice(t: Tensors) -> tuple[Tensor, Tensor]:
+    first = torch.cumsum(t["x"], 1)
+    return first, torch.cumsum(first * t["y"], 1)
+
+
+def exclusive(t: Tensors) -> Tensor:
+    first = torch.cumsum(t["x"], 1)
+    second = torch.cumsum((first - t["x"]) * t["y"], 1)
+    return second - (first - t["x"]) * t["y"]
+
+
+def backwards(t: Tensors) -> Tensor:
+    first = torch.cumsum(t["x"].flip(1), 1).flip(1)
+    return torch.cumsum(first.flip(1), 1).flip(1) * first
+
+
+def whole_numbers(t: Tensors) -> Tensor:
+    return torch.cumsum(torch.cumsum(t["x"] > 0, 1), 1)
+
+
+def largest_sum(t: Tensors) -> Tensor:
+    return torch.cummax(torch.cumsum(t["x"], 1), 1).values
+
+
+def three(t: Tensors) -> Tensor:
+    return torch.cumsum(torch.cumsum(torch.cumsum(t["x"], 1), 1), 1)
+
+
+def across(t: Tensors) -> Tensor:
+    return torch.cumsum(torch.cumsum(t["x"], 1), 0)
+
+
+def shifted(t: Tensors) -> Tensor:
+    first = torch.cumsum(t["x"], 1)
+    return torch.cumsum(first.roll(1, 1), 1)
+
+
+def place(t: Tensors) -> Tensor:
+    return torch.cummax(torch.cumsum(t["x"], 1), 1).indices
+
+
+CHAINS: tuple[Call, ...] = (decayed, told_twice, exclusive, backwards, whole_numbers, largest_sum)
+APART: tuple[Call, ...] = (across, shifted, place)
+VECTORS: dict[str, Vector] = {
+    "scalars": (("block_size", "64"),),
+    "vectors": (("block_size", "64"), ("vector_width", "4")),
+}
+
+
+def tensors(rows: int, columns: int, dtype: torch.dtype = torch.float32) -> Tensors:
+    torch.manual_seed(columns)
+    return {name: (torch.randn(rows, columns) / 8).to(dtype) for name in ("x", "y")}
+
+
+def launches(source: str) -> int:
+    return source.partition("*/")[0].count("launch(")
+
+
+def taken(call: Call, given: Tensors) -> Tensors:
+    """What the call looks at: a problem has no argument that nobody reads."""
+    return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+@pytest.mark.parametrize("call", CHAINS)
+def test_one_kernel_for_both(call: Call, vector: str) -> None:
+    source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source
+    assert launches(source) == 1
+    for rows, columns in ((3, 300), (2, 1), (5, 67), (1, 1026), (4, 64)):
+        check(call, source, taken(call, tensors(rows, columns)), "checked")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_of_other_types(dtype: torch.dtype) -> None:
+    given = tensors(3, 130, dtype)
+    check(decayed, generate(problem_of(decayed, given), VECTORS["vectors"]).kernel.source, given, "checked")
+
+
+@pytest.mark.parametrize("call", APART)
+def test_apart_where_more_is_needed_than_the_total_at_hand(call: Call) -> None:
+    given = taken(call, tensors(5, 130))
+    source = generate(problem_of(call, given), VECTORS["vectors"]).kernel.source
+    assert launches(source) > 1
+    check(call, source, given, "checked")
+
+
+def test_a_chain_has_two() -> None:
+    given = taken(three, tensors(3, 130))
+    source = generate(problem_of(three, given), VECTORS["vectors"]).kernel.source
+    assert launches(source) == 2
+    check(three, source, given, "checked")
+
+
+def test_tiles_of_long_rows_have_one_scan_each() -> None:
+    problem = problem_of(decayed, {name: torch.empty(1, 2**20) for name in ("x", "y")}, varying=False)
+    back: Vector = (("look_back", "on"), ("vector_width", "4"))
+    assert generate(problem, back).kernel.source.count("look_back<") == 2
+    assert generate(problem, ()).kernel.source.count("block_scan<") == 2
+
+
+def test_the_model_counts_one_launch_and_no_totals_in_memory() -> None:
+    problem = problem_of(decayed, {name: torch.empty(1024, 64) for name in ("x", "y")}, varying=False)
+    found = estimate(problem, settled(problem, (("block_size", "64"),)), H100, {})
+    assert found.launches == 1
+    assert found.dram_bytes == 3 * 4 * 1024 * 64

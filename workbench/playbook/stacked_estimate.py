@@ -1,0 +1,75 @@
+"""The model of time for scans of rows that lie side by side, by a block a bundle or a piece.
+
+Owns what such a block asks for; lifetime.py makes times of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from workbench.model import DTYPE_BYTES
+from workbench.playbook import lifetime, reach
+from workbench.playbook.arithmetic import instructions_of, join_ns
+from workbench.playbook.asked_bytes import Asked
+from workbench.playbook.following import Estimate
+from workbench.playbook.launch_estimate import launched
+from workbench.playbook.lifetime import Walk, Work
+from workbench.playbook.program import Scan
+from workbench.playbook.residency import resident
+from workbench.playbook.scan_chains import read_by
+from workbench.playbook.stacked import (
+    STRETCH,
+    bundle_of,
+    bytes_of_total,
+    piece_of,
+    pieces_of_columns,
+    promised_for,
+    words_of_total,
+)
+
+_HEARD_NS = 1400.0
+"""A piece draws its number, and hears what those before it tell: two trips to L2. Not measured."""
+_A_ROW = 12.0
+"""Instructions of a thread to join what its warp has of one row."""
+_A_WARP = 3.5
+"""And for each warp of the block."""
+_LINE, _WORD = 128, 8
+
+
+def stacked_time(asked: Asked, scan: Scan) -> Estimate:
+    """Time of a scan whose blocks have bundles of rows, or pieces of such."""
+    schedule = asked.schedule
+    rows, columns, width = asked.at(scan.rows), asked.at(scan.columns), asked.width(scan.rows)
+    schedule = replace(schedule, promised=promised_for(scan, schedule, width))
+    bundle, piece = bundle_of(rows), piece_of(schedule, width, rows)
+    pieces = pieces_of_columns(schedule, scan, width, (rows, columns))
+    units = math.ceil(rows / bundle) * pieces
+    tiles = 1 if pieces > 1 else math.ceil(columns / piece)
+    loads = read_by(scan)
+    stored = float(
+        rows * columns * sum(DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written)
+    )
+    near = sum(asked.read(load) for load in loads if asked.is_recent(load))
+    fresh = sum(asked.read(load) for load in loads) - near
+    heard = min(pieces, STRETCH) / 2 * bundle * words_of_total(scan) * _WORD if pieces > 1 else 0.0
+    joins = 2 if pieces > 1 else 1
+    each = instructions_of(scan.values, schedule.fast_math) + 4 + reach.A_REQUEST * 2 / width
+    each += joins * (_A_ROW + _A_WARP * schedule.threads / 32) / schedule.parts
+    covered = units * tiles * piece * bundle
+    walk = Walk(
+        fresh_bytes=fresh / units,
+        stored_bytes=stored / units,
+        near_bytes=near / units + heard,
+        instructions=each * covered / units,
+        lines=(fresh + near + stored) / _LINE / units,
+        chain_cycles=5.0 * tiles * (2 * schedule.parts + joins * schedule.threads / 32),
+        trips=float(tiles),
+        join_ns=joins * tiles * join_ns("sum", schedule.threads, False) + (_HEARD_NS if pieces > 1 else 0.0),
+    )
+    held = (schedule.parts + 3) * width * bytes_of_total(scan) / 4
+    teams = resident(asked.target, schedule, schedule.threads, held)
+    found = launched(
+        replace(asked, schedule=schedule), Work(units, schedule.threads, teams, (walk,), 0.0, 0.0)
+    )
+    return replace(found, us=found.us + lifetime.crowded_us(asked.target, units, fresh + stored))

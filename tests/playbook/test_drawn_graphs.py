@@ -8,7 +8,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import random_graphs
-from graph_maker import WINDOWS_FROM, sample
+from graph_maker import LAST_FROM, WINDOWS_FROM, sample
 
 from workbench.playbook.generate import generate
 
@@ -25,6 +25,13 @@ def test_seeds_of_windows_begin_with_them_and_walk() -> None:
     assert all("pool" in one.kinds for one in drawn)
     sources = [generate(one.problem, one.vector).kernel.source for one in drawn]
     assert sum("walks down" in source for source in sources) >= 3
+
+
+def test_seeds_of_channels_last_images_walk_beside() -> None:
+    drawn = [sample(LAST_FROM + seed) for seed in range(24)]
+    assert all("pool" in one.kinds and one.tensors["x"].stride(1) == 1 for one in drawn)
+    sources = [generate(one.problem, one.vector).kernel.source for one in drawn]
+    assert sum("Planes lie side by side" in source for source in sources) >= 3
 
 
 def test_wrong_numbers_are_told() -> None:

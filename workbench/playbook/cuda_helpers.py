@@ -381,6 +381,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "store_at": ("pack",),
     "store_within": ("store",),
     "store": ("pack",),
+    "load_word": ("pack", "word"),
     "load_once": ("pack", "word"),
     "load_now": ("pack", "word"),
     "store_once": ("pack", "word"),

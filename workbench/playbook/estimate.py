@@ -35,11 +35,12 @@ from workbench.playbook.scan_kernel import UNROLLED, in_rows
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.stacked_estimate import stacked_time
-from workbench.playbook.stencil import stencils_of
+from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_estimate import strip_time
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
+from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
@@ -118,8 +119,8 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
     if schedule.tile and turn_of(kernel) is not None:
         return _flat(asked, kernel)
     if schedule.side and (cut := cut_of(kernel, known)) is not None:
-        return walk_down_time(asked, kernel, cut)
-    if schedule.strip and (seen := stencils_of(kernel, known)):
+        return (walk_beside_time if cut.is_beside else walk_down_time)(asked, kernel, cut)
+    if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_time(asked, kernel, seen)
     return _flat(asked, kernel)
 

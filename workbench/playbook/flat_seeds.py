@@ -19,7 +19,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
     for tile, threads in (("32", "256"), ("64", "256"), ("64", "512")) if traits.turned else ():
         turned = (("block_size", threads), ("index_width", "32"), ("turned_tile", tile))
         found[settled(problem, turned)] = None
-    found.update(dict.fromkeys(_walking(problem)))
+    found.update(dict.fromkeys([*_walking(problem), *_beside(problem)]))
     for strip, threads in (("4", "256"), ("8", "128"), ("2", "256"), ("16", "128")) if traits.strips else ():
         below = (("block_size", threads), ("index_width", "32"), ("reciprocal", "on"), ("strip", strip))
         found[settled(problem, below)] = None
@@ -49,10 +49,11 @@ def flat_seeds(problem: Problem) -> list[Vector]:
 
 def _walking(problem: Problem) -> list[Vector]:
     """Walks down planes: long ones for arithmetic, short ones where planes are few."""
-    if not traits_of(problem).walks:
+    traits = traits_of(problem)
+    if traits.walks == traits.beside:
         return []
     walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
-    if traits_of(problem).narrowest_bytes == 2:
+    if traits.narrowest_bytes == 2:
         walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
     return [
         settled(
@@ -67,4 +68,40 @@ def _walking(problem: Problem) -> list[Vector]:
             ),
         )
         for side, rows, ahead in walks
+    ]
+
+
+def _beside(problem: Problem) -> list[Vector]:
+    """Walks down planes side by side: many columns and few planes a thread, or few columns and many planes.
+
+    What a plane shares is in registers for each of a thread's planes: large windows leave room for few.
+    """
+    if not traits_of(problem).beside:
+        return []
+    # Results side by side, rows, steps on their way, planes.
+    walks = [
+        ("2", "16", "2", "4"),
+        ("4", "16", "1", "4"),
+        ("4", "16", "2", "2"),
+        ("2", "8", "2", "4"),
+        ("2", "32", "2", "4"),
+        ("1", "16", "4", "4"),
+        ("8", "16", "1", "2"),
+    ]
+    if traits_of(problem).narrowest_bytes == 2:
+        walks += [("2", "16", "1", "8"), ("1", "16", "2", "8")]
+    return [
+        settled(
+            problem,
+            (
+                ("block_size", "128"),
+                ("index_width", "32"),
+                ("loads_in_flight", ahead),
+                ("reciprocal", "on"),
+                ("vector_width", width),
+                ("walk_down", side),
+                ("walk_rows", rows),
+            ),
+        )
+        for side, rows, ahead, width in walks
     ]

@@ -24,12 +24,13 @@ from workbench.playbook.scan_chains import chained
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.sizes import Size
-from workbench.playbook.stencil import stencils_of
+from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_kernel import strip_kernel
 from workbench.playbook.techniques import settled
 from workbench.playbook.tile_kernel import tile_kernel
 from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
+from workbench.playbook.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.walk_down_kernel import walk_down_kernel
 from workbench.playbook.window_kernel import window_kernel
 from workbench.playbook.window_parts import in_one_launch
@@ -147,8 +148,9 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     if schedule.tile and (turn := turn_of(kernel)) is not None:
         return tile_kernel(site, kernel, name, turn)
     if schedule.side and (cut := cut_of(kernel, known)) is not None:
-        return walk_down_kernel(site, kernel, name, cut)
-    if schedule.strip and (seen := stencils_of(kernel, known)):
+        write = walk_beside_kernel if cut.is_beside else walk_down_kernel
+        return write(site, kernel, name, cut)
+    if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_kernel(site, kernel, name, seen)
     return flat_kernel(site, kernel, name)
 

@@ -183,6 +183,8 @@ class Lowering:
             expr = self.pool.through(value.expr, lambda view: permuted(view, value.shape, order))
         except NotAView:
             return None
+        found = (one.laid(self.pool, value.expr, value.shape, order) for one in tuple(self.stencils))
+        self.stencils += [one for one in found if one is not None]
         return Value(in_order(value.shape, order), value.dtype, expr)
 
     def _as_torch_has_it(self, laid: Value, order: Order) -> Value:

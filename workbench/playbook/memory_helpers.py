@@ -191,6 +191,28 @@ template <> struct Word<2> { using Type = unsigned short; };
 template <> struct Word<4> { using Type = unsigned int; };
 template <> struct Word<8> { using Type = uint2; };
 """,
+    "load_word": """
+// VEC neighbours as they come from memory, in one word: narrow elements that are not needed yet would take a
+// register each.
+template <int VEC, typename T>
+__device__ typename Word<sizeof(T) * VEC>::Type load_word(const T* from) {
+    return *reinterpret_cast<const typename Word<sizeof(T) * VEC>::Type*>(from);
+}
+
+template <typename T, int VEC>
+__device__ typename Word<sizeof(T) * VEC>::Type word_of(Pack<T, VEC> pack) {
+    union { Pack<T, VEC> pack; typename Word<sizeof(T) * VEC>::Type word; } both;
+    both.pack = pack;
+    return both.word;
+}
+
+template <typename T, int VEC>
+__device__ Pack<T, VEC> parts_of(typename Word<sizeof(T) * VEC>::Type word) {
+    union { Pack<T, VEC> pack; typename Word<sizeof(T) * VEC>::Type word; } both;
+    both.word = word;
+    return both.pack;
+}
+""",
     "load_once": _loaded(
         "load_once",
         "__ldcs",

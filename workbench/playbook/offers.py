@@ -46,9 +46,15 @@ def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def _lines(traits: Traits, settings: Settings) -> int:
     """Kernels that walk along a line of indices, neither in tiles nor down planes or in strips."""
     turned = traits.turned if settings.get("turned_tile", "off") != "off" else 0
-    walks = traits.walks if settings.get("walk_down", "off") != "off" else 0
+    beside = _beside(traits, settings)
+    walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
-    return max(0, traits.flat_kernels - turned - strips - _here(traits, settings))
+    return max(0, traits.flat_kernels - turned - strips - beside - _here(traits, settings))
+
+
+def _beside(traits: Traits, settings: Settings) -> int:
+    """Kernels whose threads walk down planes that lie side by side."""
+    return traits.beside if settings.get("walk_down", "off") != "off" else 0
 
 
 def _here(traits: Traits, settings: Settings) -> int:
@@ -72,7 +78,8 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or scans
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
-    if not (_lines(traits, settings) or _here(traits, settings) or along or beside):
+    lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings)
+    if not (lines or along or beside):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -272,7 +279,8 @@ def walk_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    left = traits.strips - (traits.walks if settings.get("walk_down", "off") != "off" else 0)
+    walks = traits.walks - traits.beside if settings.get("walk_down", "off") != "off" else 0
+    left = traits.strips - walks
     return ("off", "2", "4", "8", "16") if left and settings["fusion"] == "all" else ()
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from workbench.playbook.expr import Const, Expr, Index, Load, leaves
 from workbench.playbook.program import Kernel
+from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import Stencil, seen_of, stencils_of
+from workbench.playbook.views import View
 
 MOST_WAITING = 16
 """Values that wait for each column of results: windows of 7 x 7 have 6 results begun at a time."""
@@ -53,6 +55,11 @@ class RowCut:
         return self.stencils[0].down.stride
 
     @property
+    def is_beside(self) -> bool:
+        """True where planes lie side by side, as channels-last images have them."""
+        return not self.stencils[0].beside.is_one
+
+    @property
     def before(self) -> int:
         """Rows in front of the tensor's first, in the first windows."""
         return max(stencil.down.padding for stencil in self.stencils)
@@ -86,16 +93,29 @@ def cut_of(kernel: Kernel, known: tuple[Stencil, ...]) -> RowCut | None:
 
 
 def _lies_in_rows(stencil: Stencil) -> bool:
-    """True for planes whose rows lie in memory as they are read: neighbours beside each other."""
+    """True for planes that lie in memory as they are read: their rows' neighbours beside each other, or the
+    planes themselves."""
     if len(stencil.windows) != 2:
         return False
     for leaf in leaves(stencil.source):
         if not isinstance(leaf, Load) or leaf.lookups:
             return False
         found = stencil.steps(leaf.view)
-        if found is None or not found[1][-1].is_one:
+        if found is None or not _has_neighbours(stencil, *found[1:]):
             return False
     return any(True for _ in leaves(stencil.source))
+
+
+def _has_neighbours(stencil: Stencil, steps: tuple[Size, ...], beside: View) -> bool:
+    """True where a tensor has neighbours of a row beside each other, or of planes that lie side by side.
+
+    A channel with several results is read again by its neighbour.
+    """
+    if stencil.beside.is_one:
+        return steps[-1].is_one
+    near = bool(beside.axes) and (beside.axes[-1].stride.is_one or beside.axes[-1].stride.is_zero)
+    sizes = zip(steps, stencil.seen, strict=True)
+    return near and not any(step.is_zero and not size.is_one for step, size in sizes)
 
 
 def _places(stencils: tuple[Stencil, ...]) -> dict[int, Place]:
@@ -111,6 +131,12 @@ def _places(stencils: tuple[Stencil, ...]) -> dict[int, Place]:
 
 def _operands(part: Expr, places: Mapping[int, Place]) -> tuple[Expr, ...]:
     return () if part.serial in places else part.operands
+
+
+def outside(kernel: Kernel, cut: RowCut) -> list[Load]:
+    """What a kernel's results read beside their windows."""
+    below = _below([store.value for store in kernel.stores], cut.places)
+    return [part for serial, part in below.items() if isinstance(part, Load) and serial not in cut.places]
 
 
 def _below(roots: Iterable[Expr], places: Mapping[int, Place]) -> dict[int, Expr]:

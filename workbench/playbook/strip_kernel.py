@@ -112,7 +112,7 @@ def _element(strips: _Strips, stencil: Stencil, name: str) -> tuple[list[str], l
     """Statements in front of the loops, and those that read one element within them."""
     frame, ahead = strips.frame, []
     names = ["at_z", "at_y", "at_x"][-len(stencil.windows) :]
-    sizes = stencil.shape[-len(stencil.windows) :]
+    sizes = stencil.seen
     tests = []
     for place, size, window in zip(names, sizes, stencil.windows, strict=True):
         tests += [f"{place} >= 0"] if window.padding else []
@@ -150,7 +150,7 @@ def _coordinates(strips: _Strips, stencil: Stencil, view: View, names: Sequence[
     found = stencil.steps(view)
     if found is None:
         line = plane
-        for name, size in zip(names, stencil.shape[-len(names) :], strict=True):
+        for name, size in zip(names, stencil.seen, strict=True):
             line = f"({line} * {macros.text(size)} + {name})"
         return "", index_text(view, line, macros, wide=True).code
     base = index_text(found[0], plane, macros, wide=True).code

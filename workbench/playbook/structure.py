@@ -58,7 +58,10 @@ STRUCTURE = (
             "and adds the row to the 28 results whose windows it lies in: 196 multiply-adds for three loads. "
             "Results that are not whole wait in registers. As the thread walks on, each moves from the array "
             "of those with one row less to that of those with one more, and that costs nothing: the first "
-            "multiply-add reads one register and writes the other. The next row is on its way meanwhile."
+            "multiply-add reads one register and writes the other. The next row is on its way meanwhile. In "
+            "channels-last images planes lie side by side, element by element: there a thread walks down "
+            "several neighbouring ones at once (vector_width), reads a vector a pixel, and has the weights "
+            "of each in registers, so that large windows leave room for few."
         ),
     ),
     Technique(

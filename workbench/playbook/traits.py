@@ -24,7 +24,7 @@ from workbench.playbook.row_totals import with_tails
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
-from workbench.playbook.stencil import stencils_of
+from workbench.playbook.stencil import strips_of
 from workbench.playbook.turning import LEAST_TILED, turn_of
 from workbench.playbook.views import Axis, View, split
 from workbench.playbook.window_parts import in_one_launch
@@ -68,7 +68,9 @@ class Traits:
     strips: int
     """Kernels without rows, of windows that overlap from row to row."""
     walks: int
-    """Of these, kernels whose windows can be taken a row at a time."""
+    """Kernels without rows whose windows can be taken a row at a time."""
+    beside: int
+    """Of these, kernels whose planes lie side by side, as those of channels-last images."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
     rows: tuple[RowTraits, ...]
@@ -145,8 +147,11 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         turned=sum(
             _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
         ),
-        strips=sum(bool(stencils_of(kernel, program.stencils)) for kernel in kernels),
+        strips=sum(bool(strips_of(kernel, program.stencils)) for kernel in kernels),
         walks=sum(cut_of(kernel, program.stencils) is not None for kernel in kernels),
+        beside=sum(
+            (cut := cut_of(kernel, program.stencils)) is not None and cut.is_beside for kernel in kernels
+        ),
         windowed=sum(
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)

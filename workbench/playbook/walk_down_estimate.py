@@ -96,7 +96,7 @@ def _reads(asked: Asked, cut: RowCut, stencil: Stencil, load: Load) -> tuple[flo
     """Loads of a step, and the lines that a warp's 32 threads ask for with them."""
     side, along = asked.schedule.side, stencil.along
     sizes = {one.buffer: asked.element(one) for other in cut.stencils for one in _loads(other)}
-    width, row = vector_of(cut, side, sizes), asked.at(stencil.shape[-1])
+    width, row = vector_of(cut, side, sizes), asked.at(stencil.seen[-1])
     width = next((one for one in (width, width // 2) if one and row % one == 0), 1)
     before = math.ceil(along.padding / width)
     vectors = before + math.ceil((seen_of(along, side) - along.padding) / width)

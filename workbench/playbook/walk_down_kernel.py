@@ -84,7 +84,7 @@ def _written(site: Site, kernel: Kernel, name: str, how: tuple[RowCut, int]) -> 
         *_head(walk),
         *name_pieces([*_read(walk), *shared.lines], plane, frame.names),
         *_take(walk, kernel, shared),
-        *_loops(walk),
+        *loops(cut, walk.ahead),
     ]
     one = cut.stencils[0]
     side, down = site.schedule.side, site.schedule.down
@@ -130,9 +130,9 @@ def _read(walk: _Walk) -> list[str]:
             asked.setdefault(cut.rows(stencil), []).extend(statements)
     inner: list[str] = []
     for rows, statements in asked.items():
-        at = f"const int at_y = {_at_y(cut)}{' + r' if rows > 1 else ''};"
-        several = _each_row(rows, [at, *statements])
-        inner += block("", several) if rows == 1 and len(asked) > 1 else several
+        at = f"const int at_y = {at_row(cut)}{' + r' if rows > 1 else ''};"
+        every = each_row(rows, [at, *statements])
+        inner += block("", every) if rows == 1 and len(asked) > 1 else every
     return [
         *lines,
         "// Asks for the rows that the step needs at which results of row y are whole.",
@@ -146,11 +146,11 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
     frame, cut, stencil = walk.frame, walk.cut, walk.stencils[number]
     found = stencil.steps(load.view)
     assert found is not None
-    outer, (down, _) = found
-    height, width = (walk.size(size) for size in stencil.shape[-2:])
+    outer, (down, _), _ = found
+    height, width = (walk.size(size) for size in stencil.seen)
     if frame.vector:
         frame.vectors.add(load.buffer)
-        frame.divisors.update([stencil.shape[-1], *_borders(outer)])
+        frame.divisors.update([stencil.seen[-1], *_borders(outer)])
         frame.divisors.update([] if down.is_zero else [down])
     array = walk.read[number, load.serial] = frame.names.new(f"{load.buffer}_next")
     rows, seen = cut.rows(stencil), seen_of(stencil.along, frame.site.schedule.side)
@@ -167,7 +167,7 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
     ahead = [
         f"const size_t {start} = {plane};",
         f"const int {end} = {last} < {height} ? {last} : {height};",
-        f"{ctype} {array}{_several(walk.ahead)}{_several(rows)}[{seen}];",
+        f"{ctype} {array}{several(walk.ahead)}{several(rows)}[{seen}];",
     ]
     row = f"{array}{walk.slot('slot')}{'[r]' if rows > 1 else ''}"
     there = f"at_y >= 0 && at_y < {end}"
@@ -179,17 +179,17 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
     ]
 
 
-def _at_y(cut: RowCut) -> str:
+def at_row(cut: RowCut) -> str:
     """The first row that the step reads at which results of row y are whole."""
     return f"{times('y', cut.stride)}{plus(cut.last * cut.stride - cut.before)}"
 
 
-def _several(count: int) -> str:
+def several(count: int) -> str:
     """The part of an array's type that counts steps, or the rows of a step: of which there is mostly one."""
     return f"[{count}]" if count > 1 else ""
 
 
-def _each_row(count: int, body: list[str]) -> list[str]:
+def each_row(count: int, body: list[str]) -> list[str]:
     """Statements for each row ``r`` of a step."""
     if count == 1:
         return body
@@ -277,16 +277,16 @@ def _seen(walk: _Walk, number: int) -> list[str]:
     if isinstance(stencil.source, Load):
         inner = [f"{name}{row}[k] = {value};"]
     else:
-        height, width = (walk.size(size) for size in stencil.shape[-2:])
-        at_y = f"{_at_y(cut)}{' + r' if row else ''}"
+        height, width = (walk.size(size) for size in stencil.seen)
+        at_y = f"{at_row(cut)}{' + r' if row else ''}"
         at_x = f"{times(walk.column, along.stride)}{plus(-along.padding)} + k"
         inside = f"at_y >= 0 && at_y < {height} && at_x >= 0 && at_x < {width}"
         inner = [f"const int at_y = {at_y};", f"const int at_x = {at_x};", *scope.lines]
         inner += statement(f"{name}{row}[k] = {inside} ? {value} : {scope.text(stencil.fill).code};")
     loop = ["#pragma unroll", *block(f"for (int k = 0; k < {count}; ++k)", inner)]
     return [
-        f"{CTYPES[stencil.source.dtype]} {name}{_several(rows)}[{count}];",
-        *_each_row(rows, loop),
+        f"{CTYPES[stencil.source.dtype]} {name}{several(rows)}[{count}];",
+        *each_row(rows, loop),
         *(line for leaf in leaves(stencil.source) for line in _moved_up(walk, number, leaf.serial)),
     ]
 
@@ -297,7 +297,7 @@ def _moved_up(walk: _Walk, number: int, serial: int) -> list[str]:
     rows, count = walk.cut.rows(stencil), seen_of(stencil.along, walk.frame.site.schedule.side)
     row = "[r][k]" if rows > 1 else "[k]"
     loop = block(f"for (int k = 0; k < {count}; ++k)", [f"{array}[slot - 1]{row} = {array}[slot]{row};"])
-    body = _each_row(rows, ["#pragma unroll", *loop])
+    body = each_row(rows, ["#pragma unroll", *loop])
     if walk.ahead == 1:
         return []
     return ["#pragma unroll", *block(f"for (int slot = 1; slot < {walk.ahead}; ++slot)", body)]
@@ -368,17 +368,17 @@ def _stored(walk: _Walk, packs: dict[str, str]) -> list[str]:
     ]
 
 
-def _loops(walk: _Walk) -> list[str]:
+def loops(cut: RowCut, ahead: int) -> list[str]:
     """The walk: results that began above the thread's first are not its own."""
-    last = walk.cut.last
+    last = cut.last
     first = [f"read(first_y - {last});"]
-    if walk.ahead > 1:
-        loop = f"for (int slot = 0; slot < {walk.ahead}; ++slot)"
+    if ahead > 1:
+        loop = f"for (int slot = 0; slot < {ahead}; ++slot)"
         first = ["#pragma unroll", *block(loop, [f"read(first_y - {last} + slot, slot);"])]
     return [
         *first,
         "#pragma unroll",
         *block(f"for (int begun = 0; begun < {last}; ++begun)", [f"take(first_y - {last} + begun, begun);"]),
-        f"#pragma unroll {walk.ahead + 1}",
+        f"#pragma unroll {ahead + 1}",
         *block("for (int y = first_y; y < last_y; ++y)", [f"take(y, {last});"]),
     ]

@@ -74,7 +74,7 @@ def parts_of(kernel: Kernel, known: tuple[Stencil, ...]) -> Parts | None:
         return None
     used = {part.serial for store in kernel.stores for part in walk(store.value)}
     mine = tuple(one for one in known if used & one.places.keys() and _is_along_rows(one))
-    if len({(one.shape, one.windows) for one in mine}) != 1 or product(mine[0].results) != _line(kernel):
+    if len({(one.shape, one.windows) for one in mine}) != 1 or mine[0].results != _line(kernel):
         return None
     return Parts(mine) if len({one.source for one in mine}) == len(mine) and _is_short(mine) else None
 
@@ -86,7 +86,7 @@ def _line(kernel: Kernel) -> Size:
 def _is_along_rows(one: Stencil) -> bool:
     still = all(w.count == 1 and w.stride == 1 and w.padding == 0 for w in one.windows[:-1])
     whole = isinstance(one.source, Load) and one.source.view.is_linear and not one.source.lookups
-    return still and whole and one.along.count > 1
+    return still and whole and one.along.count > 1 and not one.behind
 
 
 def _is_short(stencils: tuple[Stencil, ...]) -> bool:

@@ -262,6 +262,9 @@ class Translation:
         if names := _names(dims[2 if alone and not args[6] else 0 :]):
             what = "a depthwise convolution's window" if alone else "windows of so few channels"
             raise NotSymbolic(f"each element of {what} is an operand", self._axes_with(names))
+        if isinstance(args[8], int) and (names := _names(dims[:1])):
+            why = f"{args[8]} groups have as many results each as the weights say"
+            raise NotSymbolic(why, self._axes_with(names))
 
     @property
     def _where(self) -> str:

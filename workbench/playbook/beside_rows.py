@@ -1,0 +1,223 @@
+"""Rows of planes that lie side by side: how a thread reads them ahead of need, and takes them in.
+
+Owns the thread's coordinates and the statements that read elements of windows; walk_beside_kernel.py says
+what is made of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.model import DTYPE_BYTES
+from workbench.playbook.cuda_text import CTYPES, Text
+from workbench.playbook.expr import Expr, Index, Load, leaves
+from workbench.playbook.indexing import index_text, is_unit
+from workbench.playbook.kernel_text import block, lookup_text
+from workbench.playbook.names import Names
+from workbench.playbook.plane_values import Beside
+from workbench.playbook.planes import plus, times
+from workbench.playbook.row_cuts import RowCut
+from workbench.playbook.scope import Scope, statement
+from workbench.playbook.sizes import Size
+from workbench.playbook.stencil import Stencil, seen_of
+from workbench.playbook.views import View
+from workbench.playbook.walk_down_kernel import at_row, each_row, several
+
+
+@dataclass
+class BesideWalk(Beside):
+    """The kernel being written."""
+
+    cut: RowCut = field(kw_only=True)
+    read: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Arrays of what was read ahead, by the number of the stencil and the serial of the load."""
+    packs: dict[int, Text] = field(default_factory=dict)
+    """Vectors of what each result has of its own, by the serial of the load."""
+
+    @property
+    def ahead(self) -> int:
+        """Steps whose rows are on their way."""
+        return self.frame.site.schedule.items
+
+    @property
+    def side(self) -> int:
+        """Results of a row."""
+        return self.frame.site.schedule.side
+
+    def slot(self, place: str) -> str:
+        """Which of the steps on their way, where there are several."""
+        return f"[{place}]" if self.ahead > 1 else ""
+
+    def seen(self, stencil: Stencil) -> int:
+        """Elements of a row that the windows of the thread's results cover."""
+        return seen_of(stencil.along, self.side)
+
+    def pack(self, buffer: str) -> str:
+        """The type of a vector of neighbouring planes."""
+        self.frame.helpers.add("pack")
+        return f"Pack<{self.frame.element_type(buffer)}, {self.vec}>"
+
+    def is_word(self, stencil: Stencil, load: Load) -> bool:
+        """True for narrow elements of neighbouring planes, which wait in registers as one word."""
+        found = stencil.steps(load.view)
+        narrow = DTYPE_BYTES[self.frame.site.buffer(load.buffer).dtype] == 2
+        return narrow and self.frame.vector and found is not None and is_unit(found[2])
+
+    def result_scope(self, names: Names) -> Scope:
+        """Spells leaves at results ``i`` to ``i + VEC - 1``, for plane ``c`` of these."""
+
+        def leaf(expr: Expr) -> Text:
+            assert isinstance(expr, (Load, Index))
+            if expr.serial in self.packs:
+                return self.packs[expr.serial]
+            base = self.of_plane(expr.view, "c")
+            if base is None:
+                base = index_text(expr.view, "(i + c)", self.frame.macros, wide=True)
+            if isinstance(expr, Index):
+                return Text(f"static_cast<{'int' if expr.dtype == 'i32' else 'long long'}>({base.code})")
+            index = lookup_text(expr, base, self.frame, scope.text)
+            return self.frame.value(expr, self.frame.element(expr.buffer, index))
+
+        scope = Scope(leaf, names, self.frame.macros, self.frame.site.schedule.fast_math)
+        return scope
+
+
+def read_rows(walk: BesideWalk) -> list[str]:
+    """Where images begin, the arrays of rows, and the function that asks for those of a step."""
+    cut, lines = walk.cut, list[str]()
+    asked: dict[int, list[str]] = {}
+    for number, stencil in enumerate(walk.stencils):
+        for leaf in leaves(stencil.source):
+            assert isinstance(leaf, Load)
+            before, statements = _row(walk, number, leaf)
+            lines += before
+            asked.setdefault(cut.rows(stencil), []).extend(statements)
+    inner: list[str] = []
+    for rows, statements in asked.items():
+        at = f"const int at_y = {at_row(cut)}{' + r' if rows > 1 else ''};"
+        every = each_row(rows, [at, *statements])
+        inner += block("", every) if rows == 1 and len(asked) > 1 else every
+    return [
+        *lines,
+        "// Asks for the rows that the step needs at which results of row y are whole.",
+        *block(f"const auto read = [&](int y{', int slot' if walk.ahead > 1 else ''})", inner)[:-1],
+        "};",
+    ]
+
+
+def _row(walk: BesideWalk, number: int, load: Load) -> tuple[list[str], list[str]]:
+    """Statements in front of the walk, and those that read the rows of one step."""
+    frame, cut, stencil = walk.frame, walk.cut, walk.stencils[number]
+    found = stencil.steps(load.view)
+    assert found is not None
+    outer, (down, along), beside = found
+    height, width = (walk.size(size) for size in stencil.seen)
+    array = walk.read[number, load.serial] = frame.names.new(f"{load.buffer}_next")
+    rows, seen = cut.rows(stencil), walk.seen(stencil)
+    start, end = (frame.names.new(f"{load.buffer}_{word}") for word in ("image", "end"))
+    last = f"{times('last_y', cut.stride)}{plus((cut.last - 1) * cut.stride - cut.before + rows)}"
+    word = walk.is_word(stencil, load)
+    ctype = frame.element_type(load.buffer)
+    waits = f"typename Word<sizeof({ctype}) * VEC>::Type" if word else walk.pack(load.buffer)
+    before = [
+        f"const size_t {start} = {index_text(outer, walk.image, frame.macros, wide=True).code};",
+        f"const int {end} = {last} < {height} ? {last} : {height};",
+        f"{waits} {array}{several(walk.ahead)}{several(rows)}[{seen}];",
+    ]
+    fill = f"{ctype}(0)"
+    if load is stencil.source:
+        fill = frame.stored(load.buffer, walk.scope().text(stencil.fill).code)
+    outside = frame.names.new(f"{load.buffer}_outside")
+    before += [f"{walk.pack(load.buffer)} {outside};", "#pragma unroll"]
+    before += block(f"for (int c = 0; c < {walk.vec}; ++c)", [f"{outside}.at[c] = {fill};"])
+    row = f"{array}{walk.slot('slot')}{'[r]' if rows > 1 else ''}[k]"
+    wide = "at_y" if frame.site.schedule.narrow else "size_t(at_y)"
+    places = [f"{wide} * {walk.size(down)}", _stepped("at_x", walk.size(along))]
+    from_ = f"{frame.pointer(load.buffer)} + {start} + {' + '.join(places)}"
+    tests = [
+        "at_y >= 0",
+        f"at_y < {end}",
+        *(["at_x >= 0"] if stencil.along.padding else []),
+        f"at_x < {width}",
+    ]
+    if is_unit(beside) and frame.vector:
+        frame.helpers.add("load_word" if word else "load")
+        frame.vectors.add(load.buffer)
+        frame.divisors.update(_borders(outer, beside, (down, along)))
+        at = index_text(beside, walk.plane, frame.macros, wide=True).code
+        vector = [f"{row} = {'load_word' if word else 'load'}<VEC>({from_} + {at});"]
+    else:
+        at = index_text(beside, f"({walk.plane} + c)", frame.macros, wide=True).code
+        element = f"{row}.at[c] = ({from_})[{at}];"
+        vector = ["#pragma unroll", *block(f"for (int c = 0; c < {walk.vec}; ++c)", [element])]
+    at_x = f"{times(walk.column, stencil.along.stride)}{plus(-stencil.along.padding)} + k"
+    inner = [
+        f"const int at_x = {at_x};",
+        f"{row} = {f'word_of({outside})' if word else outside};",
+        *block(f"if ({' && '.join(tests)})", vector),
+    ]
+    return before, ["#pragma unroll", *block(f"for (int k = 0; k < {seen}; ++k)", inner)]
+
+
+def _stepped(code: str, by: str) -> str:
+    """The text of a product with a size."""
+    return code if by == "1" else f"{code} * {by}"
+
+
+def _borders(outer: View, beside: View, steps: tuple[Size, ...]) -> list[Size]:
+    """What the width of a vector must divide, for vectors of neighbouring planes to begin at borders."""
+    axes = (*outer.axes, *beside.axes[:-1])
+    found = [axis.stride for axis in axes if not axis.stride.is_zero]
+    return [*found, *steps, beside.axes[-1].size, *([] if outer.offset.is_zero else [outer.offset])]
+
+
+def rows_seen(walk: BesideWalk, number: int) -> tuple[list[str], list[str]]:
+    """Statements that take what was read, and those that make values of plane ``c`` of it.
+
+    Notes where the elements of windows are then.
+    """
+    stencil = walk.stencils[number]
+    frame, cut, along = walk.frame, walk.cut, stencil.along
+    rows, count = cut.rows(stencil), walk.seen(stencil)
+    row = "[r]" if rows > 1 else ""
+    loads = [leaf for leaf in leaves(stencil.source) if isinstance(leaf, Load)]
+    name = frame.names.new(f"{loads[0].buffer}_seen")
+    for serial, place in cut.places.items():
+        if place.stencil is stencil:
+            at = f"[{place.row}]" if rows > 1 else ""
+            walk.places[serial] = Text(f"{name}{at}[{times('k', along.stride)}{plus(place.along)}]")
+    here: dict[int, str] = {}
+    before: list[str] = []
+    for load in loads:
+        array = walk.read[number, load.serial]
+        here[load.serial] = frame.names.new(f"{load.buffer}_here")
+        before.append(f"{walk.pack(load.buffer)} {here[load.serial]}{several(rows)}[{count}];")
+        next_ = f"{array}{walk.slot('0')}{row}[k]"
+        if walk.is_word(stencil, load):
+            next_ = f"parts_of<{frame.element_type(load.buffer)}, VEC>({next_})"
+        inner = [f"{here[load.serial]}{row}[k] = {next_};"]
+        if walk.ahead > 1:
+            move = f"{array}[slot - 1]{row}[k] = {array}[slot]{row}[k];"
+            inner += ["#pragma unroll", *block(f"for (int slot = 1; slot < {walk.ahead}; ++slot)", [move])]
+        before += each_row(rows, ["#pragma unroll", *block(f"for (int k = 0; k < {count}; ++k)", inner)])
+
+    def leaf(expr: Expr) -> Text:
+        assert isinstance(expr, Load)
+        return frame.value(expr, f"{here[expr.serial]}{row}[k].at[c]")
+
+    scope = Scope(leaf, frame.names.inner(), frame.macros, frame.site.schedule.fast_math)
+    value = scope.text(stencil.source).code
+    inner = [f"{name}{row}[k] = {value};"]
+    if not isinstance(stencil.source, Load):
+        height, width = (walk.size(size) for size in stencil.seen)
+        at_x = f"{times(walk.column, along.stride)}{plus(-along.padding)} + k"
+        inside = f"at_y >= 0 && at_y < {height} && at_x >= 0 && at_x < {width}"
+        inner = [
+            f"const int at_y = {at_row(cut)}{' + r' if row else ''};",
+            f"const int at_x = {at_x};",
+            *scope.lines,
+        ]
+        inner += statement(f"{name}{row}[k] = {inside} ? {value} : {scope.text(stencil.fill).code};")
+    loop = ["#pragma unroll", *block(f"for (int k = 0; k < {count}; ++k)", inner)]
+    array = f"{CTYPES[stencil.source.dtype]} {name}{several(rows)}[{count}];"
+    return before, [array, *each_row(rows, loop)]

@@ -40,6 +40,15 @@ __device__ Pack<T, VEC> load(const T* from) {
     return *reinterpret_cast<const Pack<T, VEC>*>(from);
 }
 """,
+    "load_if": """
+// VEC neighbours where they are wanted, else zeros: nothing is read then.
+template <int VEC, typename T>
+__device__ Pack<T, VEC> load_if(bool wanted, const T* from) {
+    Pack<T, VEC> pack{};
+    if (wanted) pack = load<VEC>(from);
+    return pack;
+}
+""",
     "load_where": """
 // One load where all neighbours begin at borders of vectors; elsewhere VEC loads.
 template <bool AT_BORDERS, int VEC, typename T>

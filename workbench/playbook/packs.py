@@ -202,7 +202,7 @@ def _undivided(frame: Frame, loads: list[Load], path: Path) -> list[Size] | None
     """What the width must divide so that vectors lie in one piece; None where no width makes it so."""
     sizes = [size for load in loads for size in divisors_of(load.view)]
     for condition, _ in path:
-        known = _decided(frame, condition)
+        known = decided(frame, condition)
         if known is None:
             return None
         sizes += known
@@ -247,9 +247,12 @@ def _follow(expr: Expr, path: Path, paths: dict[int, set[Path]], found: dict[int
         _follow(operand, path, paths, found)
 
 
-def _decided(frame: Frame, condition: Expr) -> list[Size] | None:
+def decided(frame: Frame, condition: Expr) -> list[Size] | None:
     """What the width must divide so that a condition holds for a whole vector or for none of it."""
     match condition:
+        case Apply(op="and", args=args):
+            each = [decided(frame, one) for one in args]
+            return [size for one in each for size in one or ()] if all(one is not None for one in each) else None
         case Apply(op="lt" | "ge", args=(Index(view=view), Const(value=int() | str() as bound))) if is_unit(
             view
         ):

@@ -30,7 +30,7 @@ _CPP = frozenset(
     next_row of_row fetch_step cluster ticket drawn turn clusters after_next cluster_meet has_row base_row
     load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC exp_below take_vector
     take_vectors raised moved taken nearest_bf16 load_run Run IN_RUN APART left_by right_by
-    block_reduce_both load_row SIDE PIECES DOWN ABREAST BEFORE SEEN""".split()  # noqa: SIM905
+    block_reduce_both load_row place_in SIDE PIECES DOWN ABREAST BEFORE SEEN""".split()  # noqa: SIM905
 )
 
 

@@ -56,7 +56,8 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
             packs.lines += head.lines
             head.lines = []
             _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
-    runs = window_runs([load for load in open_loads if load.serial not in packs.elements])
+    declared = frame.site.cases[: frame.site.declared]
+    runs = window_runs([load for load in open_loads if load.serial not in packs.elements], declared)
     lines, elements = load_window_runs(frame, list(runs))
     packs.lines += lines
     packs.elements.update(elements)

@@ -150,5 +150,7 @@ def test_one_walk_is_expected_to_be_faster_and_is_tried_first() -> None:
         for value in ("on", "off")
     )
     assert on < 0.8 * off
-    first = next(card for card in seed_vectors(problem, H100, 8) if ("fusion", "none") not in (card.vector or ()))
+    first = next(
+        card for card in seed_vectors(problem, H100, 8) if ("fusion", "none") not in (card.vector or ())
+    )
     assert dict(first.vector or ())["whole_walks"] == "on"

@@ -286,7 +286,7 @@ class ColumnLoop:
             self._use_vector(load.buffer, row_part, column_part)
 
     def _load_guarded(self, roots: list[Expr]) -> None:
-        """What is read under a condition: as a vector where that is one for the vector, or out of another's."""
+        """What is read under a condition: as a vector where it holds for all of that, or out of another's."""
         if self.kernel.peeling:
             return
         packed = [load for load in self.kernel.space.column_loads(roots) if load.serial in self._packs]
@@ -465,12 +465,14 @@ class ColumnLoop:
         assert isinstance(expr, Index)
         row_part, column_part = self.kernel.split(expr.view)
         row = index_text(row_part, self.kernel.row_at, self.frame.macros)
-        at = self._place(column_part) if column != "col" else index_text(column_part, "col", self.frame.macros)
+        at = (
+            self._place(column_part) if column != "col" else index_text(column_part, "col", self.frame.macros)
+        )
         terms = [part.code for part in (row, at) if part.code != "0"]
         return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else at.strength)
 
     def _place(self, view: View) -> Text:
-        """Like ``_column``; which place of its line an element is at is found once for a vector that has one."""
+        """Like ``_column``; the place in its line is found once for a vector that lies in one line."""
         match view.axes:
             case (Axis(stride=stride), Axis(size=size, stride=step)) if stride.is_zero and step.is_one:
                 line = self.frame.macros.text(size)

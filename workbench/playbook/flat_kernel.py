@@ -18,7 +18,7 @@ from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.packs import address, packs_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
-from workbench.playbook.sizes import product
+from workbench.playbook.sizes import Size, product
 from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import Axis, View
 from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers

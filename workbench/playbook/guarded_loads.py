@@ -1,8 +1,8 @@
 """What a walk over a row reads under a condition, in vectors all the same.
 
-Owns two ways for a loop of vectors, and when each may be taken: where the condition is one for a whole vector,
-that is loaded or not loaded; where the element lies a few places behind one of a vector that is loaded anyway,
-it is mostly in that vector. Neither changes what is computed: the choice stays where it is.
+Owns two ways for a loop of vectors, and when each may be taken: where the condition is one for a whole
+vector, that is loaded or not loaded; where the element lies a few places behind one of a vector that is
+loaded anyway, it is mostly in that vector. Neither changes what is computed: the choice stays where it is.
 """
 
 from __future__ import annotations

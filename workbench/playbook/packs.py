@@ -253,7 +253,9 @@ def decided(frame: Frame, condition: Expr) -> list[Size] | None:
     match condition:
         case Apply(op="and", args=args):
             each = [decided(frame, one) for one in args]
-            return [size for one in each for size in one or ()] if all(one is not None for one in each) else None
+            return (
+                [size for one in each for size in one or ()] if all(one is not None for one in each) else None
+            )
         case Apply(op="lt" | "ge", args=(Index(view=view), Const(value=int() | str() as bound))) if is_unit(
             view
         ):

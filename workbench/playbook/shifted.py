@@ -1,7 +1,7 @@
 """Slices of one tensor a few places apart: windows that nobody calls so.
 
-Owns the search for them. ``x[:, 2:] - x[:, :-2]`` reads what a window of three columns covers, and results that
-are neighbours share most of it, as those of a pool do. Notes them as stencils; strip_kernel.py and
+Owns the search for them. ``x[:, 2:] - x[:, :-2]`` reads what a window of three columns covers, and results
+that are neighbours share most of it, as those of a pool do. Notes them as stencils; strip_kernel.py and
 walk_down_kernel.py read once what such windows share. Writes no text and changes no expression.
 """
 
@@ -13,7 +13,7 @@ from workbench.playbook.expr import Load, Pool, leaves, unguarded
 from workbench.playbook.program import Buffer, Kernel
 from workbench.playbook.sizes import ONE, Size, number, product
 from workbench.playbook.stencil import Stencil, Window
-from workbench.playbook.views import Axis, NotAView, View, joined, runs
+from workbench.playbook.views import Axis, NotAView, joined, runs
 
 MOST_APART = 8
 """Places, along an axis, from the first of the slices to the last: a thread keeps what lies between."""

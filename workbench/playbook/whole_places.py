@@ -1,11 +1,11 @@
 """Places that are computed in floating point, as interpolation does, in whole numbers instead.
 
 Owns one rewrite of a kernel without rows. Doubling an image asks for place ``(x + 0.5) * 0.5 - 0.5`` of the
-source, of which the whole part says where to read and the rest is a weight. While places are few enough that
-every step of that is exact in float32, ``max(2 * x - 1, 0)`` has both: divided by 4 it is the place, and what is
-left over is the weight in quarters. That takes no conversions of 64 bits, of which a multiprocessor does 16 a
-cycle where it multiplies 128 times, and the compiler, which knows where in its vector an element is, finds most
-weights by itself, and that neighbours read the same elements.
+source, of which the whole part says where to read and the rest is a weight. While places are few enough
+that every step of that is exact in float32, ``max(2 * x - 1, 0)`` has both: divided by 4 it is the place,
+and what is left over is the weight in quarters. That takes no conversions of 64 bits, of which a
+multiprocessor does 16 a cycle where it multiplies 128 times, and the compiler, which knows where in its
+vector an element is, finds most weights by itself, and that neighbours read the same elements.
 
 The numbers are the same to the last bit; where an axis is too long for that, nothing is changed.
 """
@@ -138,9 +138,7 @@ def _moved(place: _Place, op: str, number: float) -> _Place | None:
     top, bottom = number.as_integer_ratio() if abs(number) < _WHOLE_FLOAT else (0, 1)
     shift = bottom.bit_length() - 1
     if op == "mul" and top > 0:
-        return replace(
-            place, times=place.times * top, plus=place.plus * top, shift=place.shift + shift
-        )
+        return replace(place, times=place.times * top, plus=place.plus * top, shift=place.shift + shift)
     if op not in ("add", "sub") or place.clipped:
         return None
     more = max(0, shift - place.shift)
@@ -149,7 +147,7 @@ def _moved(place: _Place, op: str, number: float) -> _Place | None:
 
 
 def _note_part(found: _Found, expr: Expr, place: _Place) -> None:
-    """The whole part of a place: numbers that may be negative are rounded towards zero, and are left alone."""
+    """The whole part of a place; what may be negative is rounded towards zero, and is left alone."""
     if not place.clipped and place.plus < 0:
         return
     found.parts[expr.serial] = place
@@ -161,7 +159,9 @@ def _note_rest(found: _Found, expr: Expr, place: _Place) -> None:
     """What is left of a place: so many parts of one."""
     pool = found.pool
     parts = pool.apply("fmod", "i32", (_numerator(pool, place), pool.const(2**place.shift, "i32")))
-    rest = pool.apply("mul", "f32", (pool.apply("cast", "f32", (parts,)), pool.const(0.5**place.shift, "f32")))
+    rest = pool.apply(
+        "mul", "f32", (pool.apply("cast", "f32", (parts,)), pool.const(0.5**place.shift, "f32"))
+    )
     found.rests[expr.serial] = rest
 
 
@@ -174,4 +174,3 @@ def _numerator(pool: Pool, place: _Place) -> Expr:
         op = "add" if place.plus > 0 else "sub"
         found = pool.apply(op, "i32", (found, pool.const(abs(place.plus), "i32")))
     return pool.apply("larger", "i32", (found, pool.const(0, "i32"))) if place.clipped else found
-

@@ -1,17 +1,18 @@
 """Reductions over parts of a tensor that go over the whole of it, so that they can share one walk.
 
-Owns one rewrite of a reduction. A total variation is two means: over the distances of rows, of which there is
-one less than rows, and over the distances of columns. Each has a space of its own, so each would be a kernel
-that reads the tensor. Both go over all elements instead, and what is no distance adds nothing: the spaces are
-the same then, what is read once serves both, and places follow one another as they lie in memory, which saves
-telling row from column and lets vectors begin at borders.
+Owns one rewrite of a reduction. A total variation is two means: over the distances of rows, of which there
+is one less than rows, and over the distances of columns. Each has a space of its own, so each would be a
+kernel that reads the tensor. Both go over all elements instead, and what is no distance adds nothing: the
+spaces are the same then, what is read once serves both, and places follow one another as they lie in
+memory, which saves telling row from column and lets vectors begin at borders.
 
-Never decides which kernel walks; it looks at strides, and leaves alone what reads a tensor in one place only or
-would read much more than it wants.
+Never decides which kernel walks; it looks at strides, and leaves alone what reads a tensor in one place
+only or would read much more than it wants.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from workbench.model import DType
@@ -88,7 +89,7 @@ def _steps(view: View, rows: Size) -> list[tuple[Size, Size, Size]] | None:
     if len(axes) < 2 or not axes[-1].stride.is_one or not rows.divides(axes[0].size):
         return None
     found = []
-    for outer, inner in zip(axes, axes[1:], strict=False):
+    for outer, inner in pairwise(axes):
         if outer.stride.is_negative or not inner.stride.divides(outer.stride):
             return None
         found.append((inner.size, outer.stride // inner.stride, inner.stride))
@@ -127,4 +128,3 @@ def _widened(
         swaps[load.serial] = pool.apply("select", load.dtype, (inside, seen, other))
     everywhere = pool.mapped(body, lambda expr: swaps.get(expr.serial))
     return pool.apply("where", empty.dtype, (inside, everywhere, empty))
-

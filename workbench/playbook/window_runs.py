@@ -57,7 +57,7 @@ def window_runs(loads: Sequence[Load], declared: Sequence[Mapping[str, int]]) ->
 
 
 def _apart(load: Load, declared: Sequence[Mapping[str, int]]) -> int:
-    """Elements between what neighbouring indices find; 0 where that is none of a few, or not always the same."""
+    """Elements between what neighbouring indices find; 0 where these are not a few, always as many."""
     if not load.view.axes:
         return 0
     stride = load.view.axes[-1].stride

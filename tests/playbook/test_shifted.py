@@ -127,3 +127,13 @@ def test_a_search_tries_strips_and_walks() -> None:
     problem = problem_of(edges, of(x=(8, 1, 512, 512))())
     tried = [dict(card.vector or ()) for card in seed_vectors(problem, H100, 8)]
     assert any(one.get("walk_down", "off") != "off" or one.get("strip", "off") != "off" for one in tried)
+
+
+def test_rows_of_whole_halves_are_stored_in_halves() -> None:
+    """Of rows of 18 results, four side by side: pairs, not one by one."""
+    call, tensors = edges, of(x=(2, 1, 9, 20))()
+    problem = problem_of(call, tensors)
+    source = generate(problem, (("walk_down", "4"), ("stores", "streamed"))).kernel.source
+    counts = check(call, source, tensors, "checked").report.counts
+    assert counts is not None
+    assert {site.width_bytes for site in counts.sites if site.kind == "store"} == {8}

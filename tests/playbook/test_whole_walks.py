@@ -92,6 +92,14 @@ def test_walks_over_the_whole_are_right(name: str) -> None:
         check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 2, 2), (1, 1, 7, 3), (2, 3, 1, 20), (2, 3, 20, 1), (3, 1, 12, 64)])
+def test_one_kernel_takes_other_shapes(shape: tuple[int, ...]) -> None:
+    """Of one row, or one column, the mean of no distances is NaN, as torch has it."""
+    problem = problem_of(*CASES["total variation"])
+    for vector in VECTORS:
+        check(variation, generate(problem, vector).kernel.source, of(x=shape)(), "checked")
+
+
 @pytest.mark.parametrize("name", ["total variation", "two results"])
 def test_several_share_one_walk(name: str) -> None:
     problem = problem_of(*CASES[name])

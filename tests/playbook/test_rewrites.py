@@ -66,6 +66,10 @@ CELLS = {
         "def f(x):\n    return F.group_norm(x, 2)\n",
         "inputs = [torch.randn(2, 8, 6, 7).to(memory_format=torch.channels_last)]\n",
     ),
+    "whole_walks": (
+        "def f(x):\n    return (x[:, 1:] - x[:, :-1]).abs().mean() + (x[1:] - x[:-1]).abs().mean()\n",
+        "inputs = [torch.randn(16, 24)]\n",
+    ),
     "taken_out": (
         "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')\n",
         "inputs = [torch.randn(6, 37), torch.randn(6, 37)]\n",

@@ -33,6 +33,22 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
+def grey(t: dict[str, Tensor]) -> Tensor:
+    return t["x"][..., 0] * 0.299 + t["x"][..., 1] * 0.587 + t["x"][..., 2] * 0.114
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, half])
+def test_colours_side_by_side_are_runs_though_their_number_is_a_size(dtype: torch.dtype) -> None:
+    """Bytes of pixels in words; an image of four colours, or of odd pixels, is read byte by byte."""
+    colours = {"x": (torch.rand(2, 6, 8, 3) * 250).to(dtype)}
+    problem = problem_of(grey, colours, "grey")
+    for width in ("4", "2"):
+        source = generate(problem, (("vector_width", width),)).kernel.source
+        assert "WIDTH == 3" in source and "x_run = load_run<VEC, 3>(x" in source
+        for shape in ((2, 6, 8, 3), (2, 3, 5, 3), (2, 3, 8, 4), (1, 1, 1, 3)):
+            check(grey, source, {"x": (torch.rand(shape) * 250).to(dtype)}, "checked")
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_every_width(name: str) -> None:
     call, tensors = CALLS[name]

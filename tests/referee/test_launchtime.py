@@ -138,3 +138,12 @@ def test_torch_compile_finds_a_row_again_in_l2() -> None:
     read = 4096 * 32768 * 4.0
     traffic = Traffic(2 * read, 3 * read, 16.0, 2.0, stored=read)
     assert 370 < us(Shape(4096, 512, 64), traffic) < 450
+
+
+def test_requests_of_lanes_that_lie_apart_are_as_many_as_others() -> None:
+    """Every third byte: 384 bytes of sectors for a warp's request, and still one instruction a lane."""
+    shape = Shape(blocks=32768, threads=256)
+    near = us(shape, Traffic(128 * MB, 128 * MB, 1.0, touched=1.0))
+    apart = us(shape, Traffic(128 * MB, 12 * 128 * MB, 1.0, touched=12.0))
+    counted_by_bytes = us(shape, Traffic(128 * MB, 12 * 128 * MB, 1.0))
+    assert near <= apart < counted_by_bytes

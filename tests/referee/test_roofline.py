@@ -158,6 +158,7 @@ def test_traffic_is_scaled_from_the_most_alike_case() -> None:
     assert traffic.unique == 2 * 4096 * 32768 * 4
     assert traffic.requested == pytest.approx(1.5 * traffic.unique, rel=1e-3)
     assert traffic.barriers == 4
+    assert traffic.touched == 4.0  # four sectors a request of 32 lanes
 
 
 def test_small_work_is_bound_by_its_launch() -> None:

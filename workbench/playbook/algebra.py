@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.playbook.rewrites import DEPTHWISE, INTERLEAVED, LOWERED, ONLY_FUSED, TAKEN_OUT
+from workbench.playbook.rewrites import (
+    DEPTHWISE,
+    INTERLEAVED,
+    LOWERED,
+    ONLY_FUSED,
+    TAKEN_OUT,
+    WHOLE_WALKS,
+)
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
 
@@ -143,5 +150,19 @@ ALGEBRA = (
         "of a group. A variance is pulled apart the same way: distances from a channel's own mean, known in "
         "the same pass (Welford), and the distance of that mean from the group's. What it costs is that the "
         "row cannot wait on the chip: it is read again where it is normalised, at best from L2.",
+    ),
+    _rewrite(
+        WHOLE_WALKS,
+        "reductions over parts of a tensor walk over the whole of it",
+        "memory",
+        "launches, and passes over the tensor: one instead of one a reduction; scalar loads",
+        "A total variation is the mean distance of rows and the mean distance of columns. There is one "
+        "distance less than there are rows, or columns, so the two sums go over different shapes: two "
+        "kernels, and each reads the tensor, the second element by element where a row of distances has no "
+        "whole number of vectors. Both sums may as well go over all elements, with zero where an element "
+        "has no neighbour: one kernel then, whose vectors follow one another in memory. The element beside "
+        "another is in the same vector three times out of four, and the one below comes from L2, where "
+        "other blocks have brought it. What it costs is a comparison an element, and the elements that add "
+        "nothing.",
     ),
 )

@@ -6,11 +6,13 @@ Owns the loop and its vectors; waits.py says where loads wait between passes.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
+from workbench.playbook.guarded_loads import Guarded, behind, guarded_loads, wanted_together
 from workbench.playbook.in_flight import Ahead, Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import block, lookup_text
@@ -18,7 +20,8 @@ from workbench.playbook.packs import allowed
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
 from workbench.playbook.scope import Scope, statement
-from workbench.playbook.views import View
+from workbench.playbook.sizes import Size
+from workbench.playbook.views import Axis, View
 
 _BY_VECTOR = frozenset(["softmax", "logsum", "welford", "weighted", "divergence", "divergence_open"])
 """Accumulators that take a vector in at once."""
@@ -84,6 +87,7 @@ class ColumnLoop:
             if self.kernel.peeling is None:
                 self.frame.divisors.add(self.kernel.space.columns)
             self._load_packs(roots)
+            self._load_guarded(roots)
         self._load_turned(roots)
         if self.edge and self.kernel.waits.in_registers:
             self._ask_beside(roots)
@@ -281,6 +285,49 @@ class ColumnLoop:
             self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
             self._use_vector(load.buffer, row_part, column_part)
 
+    def _load_guarded(self, roots: list[Expr]) -> None:
+        """What is read under a condition: as a vector where it holds for all of that, or out of another's."""
+        if self.kernel.peeling:
+            return
+        packed = [load for load in self.kernel.space.column_loads(roots) if load.serial in self._packs]
+        for one in guarded_loads(roots):
+            load = one.load
+            parts = self.kernel.split(load.view)
+            if load.serial in self._scope.bound or not is_unit(parts[1]) or self._hidden(roots, load):
+                continue
+            if near := behind(load, packed):
+                self._take_from(load, *near)
+            elif sizes := wanted_together(self.frame, one, parts):
+                self._load_if(one, sizes)
+
+    def _take_from(self, load: Load, other: Load, places: int) -> None:
+        """Elements some places behind those of a vector: the last of them are read by themselves."""
+        row_part, column_part = self.kernel.split(load.view)
+        alone = f"{self.kernel.row_pointer(load.buffer, row_part)}[{self._column(column_part).code}]"
+        vector = self._packs[other.serial].replace("at[k]", f"at[(k + {places}) % VEC]")
+        self._packs[load.serial] = f"(k + {places} < VEC ? {vector} : {alone})"
+
+    def _load_if(self, one: Guarded, sizes: list[Size]) -> None:
+        """A vector under a condition that is one for all of it."""
+        load, condition = one.load, one.condition
+        scope = Scope(partial(self._position, column="col"), self.names, self.frame.macros, False)
+        wanted = scope.text(condition).code
+        if scope.lines:
+            return
+        self.frame.divisors.update(sizes)
+        self.frame.vectors.add(load.buffer)
+        self.frame.helpers.add("load_if")
+        if condition.serial not in self._scope.bound:
+            name = self.names.new("wanted")
+            self._before.append(f"const bool {name} = {wanted};  // one for the whole vector")
+            self._scope.bound[condition.serial] = Text(name)
+        pack = self.names.new(f"{load.buffer}_pack")
+        address = self._address(load.buffer, *self.kernel.split(load.view), load)
+        self._fetches.append(
+            Fetch(pack, self.frame.element_type(load.buffer), f"load_if<VEC>({wanted}, {address})")
+        )
+        self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
+
     @property
     def _ahead_of_use(self) -> bool:
         """True where a thread's loads of several steps come before the first is used."""
@@ -361,7 +408,13 @@ class ColumnLoop:
         again = any(leaf is load for step in later for root in step.roots for leaf in leaves(root))
         waits = not self.behind and any(wait.load is load for wait, _ in self.kernel.waits.entries)
         once = not load.lookups and not any(axis.stride.is_zero for axis in load.view.axes)
-        return once and (waits or not again)
+        return once and (waits or not again) and not self._has_neighbours(load)
+
+    def _has_neighbours(self, load: Load) -> bool:
+        """True where a line of the tensor is read again a few places further: it should stay in the cache."""
+        others = self.kernel.space.column_loads(self.kernel.passes[self.number].roots, guarded=True)
+        along = (load.buffer, load.view.axes)
+        return len(along[1]) == 1 and any((o.buffer, o.view.axes) == along for o in others if o is not load)
 
     def _keep_loads(self) -> None:
         for wait, name in self._kept_here():
@@ -395,12 +448,9 @@ class ColumnLoop:
         assert isinstance(expr, (Load, Index))
         if isinstance(expr, Load) and expr.serial in self._packs:
             return self.frame.value(expr, self._packs[expr.serial])
-        row_part, column_part = self.kernel.split(expr.view)
         if isinstance(expr, Index):
-            row = index_text(row_part, self.kernel.row_at, self.frame.macros)
-            column = self._column(column_part)
-            terms = [part.code for part in (row, column) if part.code != "0"]
-            return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else column.strength)
+            return self._position(expr, "col + k" if self.vector else "col")
+        row_part, column_part = self.kernel.split(expr.view)
         if arrived := self.kernel.next_row.pointer(expr.serial):
             at = self.kernel.next_row.place("col + k" if self.vector else "col")
             return self.frame.value(expr, f"{arrived}[{at}]")
@@ -409,6 +459,26 @@ class ColumnLoop:
         element = f"{pointer}[{index.code}]"
         streamed = self._is_last_use(expr) and self.frame.has_hints(expr.buffer)
         return self.frame.value(expr, f"__ldcs(&{element})" if streamed else element)
+
+    def _position(self, expr: Expr, column: str) -> Text:
+        """A place as a number: of element ``k`` of a vector, or of ``col`` itself."""
+        assert isinstance(expr, Index)
+        row_part, column_part = self.kernel.split(expr.view)
+        row = index_text(row_part, self.kernel.row_at, self.frame.macros)
+        at = (
+            self._place(column_part) if column != "col" else index_text(column_part, "col", self.frame.macros)
+        )
+        terms = [part.code for part in (row, at) if part.code != "0"]
+        return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else at.strength)
+
+    def _place(self, view: View) -> Text:
+        """Like ``_column``; the place in its line is found once for a vector that lies in one line."""
+        match view.axes:
+            case (Axis(stride=stride), Axis(size=size, stride=step)) if stride.is_zero and step.is_one:
+                line = self.frame.macros.text(size)
+                if self.vector and view.offset.is_zero:
+                    return Text(f"({line} % VEC ? (col + k) % {line} : col % {line} + k)")
+        return self._column(view)
 
     def _column(self, view: View) -> Text:
         if not self.vector:

@@ -126,11 +126,23 @@ class Pool:
             lambda n: Reduction(r.dtype, n, r.op, r.body, r.rows, r.columns, view, r.key),
         )
 
-    def mapped(self, root: Expr, replacement: Callable[[Expr], Expr | None]) -> Expr:
-        """Rebuild ``root`` with ``replacement``'s answer wherever it has one; bodies of reductions stay."""
+    def mapped(
+        self,
+        root: Expr,
+        replacement: Callable[[Expr], Expr | None],
+        looked_up: Callable[[Expr], Expr | None] = lambda index: None,
+    ) -> Expr:
+        """Rebuild ``root`` with ``replacement``'s answer wherever it has one; bodies of reductions stay.
+
+        Indices that loads look up are replaced by ``looked_up`` where it has an answer.
+        """
         done: dict[int, Expr] = {}
         for expr in walk(root):
-            done[expr.serial] = replacement(expr) or self._rebuilt(expr, done)
+            new = replacement(expr)
+            if new is None and isinstance(expr, Load) and expr.lookups:
+                found = tuple((looked_up(index) or done[index.serial], by) for index, by in expr.lookups)
+                new = self.load(expr.buffer, expr.dtype, expr.view, found)
+            done[expr.serial] = new or self._rebuilt(expr, done)
         return done[root.serial]
 
     def respelt(self, root: Expr, op_of: Callable[[Apply], str]) -> Expr:

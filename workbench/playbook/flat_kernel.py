@@ -18,22 +18,34 @@ from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.packs import address, packs_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
-from workbench.playbook.sizes import product
+from workbench.playbook.sizes import Size, product
 from workbench.playbook.traits import MOST_NARROW
-from workbench.playbook.views import View
+from workbench.playbook.views import Axis, View
+from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers
 
 
 def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
     """Write the kernel of stores over the same line."""
     site.macros.name(kernel.stores[0].columns, "COUNT")
+    places: tuple[Size, ...] = ()
+    if site.schedule.narrow:
+        whole, places = in_whole_numbers(site.program.pool, kernel)
+        if all(size.at(case) <= MOST_EXACT for size in places for case in site.cases):
+            kernel = whole
+        else:
+            places = ()
     vector = site.schedule.width > 1 and any(is_unit(store.view) for store in kernel.stores)
-    text = _written(site, kernel, name, vector)
+    text = _written(site, kernel, name, vector, places)
     possible = text.width is None or text.width.is_possible
-    return text if possible else _written(site, kernel, name, vector=False)
+    return text if possible else _written(site, kernel, name, False, places)
 
 
-def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
+def _written(
+    site: Site, kernel: Kernel, name: str, vector: bool, places: tuple[Size, ...] = ()
+) -> KernelText:
+    """The text; ``places`` are axes along which places were found in whole numbers."""
     frame = frame_for(site, kernel, vector)
+    frame.finds_places = bool(places)
     if vector and is_partly_there(kernel, site.schedule, site.cases[: site.declared]):
         frame.ends_inside = frame.macros.text(kernel.stores[0].columns)
     copies = copies_of(kernel, site.schedule, site.cases[: site.declared]) if vector else None
@@ -46,7 +58,7 @@ def _written(site: Site, kernel: Kernel, name: str, vector: bool) -> KernelText:
         lines, grid = _loop(frame, kernel, body), _grid(site, kernel)
     if not site.schedule.narrow:
         return frame.finish(name, lines, grid)
-    return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel))
+    return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel, places))
 
 
 def narrowed(lines: list[str]) -> list[str]:
@@ -55,8 +67,8 @@ def narrowed(lines: list[str]) -> list[str]:
     return [comment, *(re.sub(r"\bsize_t\b", "int", line) for line in lines)]
 
 
-def narrow_limits(site: Site, kernel: Kernel) -> Limits:
-    """Every tensor must be small enough."""
+def narrow_limits(site: Site, kernel: Kernel, places: tuple[Size, ...] = ()) -> Limits:
+    """Every tensor must be small enough, and axes along which places are computed short enough."""
     loads = [e for s in kernel.stores for e in walk(s.value, into_reductions=True) if isinstance(e, Load)]
     names = dict.fromkeys([*(store.buffer for store in kernel.stores), *(load.buffer for load in loads)])
     sizes = [kernel.stores[0].columns, *(product(site.buffer(name).shape) for name in names)]
@@ -64,7 +76,9 @@ def narrow_limits(site: Site, kernel: Kernel) -> Limits:
     if not counts:
         return Limits()
     largest = counts[0] if len(counts) == 1 else f"max({', '.join(counts)})"
-    return Limits("", f"{largest} <= {MOST_NARROW}", "indices of 32 bits need smaller tensors")
+    fits = [f"{largest} <= {MOST_NARROW}"]
+    fits += [f"{site.size(size)} <= {MOST_EXACT}" for size in places if size.number is None]
+    return Limits("", " and ".join(fits), "indices of 32 bits need smaller tensors")
 
 
 # ------------------------------------------------------------------------------------ the loop
@@ -155,22 +169,32 @@ def store_elements(
             scope.lines += statement(f"{element} = {value};")
 
 
-def line_scope(frame: Frame, at: Callable[[View], Text], packs: dict[int, str]) -> Scope:
-    """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors."""
+def line_scope(
+    frame: Frame,
+    at: Callable[[View], Text],
+    packs: dict[int, str],
+    position: Callable[[View], Text | None] | None = None,
+) -> Scope:
+    """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors.
+
+    ``position`` spells places that are computed with, where it can.
+    """
 
     def leaf(expr: Expr) -> Text:
-        found = packs.get(expr.serial, "{element}")
-        if isinstance(expr, Load) and "{element}" not in found:
-            return frame.value(expr, found)
+        element = packs.get(expr.serial, "{element}")
+        if isinstance(expr, Load) and "{element}" not in element:
+            return frame.value(expr, element)
         assert isinstance(expr, (Load, Index))
+        if isinstance(expr, Index) and position and (found := position(expr.view)):
+            return found
         base = at(expr.view)
         if isinstance(expr, Index):
             return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
         index = lookup_text(expr, base, frame, scope.text)
-        element = frame.element(expr.buffer, index)
+        alone = frame.element(expr.buffer, index)
         streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
-        element = f"__ldcs(&{element})" if streamed else element
-        return frame.value(expr, found.format(element=element))
+        alone = f"__ldcs(&{alone})" if streamed else alone
+        return frame.value(expr, element.format(element=alone))
 
     scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)
     return scope
@@ -185,7 +209,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     packs = packs_of(frame, kernel, partial(line_scope, frame))
     lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
-    inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements)
+    position = partial(_place_in_line, frame) if frame.finds_places else None
+    inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
     inner.bound.update(packs.conditions)
     inner.prepare(store.value for store in kernel.stores)
     after: list[str] = []
@@ -213,6 +238,16 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     each = once_a_vector(each)
     each = at.named(each, "size_t")
     return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _place_in_line(frame: Frame, view: View) -> Text | None:
+    """Where an element of the vector at hand is in a line that repeats; None for other places."""
+    match view.axes:
+        case (Axis(stride=stays), Axis(size=size, stride=step)) if stays.is_zero and step.is_one:
+            if view.offset.is_zero:
+                frame.helpers.add("place_in")
+                return Text(f"place_in<VEC, {frame.macros.text(size)}>(i, k)")
+    return None
 
 
 def _streams_stores(frame: Frame) -> bool:

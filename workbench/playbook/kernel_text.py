@@ -285,6 +285,8 @@ class Frame:
     """Buffers that are accessed through vectors."""
     ends_inside: str = ""
     """Elements of the line whose last vector is only partly there; empty where all vectors are whole."""
+    finds_places: bool = False
+    """Places of elements are computed with, in whole numbers of 32 bits."""
     copied: Size | None = None
     """Elements of a row that repeats over the line, where a thread's vectors lie that far apart."""
 

@@ -34,6 +34,7 @@ from workbench.playbook.operations import Operand, compute_type, is_pointwise, p
 from workbench.playbook.placement import Placement, best_placement, fits, identity, matrix, placement_of
 from workbench.playbook.program import (
     Buffer,
+    Kernel,
     LibraryArgument,
     LibraryCall,
     Output,
@@ -43,6 +44,7 @@ from workbench.playbook.program import (
 )
 from workbench.playbook.rewrites import LOWERED
 from workbench.playbook.scan_tail import with_tails
+from workbench.playbook.shifted import shifted_slices
 from workbench.playbook.sizes import ONE, Size, product, sizes_of
 from workbench.playbook.stencil import Stencil
 from workbench.playbook.views import (
@@ -472,4 +474,9 @@ def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -
         steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
     stems = tuple(lowering.stems.items())
     made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
+    if fuse:
+        for step in steps:
+            if isinstance(step, Kernel):
+                found = shifted_slices(lowering.pool, step, lowering.buffers, lowering.stencils)
+                lowering.stencils += list(found)
     return Program(*made, applied=frozenset(lowering.applied), stencils=tuple(lowering.stencils))

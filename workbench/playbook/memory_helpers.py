@@ -40,6 +40,23 @@ __device__ Pack<T, VEC> load(const T* from) {
     return *reinterpret_cast<const Pack<T, VEC>*>(from);
 }
 """,
+    "place_in": """
+// Where element k of the vector at i is in a line of SIZE elements. Lines begin at borders of vectors where
+// VEC divides SIZE; that and that no place is negative lets the compiler compute with k beforehand.
+template <int VEC, int SIZE>
+__device__ int place_in(int i, int k) {
+    return SIZE % VEC == 0 ? int(unsigned(i) % SIZE) + k : int(unsigned(i + k) % SIZE);
+}
+""",
+    "load_if": """
+// VEC neighbours where they are wanted, else zeros: nothing is read then.
+template <int VEC, typename T>
+__device__ Pack<T, VEC> load_if(bool wanted, const T* from) {
+    Pack<T, VEC> pack{};
+    if (wanted) pack = load<VEC>(from);
+    return pack;
+}
+""",
     "load_where": """
 // One load where all neighbours begin at borders of vectors; elsewhere VEC loads.
 template <bool AT_BORDERS, int VEC, typename T>

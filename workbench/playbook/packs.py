@@ -65,7 +65,8 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
     lines, elements = load_shared(frame, able)
     packs.lines += lines
     packs.elements.update(elements)
-    runs = window_runs([load for load in open_loads if load.serial not in packs.elements])
+    declared = frame.site.cases[: frame.site.declared]
+    runs = window_runs([load for load in open_loads if load.serial not in packs.elements], declared)
     lines, elements = load_window_runs(frame, list(runs))
     packs.lines += lines
     packs.elements.update(elements)
@@ -220,7 +221,7 @@ def _undivided(frame: Frame, loads: list[Load], path: Path) -> list[Size] | None
             return None
         sizes += same
     for condition, _ in path:
-        known = _decided(frame, condition)
+        known = decided(frame, condition)
         if known is None:
             return None
         sizes += known
@@ -270,9 +271,14 @@ def _follow(expr: Expr, path: Path, paths: dict[int, set[Path]], found: dict[int
         _follow(operand, path, paths, found)
 
 
-def _decided(frame: Frame, condition: Expr) -> list[Size] | None:
+def decided(frame: Frame, condition: Expr) -> list[Size] | None:
     """What the width must divide so that a condition holds for a whole vector or for none of it."""
     match condition:
+        case Apply(op="and", args=args):
+            each = [decided(frame, one) for one in args]
+            return (
+                [size for one in each for size in one or ()] if all(one is not None for one in each) else None
+            )
         case Apply(op="lt" | "ge", args=(Index(view=view), Const(value=int() | str() as bound))) if is_unit(
             view
         ):

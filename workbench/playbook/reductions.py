@@ -18,6 +18,7 @@ from workbench.playbook.rewrites import TAKEN_OUT
 from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.taken_out import taken_out
 from workbench.playbook.views import permuted
+from workbench.playbook.whole_walks import over_whole
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering import Lowering
@@ -79,6 +80,7 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     if op in _IN_TWO_STEPS:
         body = along_memory(lowering.pool, body, rows, columns)
     if lowering.fuse and op in _IN_TWO_STEPS:
+        body, columns = over_whole(lowering, body, op, dtype, (rows, columns))
         body, columns = by_lines(lowering, body, op, dtype, (rows, columns))
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
     body = lowering.body(body, rows, columns)

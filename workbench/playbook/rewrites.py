@@ -27,15 +27,16 @@ RULES: Mapping[str, Rule] = {
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
-TAKEN_OUT, DEPTHWISE, INTERLEAVED = "taken_out", "depthwise", "interleaved"
-LOWERED = frozenset([TAKEN_OUT, DEPTHWISE, INTERLEAVED])
-"""Those that are made where operations become kernels: taken_out.py, depthwise.py and interleaved.py."""
-REWRITES = (*GRAPH_REWRITES, TAKEN_OUT, DEPTHWISE, INTERLEAVED)
+TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
+_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS)
+LOWERED = frozenset(_WHERE_LOWERED)
+"""Those that are made where operations become kernels, each by the module of its name."""
+REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 """All of them."""
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
-MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED])
+MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS])
 """Those that save bytes and may cost time: a launch more, or a library's kernel for other shapes."""
 
 

@@ -13,7 +13,7 @@ from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Load, leaves
 from workbench.playbook.flat_kernel import narrow_limits, narrowed
 from workbench.playbook.indexing import index_text, name_pieces
-from workbench.playbook.kernel_text import KernelText, Site, block, frame_for
+from workbench.playbook.kernel_text import KernelText, Site, block, frame_for, indented
 from workbench.playbook.planes import Planes, plus, times
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_cuts import RowCut
@@ -353,18 +353,35 @@ def _stored(walk: _Walk, packs: dict[str, str]) -> list[str]:
     """Whole results, with one store where rows are whole numbers of packs."""
     frame = walk.frame
     schedule, width = frame.site.schedule, walk.size(walk.stencils[0].along.out)
-    whole, apart = [], []
+    whole, half, apart = list[str](), list[str](), list[str]()
     for buffer, pack in packs.items():
         streamed = (schedule.stream or schedule.stream_stores) and frame.has_hints(buffer)
         function = "store_once" if streamed else "store"
         frame.helpers.add(function)
         whole.append(f"{function}({frame.pointer(buffer)} + i, {pack});")
+        part = f"*reinterpret_cast<const Pack<{frame.element_type(buffer)}, HALF>*>(&{pack}.at[k])"
+        half.append(f"{function}({frame.pointer(buffer)} + i + k, {part});")
         apart.append(f"{frame.pointer(buffer)}[i + k] = {pack}.at[k];")
     inside = block(f"if ({walk.column} + k < {width})", apart)
+    each = ["#pragma unroll", *block("for (int k = 0; k < SIDE; ++k)", inside)]
     return [
         f"const size_t i = {_index(walk)};",
         *block(f"if constexpr ({width} % SIDE == 0)", whole)[:-1],
-        *block("} else", ["#pragma unroll", *block("for (int k = 0; k < SIDE; ++k)", inside)]),
+        *_in_halves(walk, half),
+        *block("} else", each),
+    ]
+
+
+def _in_halves(walk: _Walk, stores: list[str]) -> list[str]:
+    """The branch for rows of whole halves of packs: one by one, a store touches every fourth element."""
+    if walk.frame.site.schedule.side < 4:
+        return []
+    width = walk.size(walk.stencils[0].along.out)
+    loop = block("for (int k = 0; k < SIDE; k += HALF)", block(f"if ({walk.column} + k < {width})", stores))
+    return [
+        f"}} else if constexpr ({width} % (SIDE / 2) == 0) {{",
+        "    constexpr int HALF = SIDE / 2;",
+        *indented(["#pragma unroll", *loop]),
     ]
 
 

@@ -6,7 +6,7 @@ each touches as many cache lines as all of them together. Owns which loads form 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.playbook.expr import Load
@@ -34,12 +34,16 @@ class WindowRun:
         return len(self.loads)
 
 
-def window_runs(loads: Sequence[Load]) -> Iterator[WindowRun]:
-    """The runs among loads that are made for every element."""
-    free = [load for load in loads if not load.lookups and _apart(load)]
+def window_runs(loads: Sequence[Load], declared: Sequence[Mapping[str, int]]) -> Iterator[WindowRun]:
+    """The runs among loads that are made for every element.
+
+    ``declared`` sizes say what a step is that depends on sizes, as from pixel to pixel of an image whose
+    colours lie side by side.
+    """
+    free = [load for load in loads if not load.lookups and _apart(load, declared)]
     while free:
         load = free.pop(0)
-        places = [load.view.offset + number(step) for step in range(_apart(load))]
+        places = [load.view.offset + number(step) for step in range(_apart(load, declared))]
         others = [
             other
             for other in (load, *free)
@@ -52,10 +56,14 @@ def window_runs(loads: Sequence[Load]) -> Iterator[WindowRun]:
             yield WindowRun(found)
 
 
-def _apart(load: Load) -> int:
-    """Elements between what neighbouring indices find; 0 where that is none of a few."""
-    step = load.view.axes[-1].stride.number if load.view.axes else None
-    return step if step is not None and 2 <= step <= _MOST_APART else 0
+def _apart(load: Load, declared: Sequence[Mapping[str, int]]) -> int:
+    """Elements between what neighbouring indices find; 0 where these are not a few, always as many."""
+    if not load.view.axes:
+        return 0
+    stride = load.view.axes[-1].stride
+    steps = {stride.at(case) for case in declared} if stride.number is None else {stride.number}
+    step = steps.pop() if len(steps) == 1 else 0
+    return step if 2 <= step <= _MOST_APART else 0
 
 
 def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str], dict[int, str]]:
@@ -72,6 +80,8 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
     width = frame.site.schedule.width
     sizes = dict.fromkeys(size for run in able for size in _sizes(run))
     tests = [f"{frame.macros.text(s)} % VEC == 0" for s in sizes if s.number is None or s.number % width]
+    steps = {run.first.view.axes[-1].stride: run.apart for run in able}
+    tests += [f"{frame.macros.text(step)} == {apart}" for step, apart in steps.items() if step.number is None]
     whole = frame.names.new("side_by_side") if tests else ""
     lines, elements = list[str](), dict[int, str]()
     for run in able:

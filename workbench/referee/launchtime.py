@@ -77,6 +77,8 @@ class Traffic:
     """Sectors that left the multiprocessors times 32, re-reads included; at least ``unique``."""
     width: float = 4.0
     """Bytes a thread moves with one request."""
+    touched: float = 0.0
+    """Bytes of sectors that come for one request of a thread: more than ``width`` where lanes lie apart."""
     barriers: float = 0.0
     """Per block."""
     flops: float = 0.0
@@ -158,7 +160,7 @@ def _beyond_l1(shape: Shape, live: int, l1_bytes: float) -> tuple[float, float]:
 
 def _own(shape: Shape, traffic: Traffic) -> float:
     """Instructions of one thread for its elements, those for memory included."""
-    requests = traffic.requested / max(traffic.width, 1.0)
+    requests = traffic.requested / max(traffic.width, traffic.touched, 1.0)
     mine = (traffic.instructions + INSTRUCTIONS_A_REQUEST * requests) / max(shape.blocks * shape.threads, 1)
     return mine + (shape.spill_stored + shape.spill_loaded) / 4
 

@@ -50,6 +50,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
             unique=min(touched, requested),
             requested=requested,
             width=_width(observation.sites),
+            touched=_touched(observation.sites),
             barriers=counts.barriers / max(counts.blocks, 1),
             warp_operations=counts.warp_operations / max(counts.blocks, 1),
             stored=min(touched, touched * counts.store_bytes / counted),
@@ -98,6 +99,13 @@ def _most_alike(
 def kernel_stem(kernel: str) -> str:
     """``softmax_rows<256>`` -> ``softmax_rows``."""
     return kernel.partition("<")[0].strip()
+
+
+def _touched(sites: tuple[AccessSite, ...]) -> float:
+    """Bytes of sectors that come for one thread's request, on average: 32 a transaction, for 32 lanes."""
+    found = [s for s in sites if s.space == "global"]
+    requests = sum(s.requests for s in found)
+    return sum(s.transactions for s in found) / requests if requests else 0.0
 
 
 def _width(sites: tuple[AccessSite, ...]) -> float:

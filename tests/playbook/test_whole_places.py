@@ -1,0 +1,93 @@
+"""Places of an interpolation in whole numbers: the same numbers, without conversions of 64 bits."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check, plan_of, run
+from workbench.errors import WorkbenchError
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+
+half = torch.float16
+
+
+def scaled(mode: str, factor: float, **how: bool) -> Call:
+    return lambda t: F.interpolate(t["x"], scale_factor=factor, mode=mode, **how)
+
+
+def weighted(t: dict[str, Tensor]) -> Tensor:
+    """The weight itself, and a place that nobody reads from."""
+    at = (torch.arange(t["x"].shape[1]) + 0.5) * 0.25 - 0.5
+    first = at.clamp(min=0).long()
+    return t["x"] * (at.clamp(min=0) - first) + first
+
+
+CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "bilinear, twice": (scaled("bilinear", 2), of(x=(2, 3, 6, 8))()),
+    "bilinear, odd": (scaled("bilinear", 2), of(x=(2, 3, 5, 7))()),
+    "bilinear, one pixel": (scaled("bilinear", 2), of(x=(2, 3, 1, 5))()),
+    "bilinear, four times": (scaled("bilinear", 4), of(x=(1, 2, 3, 5))()),
+    "bilinear, halved": (scaled("bilinear", 0.5), of(x=(2, 3, 8, 12))()),
+    "bilinear, half": (scaled("bilinear", 2), of(x=((2, 2, 4, 6), half))()),
+    "linear": (scaled("linear", 2), of(x=(2, 3, 9))()),
+    "trilinear": (scaled("trilinear", 2), of(x=(1, 2, 3, 4, 5))()),
+    "weights": (weighted, of(x=(3, 20))()),
+}
+VECTORS: tuple[Vector, ...] = (
+    (("index_width", "32"), ("vector_width", "1")),
+    (("index_width", "32"), ("vector_width", "4")),
+    (("index_width", "32"), ("vector_width", "2"), ("loads_in_flight", "2")),
+)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_numbers(name: str) -> None:
+    call, tensors = CALLS[name]
+    problem = problem_of(call, tensors, "resized")
+    (before,) = run(generate(problem, (("index_width", "64"),)).kernel.source, tensors).outputs
+    for vector in VECTORS:
+        source = generate(problem, vector).kernel.source
+        assert "long long" not in source
+        (got,) = check(call, source, tensors, "checked").outputs
+        torch.testing.assert_close(got, before, rtol=2.0**-21, atol=2.0**-21)
+
+
+def test_weights_are_the_same_to_the_last_bit() -> None:
+    call, _ = CALLS["weights"]
+    tensors = {"x": torch.ones(2, 5000)}
+    problem = problem_of(call, tensors)
+    for vector in VECTORS:
+        assert torch.equal(run(generate(problem, vector).kernel.source, tensors).outputs[0], call(tensors))
+
+
+@pytest.mark.parametrize("factor", [1.5, 3.0])
+def test_other_factors_are_computed_as_they_are(factor: float) -> None:
+    call, tensors = scaled("bilinear", factor), of(x=(2, 3, 6, 8))()
+    source = generate(problem_of(call, tensors), VECTORS[1]).kernel.source
+    assert "long long" in source
+    check(call, source, tensors, "checked")
+
+
+def test_clipped_weights_stay_nothing_where_pixels_are_no_numbers() -> None:
+    """The first pixel's neighbour counts with weight zero: times infinity that is NaN, as before."""
+    call, _ = CALLS["linear"]
+    x = torch.ones(1, 1, 8)
+    x[..., 1], x[..., 6] = torch.inf, torch.nan
+    want = call({"x": x})
+    for vector in VECTORS:
+        (got,) = run(generate(problem_of(call, {"x": x}), vector).kernel.source, {"x": x}).outputs
+        assert torch.equal(got.isnan(), want.isnan()) and torch.equal(got.isinf(), want.isinf())
+
+
+def test_axes_that_are_too_long_are_refused() -> None:
+    call, tensors = CALLS["linear"]
+    source = generate(problem_of(call, tensors), VECTORS[1]).kernel.source
+    plan_of(source, {"x": torch.empty(1, 1, 2**17)})
+    with pytest.raises(WorkbenchError, match="smaller tensors"):
+        plan_of(source, {"x": torch.empty(1, 1, 2**17 + 1)})

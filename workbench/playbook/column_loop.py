@@ -20,7 +20,9 @@ from workbench.playbook.row_passes import Pass, Waiting
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View
 
-_BY_VECTOR = frozenset(["softmax", "logsum", "welford", "weighted", "divergence", "divergence_open"])
+_BY_VECTOR = frozenset(
+    ["softmax", "logsum", "welford", "weighted", "distances", "divergence", "divergence_open"]
+)
 """Accumulators that take a vector in at once."""
 
 if TYPE_CHECKING:

@@ -207,7 +207,7 @@ class Lowering:
         """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
         expr = unrounded(value.expr, self.buffers[buffer].dtype)
         while True:
-            best = best_placement(self.pool, expr)
+            best = best_placement(self.pool, expr, where)
             if best is None:
                 stuck = self._first_reduction(expr, lambda leaf: True)
                 if stuck is None:

@@ -65,9 +65,9 @@ def _products(space: RowSpace, expr: Expr, known: dict[int, list[_Product] | Non
 
 def _read(space: RowSpace, expr: Expr, known: dict[int, list[_Product] | None]) -> list[_Product] | None:
     match expr:
-        case Apply(op="sub", dtype="f32", args=(inner, shift)) if (
-            distance_of(inner) is not None and _is_logarithm(space, shift)
-        ):
+        case Apply(op="sub", dtype="f32", args=(inner, shift)) if distance_of(
+            inner
+        ) is not None and _is_logarithm(space, shift):
             return [_Product(inner=inner, shift=shift)]
         case Apply(op="add" | "sub" as op, args=(first, second)):
             ones, others = _products(space, first, known), _products(space, second, known)

@@ -112,7 +112,7 @@ def test_a_result_in_both_orders() -> None:
 
 
 def test_rows_that_would_be_written_in_pieces_stay_apart() -> None:
-    """Neighbours of a row that are none in the result: a kernel of its own turns them, in tiles if it likes."""
+    """Neighbours of a row that are none in the result: a kernel of its own turns them, or tiles do."""
 
     def turned(t: dict[str, Tensor]) -> Tensor:
         return t["x"].softmax(-1).permute(1, 2, 0).contiguous()

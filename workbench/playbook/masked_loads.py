@@ -67,7 +67,7 @@ def _ways(
 
 
 def _by_places(space: RowSpace, condition: Expr) -> bool:
-    """True where a bound on the column, which is another for every row, decides: it holds on one side of a place."""
+    """True where a bound on the column decides, another for every row: it holds on one side of a place."""
     match condition:
         case Apply(op="and" | "or", args=(one, Const())):
             return _by_places(space, one)

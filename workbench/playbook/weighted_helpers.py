@@ -51,8 +51,8 @@ struct Distances {
 };
 """,
     "distances": """
-// One pass instead of two: when the maximum grows, every value so far lies as much further below it. Distances
-// and not values are added up: those of large values would cancel. fmaxf passes NaN by, the sums do not.
+// One pass instead of two: when the maximum grows, every value so far lies as much further below it. What is
+// added up are distances: sums of large values would cancel. fmaxf passes NaN by, the sums do not.
 struct OnlineDistances {
     __device__ static Distances raised(Distances a, float value) {
         a.top = fmaxf(a.top, value);

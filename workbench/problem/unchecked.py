@@ -1,8 +1,8 @@
-"""Functions of torch that look at values before they compute, without that look; and some with a look at sizes.
+"""Functions of torch that look at values before they compute, without that look; some with a look at sizes.
 
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
-the values are not what it wants. Of a loss with labels at every place, only the kernel looks whether the labels
-have the places' sizes: an export would take them for sizes of their own.
+the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
+labels have the places' sizes: an export would take them for sizes of their own.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ ALGEBRA = (
         "the sums are scaled to it, so that all of them go along in one read. The plain sum of log x, as a "
         "loss with smoothed labels has it, is the sum of the distances minus the logarithm times their number. "
         "Distances from a maximum stay together: the sum of w * x minus max x would cancel where logits are "
-        "large.",
+        "large. A sum of x / |x| * y / |y| is that of x * y, divided by both norms once a row.",
     ),
     _rewrite(
         DEPTHWISE,

@@ -92,9 +92,13 @@ def test_special_values_come_out_as_they_did(name: str) -> None:
     "call",
     [
         lambda t: (F.normalize(t["a"], dim=1) * t["b"]).sum(1),
-        lambda t: (t["a"] / (t["a"].norm(dim=1, keepdim=True) + 1e-6) * F.normalize(t["a"] * 2, dim=1)).amax(1),
+        lambda t: (t["a"] / (t["a"].norm(dim=1, keepdim=True) + 1e-6) * F.normalize(t["a"] * 2, dim=1)).amax(
+            1
+        ),
         lambda t: (t["a"] / t["a"].norm(dim=1, keepdim=True) * F.normalize(t["b"], dim=1)).sum(1),
-        lambda t: (t["a"] / t["b"].norm(dim=1, keepdim=True).clamp_min(1e-6) * F.normalize(t["b"], dim=1)).sum(1),
+        lambda t: (
+            t["a"] / t["b"].norm(dim=1, keepdim=True).clamp_min(1e-6) * F.normalize(t["b"], dim=1)
+        ).sum(1),
     ],
 )
 def test_what_may_overflow_or_is_no_sum_stays(call: Call) -> None:

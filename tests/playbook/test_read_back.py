@@ -25,7 +25,7 @@ LAYOUTS: dict[str, Vector] = {
 
 
 def response_norm(t: dict[str, Tensor]) -> Tensor:
-    size = t["x"].norm(dim=(1, 2), keepdim=True)
+    size: Tensor = t["x"].norm(dim=(1, 2), keepdim=True)
     return t["x"] * (size / (size.mean(-1, keepdim=True) + 1e-6)) + t["x"]
 
 
@@ -81,4 +81,6 @@ def test_a_statistic_that_nobody_waits_for_stays_in_the_kernel_of_its_rows() -> 
     for call, tensors in ((both, {"x": x}), (behind, {"x": x, "y": torch.randn(5, 20)})):
         kernel = last_kernel(call, tensors)
         assert "full" in [store.level for store in kernel.stores]
-        assert len([s for s in program_of(problem_of(call, tensors), True).steps if isinstance(s, Kernel)]) == 1
+        assert (
+            len([s for s in program_of(problem_of(call, tensors), True).steps if isinstance(s, Kernel)]) == 1
+        )

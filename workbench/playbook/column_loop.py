@@ -303,7 +303,7 @@ class ColumnLoop:
         hidden = self.names.new(f"{load.buffer}_hidden")
         chosen = f"!{condition.within(ATOM)}" if seen.chosen else condition.code
         lines = self._index.named([*scope.lines, f"return {chosen};"], "int")
-        comment = "// With both ends hidden a vector is: the row's first, which is at hand, is read in its place."
+        comment = "// With both ends hidden a vector is: the row's first, which is at hand, is read instead."
         self._masked += [comment, *block(f"const auto {hidden} = [&](int k)", lines)[:-1], "};"]
         at = f"{hidden}(0) && {hidden}(VEC - 1) ? 0 : col"
         return f"{address.removesuffix('col')}({at})"

@@ -17,7 +17,7 @@ from workbench.playbook.sizes import Size
 
 
 def cosine(pool: Pool, op: str, body: Expr, rows: Size, columns: Size) -> Expr | None:
-    """``sum(x / |x| * (y / |y|))`` as ``sum(x * y) / |x| / |y|``, an expression a row; None for other sums."""
+    """``sum(x / |x| * (y / |y|))`` as ``sum(x * y) / |x| / |y|``, a row; None for other sums."""
     match body:
         case Apply(
             op="mul",

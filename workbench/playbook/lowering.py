@@ -256,7 +256,7 @@ class Lowering:
                 name = form and self._written.get((form.serial, (stuck.rows.size,), part.dtype))
                 if name in before and any(leaf is stuck for leaf in leaves(part)):
                     load = self.pool.load(name, part.dtype, stuck.view)
-                    return self.pool.mapped(placed, lambda e, at=(part, load): at[1] if e is at[0] else None)
+                    return self.pool.mapped(placed, partial(_swapped, part, load))
         return None
 
     def _first_reduction(self, expr: Expr, wanted: Callable[[Reduction], bool]) -> Reduction | None:
@@ -469,6 +469,10 @@ def _refs(arg: Arg) -> list[Ref]:
 def _label(part: Expr) -> str:
     op = getattr(part, "op", None)
     return op if isinstance(op, str) else "value"
+
+
+def _swapped(part: Expr, instead: Expr, expr: Expr) -> Expr | None:
+    return instead if expr is part else None
 
 
 def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:

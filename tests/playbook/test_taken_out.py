@@ -48,11 +48,16 @@ def weighted_mean(t: dict[str, Tensor]) -> Tensor:
     return (t["y"].softmax(1) * t["x"]).sum(1)
 
 
+def evenly(t: dict[str, Tensor]) -> Tensor:
+    return -t["x"].log_softmax(1).mean(1)
+
+
 CALLS: dict[str, tuple[Call, str]] = {
     "divergence": (divergence, "OnlineDivergence<true>"),
     "by_hand": (by_hand, "OnlineDivergence<false>"),
     "soft_labels": (soft_labels, "OnlineDivergence<false>"),
     "weighted_mean": (weighted_mean, "OnlineWeighted"),
+    "evenly": (evenly, "OnlineDistances"),
 }
 
 
@@ -133,6 +138,34 @@ def test_a_masked_beginning_beside_a_huge_number_is_no_nan(name: str, layout: st
     assert want.isfinite() and got.item() == pytest.approx(want.item(), rel=1e-4)
 
 
+def test_a_sum_of_logarithms_goes_along_with_its_maximum() -> None:
+    """Smoothed labels: the sum over all classes and the logit at the label, in one read of the row."""
+    torch.manual_seed(3)
+    for rows, columns in ((1, 1), (5, 7), (3, 2053)):
+        x, label = torch.randn(rows, columns) * 3 + 1e4, torch.randint(0, columns, (rows,))
+        label[0] = -100
+        for kind in ("none", "mean", "sum"):
+
+            def call(t: dict[str, Tensor], kind: str = kind) -> Tensor:
+                return F.cross_entropy(t["x"], t["label"], label_smoothing=0.1, reduction=kind)
+
+            tensors = {"x": x, "label": label}
+            if kind == "mean" and rows == 1:
+                continue  # no label counts: 0 / 0
+            for layout in ("block", "warp", "one by one"):
+                source = generate(problem_of(call, tensors), LAYOUTS[layout]).kernel.source
+                assert columns == 1 or "OnlineDistances" in source
+                check(call, source, tensors, "checked")
+
+
+def test_distances_of_values_whose_difference_no_float_holds() -> None:
+    rows = [[-3e38, 3e38, 0.0], [3e38, -3e38, 1.0], [torch.finfo(torch.float32).min, 1e32, 0.0]]
+    tensors = {"x": torch.tensor(rows)}
+    for layout in ("two passes", "one by one", "block", "warp"):
+        (got,) = run(generate(problem_of(evenly, tensors), LAYOUTS[layout]).kernel.source, tensors).outputs
+        torch.testing.assert_close(got, evenly(tensors))
+
+
 def test_two_equal_rows_do_not_diverge() -> None:
     """Both sums cancel: what is left is of the size of their rounding, as it is element by element."""
     x = torch.randn(4, 4099) * 8
@@ -174,6 +207,15 @@ def test_a_wrong_rewrite_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         assert good in source
         with pytest.raises(AssertionError, match="times the allowed error"):
             check(divergence, source.replace(good, bad), tensors)
+
+
+def test_distances_that_do_not_grow_with_their_maximum_are_caught() -> None:
+    tensors = {"x": torch.randn(6, 300) * 3}
+    source = generate(problem_of(evenly, tensors), LAYOUTS["block"]).kernel.source
+    good = "a.below + a.count * down"
+    assert good in source
+    with pytest.raises(AssertionError, match="times the allowed error"):
+        check(evenly, source.replace(good, "a.below"), tensors)
 
 
 def test_the_model_of_time_prefers_one_read_of_long_rows() -> None:

@@ -26,6 +26,20 @@ CELLS = {
         "inputs = (torch.randn(6, 10),)\ndef f(x):\n    return x[:, 5:] * x[:, :5] + x[:, 5:]\n",
         Moved(60 * 4, 30 * 4),
     ),
+    "both pieces of a split": (
+        "inputs = (torch.randn(6, 10),)\ndef f(x):\n    one, other = x.chunk(2, -1)\n    return one * other\n",
+        Moved(60 * 4, 30 * 4),
+    ),
+    "one piece of a split, twice": (
+        "inputs = (torch.randn(6, 9),)\n"
+        "def f(x):\n    one, other, last = x.chunk(3, -1)\n    return last * last.exp()\n",
+        Moved(18 * 4, 18 * 4),
+    ),
+    "a piece that is returned, and another": (
+        "inputs = (torch.randn(6, 10),)\n"
+        "def f(x):\n    one, other = x.split([4, 6], -1)\n    return one.exp(), other.sum(1)\n",
+        Moved(60 * 4, (24 + 6) * 4),
+    ),
     "a row given to all": (
         "inputs = (torch.randn(6, 10), torch.randn(1, 10))\n"
         "def f(x, row):\n    return (x + row.expand(6, 10)).sum(1)\n",

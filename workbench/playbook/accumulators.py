@@ -29,11 +29,13 @@ _STRUCTS = {
     "argmax": "best",
     "argmin": "best",
     "weighted": "weighted",
+    "distances": "distances",
     "divergence": "divergence",
     "divergence_open": "divergence",
 }
 MEMBERS = {
     "weighted": ("top", "sum", "along"),
+    "distances": ("top", "sum", "below", "count"),
     "divergence": ("top", "sum", "other_top", "other_sum", "cross", "own"),
 }
 """Of the structs of sums that go along with maxima."""
@@ -67,7 +69,7 @@ class AccumulatorText:
                 return "Running"
             case "welford":
                 return "Moments"
-            case "weighted" | "divergence" | "divergence_open":
+            case "weighted" | "distances" | "divergence" | "divergence_open":
                 return _STRUCTS[self.accumulator.kind].capitalize()
             case "argmax" | "argmin":
                 return f"Best<{CTYPES[self.dtype]}>"
@@ -107,6 +109,8 @@ class AccumulatorText:
                 return "{-FLT_MAX, 0.0f}"
             case "weighted":
                 return "{-FLT_MAX, 0.0f, 0.0f}"
+            case "distances":
+                return "{-FLT_MAX, 0.0f, 0.0f, 0.0f}"
             case "divergence" | "divergence_open":
                 return "{-FLT_MAX, 0.0f, -FLT_MAX, 0.0f, 0.0f, 0.0f}"
             case _:
@@ -120,7 +124,7 @@ class AccumulatorText:
                 return ("top", "f32"), ("sum", "f32")
             case "welford":
                 return ("count", "f32"), ("mean", "f32"), ("squares", "f32")
-            case "weighted" | "divergence" | "divergence_open" as kind:
+            case "weighted" | "distances" | "divergence" | "divergence_open" as kind:
                 return tuple((name, "f32") for name in MEMBERS[_STRUCTS[kind]])
             case "argmax" | "argmin":
                 return ("value", self.dtype), ("column", "i32")
@@ -186,7 +190,7 @@ class AccumulatorText:
                 place = f"({self.name}.column == INT_MAX ? 0 : {self.name}.column)"  # nothing beat the start
                 both = Text(place), Text(f"{self.name}.value")
                 return both[: len(self.accumulator.keys)]
-            case "weighted" | "divergence" | "divergence_open" as kind:
+            case "weighted" | "distances" | "divergence" | "divergence_open" as kind:
                 every = tuple(Text(f"{self.name}.{member}") for member in MEMBERS[_STRUCTS[kind]])
                 return every[: len(self.accumulator.keys)]
             case _:

@@ -123,8 +123,10 @@ ALGEBRA = (
         "chip. But what a row shares can be taken out of a sum. With w = exp(t - max t), p is w / sum(w) and "
         "log q is x - max x minus a logarithm: the sums of w, of w * (t - max t) and of w * (x - max x) need "
         "nothing of one another, and the divisions and logarithms are done once a row. When a maximum grows "
-        "the sums are scaled to it, so that all of them go along in one read. Distances from a maximum stay "
-        "together: the sum of w * x minus max x would cancel where logits are large.",
+        "the sums are scaled to it, so that all of them go along in one read. The plain sum of log x, as a "
+        "loss with smoothed labels has it, is the sum of distances minus the logarithm times their number. "
+        "Distances from a maximum stay together: the sum of w * x minus max x would cancel where logits are "
+        "large. A sum of x / |x| * y / |y| is that of x * y, divided by both norms once a row.",
     ),
     _rewrite(
         DEPTHWISE,

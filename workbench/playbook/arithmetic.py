@@ -39,6 +39,7 @@ _BY_VECTOR = {
     "logsum": (6.0, 7.0, 60.0),
     "welford": (4.0, 10.0, 20.0),
     "weighted": (6.0, 8.0, 60.0),
+    "distances": (7.0, 9.0, 60.0),
     "divergence": (13.0, 18.0, 90.0),
     "divergence_open": (12.0, 18.0, 90.0),
 }
@@ -53,7 +54,7 @@ _SHORT_STEP = 12.0
 """Instructions of a step up to which a compiler unrolls the loop around it by itself."""
 _JOINED_CYCLES = {
     **dict.fromkeys(["softmax", "logsum"], 200.0),
-    **dict.fromkeys(["weighted", "divergence", "divergence_open"], 90.0),
+    **dict.fromkeys(["weighted", "distances", "divergence", "divergence_open"], 90.0),
     **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0},
 }
 """One step of a butterfly: a shuffle for every member and what joins them."""

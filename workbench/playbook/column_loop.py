@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.cuda_text import CTYPES, Text
+from workbench.playbook.cuda_text import ATOM, CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.guarded_loads import Guarded, behind, guarded_loads, wanted_together
 from workbench.playbook.in_flight import Ahead, Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.kernel_text import block, lookup_text
+from workbench.playbook.masked_loads import seen_where
 from workbench.playbook.packs import allowed
 from workbench.playbook.program import Store
 from workbench.playbook.row_passes import Pass, Waiting
@@ -23,7 +24,9 @@ from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import Axis, View
 
-_BY_VECTOR = frozenset(["softmax", "logsum", "welford", "weighted", "divergence", "divergence_open"])
+_BY_VECTOR = frozenset(
+    ["softmax", "logsum", "welford", "weighted", "distances", "divergence", "divergence_open"]
+)
 """Accumulators that take a vector in at once."""
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ class ColumnLoop:
         self._packs: dict[int, str] = {}
         self._before: list[str] = []
         self._fetches: list[Fetch] = []
+        self._masked: list[str] = []
         self._after: list[str] = []
         self._at_once: list[str] = []
         self._all_taken: list[str] = []
@@ -150,6 +154,7 @@ class ColumnLoop:
         body = self._scope.lines
         if self.vector:
             body = [
+                *self._masked,
                 *([] if self._ahead_of_use else (fetch.line for fetch in self._fetches)),
                 *self._before,
                 "#pragma unroll",
@@ -281,6 +286,8 @@ class ColumnLoop:
                 address = self._address(load.buffer, row_part, column_part, load)
             self.frame.helpers.add(function)
             ctype = self.frame.element_type(load.buffer)
+            if function != "load_now" and not arrived:
+                address = self._where_seen(load, address)
             self._fetches.append(Fetch(pack, ctype, f"{function}<VEC>({address})"))
             self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
             self._use_vector(load.buffer, row_part, column_part)
@@ -327,6 +334,26 @@ class ColumnLoop:
             Fetch(pack, self.frame.element_type(load.buffer), f"load_if<VEC>({wanted}, {address})")
         )
         self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
+
+    def _where_seen(self, load: Load, address: str) -> str:
+        """A vector's address, or that of the row's first where places tell that nothing of it is looked at.
+
+        That one is in a cache, and without a branch all loads of a thread are still on their way together.
+        """
+        every = [root for step in self.kernel.passes for root in step.roots]
+        seen = seen_where(self.kernel.space, every, load)
+        if seen is None or self._ahead_of_use or self.kernel.peeling or not address.endswith(" + col"):
+            return address  # peeled rows begin beside their border
+        known = dict(self._scope.bound)
+        scope = Scope(self._leaf, self.names, self.frame.macros, fast=False, bound=known)
+        condition = scope.text(seen.condition)
+        hidden = self.names.new(f"{load.buffer}_hidden")
+        chosen = f"!{condition.within(ATOM)}" if seen.chosen else condition.code
+        lines = self._index.named([*scope.lines, f"return {chosen};"], "int")
+        comment = "// With both ends hidden a vector is: the row's first, which is at hand, is read instead."
+        self._masked += [comment, *block(f"const auto {hidden} = [&](int k)", lines)[:-1], "};"]
+        at = f"{hidden}(0) && {hidden}(VEC - 1) ? 0 : col"
+        return f"{address.removesuffix('col')}({at})"
 
     @property
     def _ahead_of_use(self) -> bool:

@@ -395,9 +395,11 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "welford": ("moments",),
     "welford_vector": ("welford",),
     "weighted": ("weighted_struct", "exp_below"),
+    "distances": ("distances_struct", "exp_below"),
     "divergence": ("exp_below",),
     "divergence_open": ("divergence",),
     "exchange_weighted": ("exchange", "weighted_struct", "exp_below"),
+    "exchange_distances": ("exchange", "distances_struct", "exp_below"),
     "exchange_divergence": ("exchange", "divergence"),
     "exchange_best": ("exchange", "best"),
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
@@ -425,10 +427,11 @@ OPS: Mapping[str, str] = {
     "sum": "Sum", "prod": "Product", "max": "Max", "min": "Min", "any": "Any", "all": "All",
     "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax",
     "logsum": "OnlineLogSum", "welford": "Welford", "weighted": "OnlineWeighted",
+    "distances": "OnlineDistances",
     "divergence": "OnlineDivergence<true>", "divergence_open": "OnlineDivergence<false>",
 }  # fmt: skip
 """Name of the struct that joins two partial results, by reduction."""
-_OWN_BUTTERFLY = frozenset(["softmax", "logsum", "weighted", "divergence", "divergence_open"])
+_OWN_BUTTERFLY = frozenset(["softmax", "logsum", "weighted", "distances", "divergence", "divergence_open"])
 """Reductions whose partial results a warp joins in a way of their own: nobody calls the general one."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
 from workbench.playbook.column_order import along_memory
+from workbench.playbook.cosines import cosine
 from workbench.playbook.divisions import body_with_reciprocals
 from workbench.playbook.expr import Expr
 from workbench.playbook.interleaved import by_lines
@@ -95,7 +96,8 @@ def _reduction(lowering: Lowering, body: Expr, op: str, dtype: DType, space: tup
     rows, columns = space
     if TAKEN_OUT not in lowering.without:
         multiplied = body_with_reciprocals(lowering.pool, body, rows, columns)
-        found = taken_out(lowering.pool, op, multiplied, rows, columns)
+        found = cosine(lowering.pool, op, body, rows, columns)
+        found = found or taken_out(lowering.pool, op, multiplied, rows, columns)
         if found is not None:
             lowering.applied.add(TAKEN_OUT)
             return found

@@ -474,6 +474,7 @@ _STEMS = {
     "logsum": "running",
     "welford": "moments",
     "weighted": "weighted",
+    "distances": "distances",
     "divergence": "divergence",
     "divergence_open": "divergence",
 }

@@ -26,7 +26,7 @@ class _Product:
     """weight * (inner - shift) * factors, or weight * factors where there is no ``inner``."""
 
     weight: Expr | None = None
-    """exp(e - max(e)), which lies between 0 and 1."""
+    """exp(e - max(e)), which lies between 0 and 1; without one, every column counts alike."""
     factors: tuple[Expr, ...] = ()
     """Values a row, full-level; none is infinite or zero where its row is finite."""
     inner: Expr | None = None
@@ -65,6 +65,10 @@ def _products(space: RowSpace, expr: Expr, known: dict[int, list[_Product] | Non
 
 def _read(space: RowSpace, expr: Expr, known: dict[int, list[_Product] | None]) -> list[_Product] | None:
     match expr:
+        case Apply(op="sub", dtype="f32", args=(inner, shift)) if distance_of(
+            inner
+        ) is not None and _is_logarithm(space, shift):
+            return [_Product(inner=inner, shift=shift)]
         case Apply(op="add" | "sub" as op, args=(first, second)):
             ones, others = _products(space, first, known), _products(space, second, known)
             if ones is None or others is None:
@@ -189,7 +193,10 @@ class _Sums:
 
     def _term(self, one: _Product) -> Expr:
         """sum(weight * inner) - shift * sum(weight)"""
-        assert one.weight is not None
+        if one.weight is None:
+            assert one.inner is not None and one.shift is not None
+            count = self._count()
+            return self._two("sub", self._sum(one.inner), self._two("mul", self._a_row(one.shift), count))
         if one.inner is None:
             return self._sum(one.weight)
         body = self._two("mul", one.weight, one.inner)
@@ -201,6 +208,10 @@ class _Sums:
         if one.shift is None:
             return total
         return self._two("sub", total, self._two("mul", self._a_row(one.shift), self._sum(one.weight)))
+
+    def _count(self) -> Expr:
+        columns = self.space.columns
+        return self.pool.const(columns.text if columns.number is None else float(columns.number), "f32")
 
     def _sum(self, body: Expr) -> Expr:
         rows, columns = identity(self.space.rows), identity(self.space.columns)

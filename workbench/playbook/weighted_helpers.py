@@ -41,6 +41,43 @@ struct OnlineWeighted {
     }
 };
 """,
+    "distances_struct": """
+// A maximum, the sum of exponentials relative to it, and the sum of how far the count of values lie below it.
+struct Distances {
+    float top;
+    float sum;
+    float below;
+    float count;
+};
+""",
+    "distances": """
+// One pass instead of two: when the maximum grows, every value so far lies as much further below it. What is
+// added up are distances: sums of large values would cancel. fmaxf passes NaN by, the sums do not.
+struct OnlineDistances {
+    __device__ static Distances raised(Distances a, float value) {
+        a.top = fmaxf(a.top, value);
+        return a;
+    }
+    // What has seen no value yet does not move: it would be by more than a float holds, times 0.
+    __device__ static Distances moved(Distances a, Distances to) {
+        const float down = a.count == 0.0f ? 0.0f : a.top - to.top;
+        return {to.top, a.sum * exp_below(down), a.below + a.count * down, a.count};
+    }
+    __device__ static Distances taken(Distances a, float value) {
+        const float distance = value - a.top;
+        return {a.top, a.sum + exp_below(distance), a.below + distance, a.count + 1.0f};
+    }
+    __device__ static Distances add(Distances a, float value) {
+        return taken(moved(a, raised(a, value)), value);
+    }
+    __device__ static Distances join(Distances a, Distances b) {
+        const Distances to = raised(a, b.top);
+        a = moved(a, to);
+        b = moved(b, to);
+        return {to.top, a.sum + b.sum, a.below + b.below, a.count + b.count};
+    }
+};
+""",
     "divergence": """
 // Of two rows: a maximum and the sum of exponentials relative to it each. The exponentials of the first are
 // weights: of the distances from the second's maximum, summed up in cross, and from the first's, in own.
@@ -116,6 +153,25 @@ __device__ Weighted warp_reduce(Weighted w) {
         w.along += exchange(w.along, offset);
     }
     return w;
+}
+""",
+    "exchange_distances": """
+// The lanes of a warp learn the one maximum first: what goes with it is then moved once, not at every step.
+template <typename Op, int LANES = 32>
+__device__ Distances warp_reduce(Distances d) {
+    Distances to = d;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        to = Op::raised(to, exchange(to.top, offset));
+    }
+    d = Op::moved(d, to);
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {
+        d.sum += exchange(d.sum, offset);
+        d.below += exchange(d.below, offset);
+        d.count += exchange(d.count, offset);
+    }
+    return d;
 }
 """,
     "exchange_divergence": """

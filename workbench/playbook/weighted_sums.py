@@ -16,14 +16,16 @@ class Joint:
     """Reductions that one accumulator makes of two operands, column by column."""
 
     kind: str
-    """``divergence``, ``divergence_open`` or ``weighted``."""
+    """``divergence``, ``divergence_open``, ``weighted`` or ``distances``."""
     operand: Expr
     """e, whose distances from its maximum are the weights' logarithms."""
-    other: Expr
-    """What is weighted: f, as its distance from its own maximum, or any value a column as it is."""
+    other: Expr | None
+    """What is weighted: f, as its distance from its own maximum, or any value a column as it is; of distances
+    nothing."""
     keys: tuple[int, ...]
     """max(e), sum(weights); of a divergence then max(f), the sum of exp(f - max(f)), sum(weights *
-    (f - max(f))) and, where it is wanted, sum(weights * (e - max(e))); else sum(weights * other)."""
+    (f - max(f))) and, where it is wanted, sum(weights * (e - max(e))); of distances sum(e - max(e)); else
+    sum(weights * other)."""
 
 
 def weight_of(expr: Expr) -> Reduction | None:
@@ -68,9 +70,10 @@ def joints_of(reductions: Mapping[int, Reduction]) -> list[Joint]:
     sums = {top.key: key for key, r in reductions.items() if r.op == "sum" and (top := weight_of(r.body))}
     weighted = [found for key, r in reductions.items() if (found := _weighted(key, r)) is not None]
     taken: set[int] = set()
+    joints = [_divergence(one, weighted, tops, sums) or _plain(one, tops, sums) for one in weighted]
+    joints += [_distances(key, r, tops, sums) for key, r in reductions.items()]
     made = []
-    for one in weighted:
-        joint = _divergence(one, weighted, tops, sums) or _plain(one, tops, sums)
+    for joint in joints:
         if joint is not None and not taken & set(joint.keys):
             taken.update(joint.keys)
             made.append(joint)
@@ -116,3 +119,12 @@ def _plain(one: _Weighted, tops: Mapping[int, Reduction], sums: Mapping[int, int
     if one.guarded or not _is_free(one.inner) or one.top not in tops.keys() & sums.keys():
         return None
     return Joint("weighted", tops[one.top].body, one.inner, (one.top, sums[one.top], one.key))
+
+
+def _distances(
+    key: int, reduction: Reduction, tops: Mapping[int, Reduction], sums: Mapping[int, int]
+) -> Joint | None:
+    top = distance_of(reduction.body) if reduction.op == "sum" else None
+    if top is None or top.key not in tops.keys() & sums.keys():
+        return None
+    return Joint("distances", tops[top.key].body, None, (top.key, sums[top.key], key))

@@ -1,7 +1,8 @@
-"""Functions of torch that look at values before they compute, without that look.
+"""Functions of torch that look at values before they compute, without that look; some with a look at sizes.
 
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
-the values are not what it wants.
+the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
+labels have the places' sizes: an export would take them for sizes of their own.
 """
 
 from __future__ import annotations
@@ -69,10 +70,24 @@ def _corrcoef(input: Tensor) -> Tensor:
     return (found / spread.unsqueeze(1) / spread).clamp(-1, 1)
 
 
+def _labelled(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """The loss, asked whether its labels (N, ...) have the sizes of its logits (N, classes, ...)."""
+
+    def call(input: Tensor, target: Tensor, *args: Any, **named: Any) -> Any:
+        if input.ndim == target.ndim + 1 and input.ndim > 2:
+            places = (input.shape[0], *input.shape[2:])
+            if any(own != place for own, place in zip(target.shape, places, strict=True)):
+                raise ValueError(f"labels of {tuple(target.shape)} for logits of {tuple(input.shape)}")
+        return loss(input, target, *args, **named)
+
+    return call
+
+
 UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     F.gaussian_nll_loss: _gaussian_nll_loss,
     F.one_hot: _one_hot,
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
+    **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},
     **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _corrcoef),
 }
 """What is traced in a function's place."""

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.model import DTYPE_BYTES, Case, Problem, size_of
+from workbench.model import DTYPE_BYTES, Case, Problem, Ref, size_of
 from workbench.plan.overlap import distinct_elements
-from workbench.referee.work import FREE, LOOKUPS, Sized, readers_of, sized
+from workbench.referee.work import FREE, LOOKUPS, Sized, readers_of, references, sized
 
 Readers = Mapping[str, Sequence[Sized]]
 
@@ -33,9 +33,10 @@ class Moved:
 def least_moved(problem: Problem, case: Case) -> Moved:
     """What the results at one case are made of, each element once."""
     readers = readers_of(sized(problem, case))
-    returned = {ref.ref for ref in problem.graph.outputs}
+    returned = set(problem.graph.outputs)
     read = sum(
-        min(distinct_elements(meta), _needed(name, meta.numel, readers, returned)) * DTYPE_BYTES[meta.dtype]
+        min(distinct_elements(meta), _needed(Ref(ref=name), meta.numel, readers, returned))
+        * DTYPE_BYTES[meta.dtype]
         for name, meta in problem.metas(case).items()
     )
     return Moved(read, written_bytes(problem, case))
@@ -50,17 +51,30 @@ def written_bytes(problem: Problem, case: Case) -> int:
     return total
 
 
-def _needed(name: str, elements: int, readers: Readers, returned: set[str]) -> int:
+def _needed(value: Ref, elements: int, readers: Readers, returned: set[Ref]) -> int:
     """Elements of a value of so many that the results depend on."""
-    if name in returned:
+    if value in returned:
         return elements
     found = 0
-    for reader in readers.get(name, ()):
+    for reader in readers.get(value.ref, ()):
+        if value not in references(reader.node):
+            continue
         results = math.prod(reader.output)
-        if reader.name in LOOKUPS and reader.inputs[0][0] == name:
+        if reader.name in LOOKUPS and reader.inputs[0][0] == value.ref:
             found += results
         elif reader.name in FREE:
-            found += _needed(reader.node.name, results, readers, returned)
+            views = _views(reader, readers, returned)
+            found += sum(_needed(view, count, readers, returned) for view, count in views.items())
         else:
             found += elements
     return min(found, elements)
+
+
+def _views(node: Sized, readers: Readers, returned: set[Ref]) -> dict[Ref, int]:
+    """The results of a node that somebody wants, each with its elements: the pieces of a split are several."""
+    name = node.node.name
+    found = {ref: math.prod(node.output) for ref in returned if ref.ref == name}
+    for reader in readers.get(name, ()):
+        pairs = zip(references(reader.node), reader.inputs, strict=True)
+        found.update({ref: math.prod(shape) for ref, (_, shape, _) in pairs if ref.ref == name})
+    return found

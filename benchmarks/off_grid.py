@@ -189,6 +189,8 @@ def run(cells: Sequence[str], device: str, seconds: float, first: int) -> list[R
             rows.append(row_of(cell, opened(cell), quick, thorough, first))
         except WorkbenchError as error:
             rows.append(Row(cell, "refused", why=str(error)[:200]))
+        except Exception as error:  # the card is lent for minutes: the other cells are not given up
+            rows.append(Row(cell, "failed", why=f"{type(error).__name__}: {error}"[:200]))
         print(rows[-1].line(), flush=True)
         keep(rows, quick.target.name)
     for one in {id(one): one for one in (quick, thorough)}.values():

@@ -12,7 +12,9 @@ import torch
 from softmax_problem import PROBLEM
 
 from workbench.model import H100, Case, Problem
+from workbench.problem.capture import read_cell
 from workbench.problem.form import Argument, Form
+from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference
 from workbench.referee.clock import contestants
 from workbench.referee.clock.contestants import EAGER, GRAPH_OF_EAGER, Baselines, told
@@ -156,6 +158,19 @@ def test_physics_counts_what_must_be_moved_and_nothing_else() -> None:
     assert 300.0 < found.least_us < 320.0
     gathered = _with_op("aten.gather.default")
     assert physics_of(gathered, declared, H100).dram_bytes == nbytes - H100.l2_bytes
+
+
+def test_what_a_mask_hides_need_not_be_read_however_it_is_scaled_before() -> None:
+    def bytes_of(body: str) -> float:
+        problem = open_problem(
+            read_cell(f"import torch\ndef f(x):\n    {body}\ninputs = [torch.randn(64, 64)]\n")
+        )
+        return physics_of(problem, problem.cases[0], H100).dram_bytes
+
+    masked = "torch.softmax((x * 0.125){}.tril(), 1)"
+    assert bytes_of(f"return {masked.format('')}") == 0.0
+    assert bytes_of("y = x * 0.125; return torch.softmax(y.tril(), 1), y") == 64 * 64 * 4
+    assert bytes_of(f"return {masked.format('.softmax(1)')}") == 64 * 64 * 4
 
 
 def test_a_small_output_may_stay_in_l2() -> None:

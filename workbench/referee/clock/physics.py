@@ -33,6 +33,9 @@ full_like zeros_like ones_like empty_like
 """
 PARTIAL = frozenset(_PARTIAL.split())
 """Operations that may leave parts of a tensor unread: such a tensor is not counted."""
+ELEMENTWISE = frozenset("add sub mul div neg _to_copy convert_element_type exp tanh sigmoid relu".split())  # noqa: SIM905
+"""Operations that often stand before such a one, and read of a tensor what is read of their result: scores
+are scaled before the later ones are hidden."""
 
 
 def physics_of(problem: Problem, case: Case, target: Target) -> Physics:
@@ -55,9 +58,17 @@ def _needed(problem: Problem, case: Case) -> dict[str, int]:
         for ref in references(node):
             readers.setdefault(ref.ref, []).append(node)
 
+    returned = {ref.ref for ref in problem.graph.outputs}
+
     def whole(name: str) -> bool:
-        ops = ((base_name(node.op), node.name) for node in readers.get(name, ()))
-        return any(op not in PARTIAL and (op not in FREE or whole(result)) for op, result in ops)
+        return any(counts(base_name(node.op), node.name) for node in readers.get(name, ()))
+
+    def counts(op: str, result: str) -> bool:
+        if op in PARTIAL:
+            return False
+        if op in ELEMENTWISE:
+            return result in returned or whole(result)
+        return op not in FREE or whole(result)
 
     return {
         name: distinct_elements(meta) * DTYPE_BYTES[meta.dtype]

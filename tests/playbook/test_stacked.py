@@ -184,6 +184,15 @@ def test_the_model_sees_pieces_and_bundles() -> None:
     assert times["pieces"] > 2 * 4 * 8192 * 1024 / 3.03e12 * 1e6
 
 
+def test_the_model_sees_stretches_wait_for_one_another() -> None:
+    problem = of_zeros(CALLS["sum"][0], (2**20, 8))
+    times = [
+        estimate(problem, settled(problem, (*WAYS["pieces"], ("block_size", size))), H100, {}).us
+        for size in ("64", "256")
+    ]
+    assert times[0] > 3 * times[1] > 3 * 22
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_compiles_for_the_gpu(name: str) -> None:

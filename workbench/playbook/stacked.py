@@ -17,8 +17,10 @@ MOST_WORDS = 2**18
 """That the pieces of all bundles have, to tell their totals: two megabytes."""
 SMALL_PIECE = 8
 """Columns of the smallest piece: 64 threads, two groups of them, with four columns each."""
-_RESIDENT, _KEPT = 1024, 128
-"""Threads of a multiprocessor, and the bytes that each of them may keep then."""
+_RESIDENT, _KEPT = 1024, 288
+"""Threads of a multiprocessor, and bytes that each of them may keep then; from 240 on, a few are spilled."""
+_ARRAYS, _TOLD = 6, 8
+"""Totals of each row beside those of its columns, and bytes of a word."""
 _WORD = 4
 """Bytes of a total that a word carries beside the news of them."""
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -52,7 +54,8 @@ def words_of_total(scan: Scan) -> int:
 
 def promised_for(scan: Scan, schedule: Schedule, width: int) -> int:
     """Threads that the compiler leaves room for, with 64 registers each, where they keep little."""
-    kept = schedule.parts * width * bytes_of_total(scan)
+    told = _TOLD * STRETCH * WIDEST * words_of_total(scan) // schedule.threads
+    kept = (schedule.parts + _ARRAYS) * width * bytes_of_total(scan) + told
     return max(_RESIDENT, schedule.threads) if kept <= _KEPT else 0
 
 

@@ -18,6 +18,7 @@ from workbench.playbook.lifetime import Walk, Work
 from workbench.playbook.program import Scan
 from workbench.playbook.residency import resident
 from workbench.playbook.scan_chains import read_by
+from workbench.playbook.schedule import Schedule
 from workbench.playbook.stacked import (
     STRETCH,
     bundle_of,
@@ -30,10 +31,10 @@ from workbench.playbook.stacked import (
 
 _HEARD_NS = 1400.0
 """A piece draws its number, and hears what those before it tell: two trips to L2. Not measured."""
-_A_ROW = 12.0
-"""Instructions of a thread to join what its warp has of one row."""
-_A_WARP = 3.5
-"""And for each warp of the block."""
+_A_ROW, _A_WARP = 8.0, 2.5
+"""Instructions of a thread for one row beside its joins: four within a warp, one for each warp."""
+_JOIN = {"logsumexp": 40.0}
+"""Instructions to join two totals, where they are many."""
 _LINE, _WORD = 128, 8
 
 
@@ -54,8 +55,7 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
     fresh = sum(asked.read(load) for load in loads) - near
     heard = min(pieces, STRETCH) / 2 * bundle * words_of_total(scan) * _WORD if pieces > 1 else 0.0
     joins = 2 if pieces > 1 else 1
-    each = instructions_of(scan.values, schedule.fast_math) + 4 + reach.A_REQUEST * 2 / width
-    each += joins * (_A_ROW + _A_WARP * schedule.threads / 32) / schedule.parts
+    each, chain = _instructions(scan, schedule, width, joins)
     covered = units * tiles * piece * bundle
     walk = Walk(
         fresh_bytes=fresh / units,
@@ -63,7 +63,7 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
         near_bytes=near / units + heard,
         instructions=each * covered / units,
         lines=(fresh + near + stored) / _LINE / units,
-        chain_cycles=5.0 * tiles * (2 * schedule.parts + joins * schedule.threads / 32),
+        chain_cycles=5.0 * tiles * chain,
         trips=float(tiles),
         join_ns=joins * tiles * join_ns("sum", schedule.threads, False) + (_HEARD_NS if pieces > 1 else 0.0),
     )
@@ -72,4 +72,14 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
     found = launched(
         replace(asked, schedule=schedule), Work(units, schedule.threads, teams, (walk,), 0.0, 0.0)
     )
-    return replace(found, us=found.us + lifetime.crowded_us(asked.target, units, fresh + stored))
+    us = found.us + lifetime.crowded_us(asked.target, units, fresh + stored)
+    # Each stretch of pieces waits for the one before to tell what everything up to its end amounts to.
+    return replace(found, us=max(us, pieces // STRETCH * _HEARD_NS * 1e-3))
+
+
+def _instructions(scan: Scan, schedule: Schedule, width: int, joins: int) -> tuple[float, float]:
+    """For each column of a row, and how many wait for one another in a tile, where a block joins so often."""
+    join, warps = _JOIN.get(scan.op, 1.0), schedule.threads / 32
+    each = instructions_of(scan.values, schedule.fast_math) + 2 * (1 + join) + reach.A_REQUEST * 2 / width
+    each += joins * (_A_ROW + 4 * join + warps * (_A_WARP + join)) / schedule.parts
+    return each, (2 * schedule.parts + joins * warps) * join

@@ -40,7 +40,7 @@ __device__ void stacked_scan(T (&values)[VEC], T (&whole)[VEC], T start) {
         whole[k] = start;
 #pragma unroll
         for (int other = 0; other < WARPS; ++other) {
-            before = other < warp ? Op::join(before, totals[other][first + k]) : before;
+            before = other == warp ? whole[k] : before;
             whole[k] = Op::join(whole[k], totals[other][first + k]);
         }
         values[k] = Op::join(before, values[k]);

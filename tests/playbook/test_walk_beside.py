@@ -246,6 +246,28 @@ def test_the_model_and_the_seeds_walk() -> None:
     assert proposed[0].technique == "walk_down"
 
 
+NOT_WALKED: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "volume": (
+        lambda t: F.max_pool3d(t["v"], 3, 1, 1),
+        {"v": of(v=(1, 4, 5, 6, 7))()["v"].to(memory_format=torch.channels_last_3d)},
+    ),
+    "one axis": (
+        lambda t: F.conv1d(t["x"].transpose(1, 2), t["w"], padding=1, groups=4).transpose(1, 2),
+        of(x=(2, 9, 4), w=(4, 1, 3))(),
+    ),
+    "windows side by side": (lambda t: F.avg_pool2d(t["x"], 2), images(x=(2, 4, 6, 8))),
+}
+
+
+@pytest.mark.parametrize("name", NOT_WALKED)
+def test_what_is_not_walked(name: str) -> None:
+    call, tensors = NOT_WALKED[name]
+    problem = problem_of(call, tensors, "windows")
+    assert not traits_of(problem).beside and "walk_down" not in dict(settled(problem, VECTORS[0]))
+    source = generate(problem, (*VECTORS[0], ("strip", "4"))).kernel.source
+    check(call, source, tensors, "checked")
+
+
 def test_kernels_that_share_a_launch() -> None:
     call = lambda t: (conv(8, padding=1)(t), F.max_pool2d(t["x"], 3, 1, 1) * 2)  # noqa: E731
     tensors = images(x=(2, 8, 10, 12), w=(8, 1, 3, 3))

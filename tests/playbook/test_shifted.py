@@ -10,8 +10,10 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check
 from workbench.model import H100, Vector
+from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import seed_vectors
+from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, traits_of
 
 half = torch.float16
@@ -127,6 +129,16 @@ def test_a_search_tries_strips_and_walks() -> None:
     problem = problem_of(edges, of(x=(8, 1, 512, 512))())
     tried = [dict(card.vector or ()) for card in seed_vectors(problem, H100, 8)]
     assert any(one.get("walk_down", "off") != "off" or one.get("strip", "off") != "off" for one in tried)
+
+
+def test_vectors_are_not_expected_where_slices_begin_anywhere() -> None:
+    problem = problem_of(edges, of(x=(8, 1, 512, 512))())
+    sizes = problem.cases[0].size_map
+    scalar, vector = (
+        estimate(problem, settled(problem, (("index_width", "32"), ("vector_width", width))), H100, sizes).us
+        for width in ("1", "4")
+    )
+    assert vector == pytest.approx(scalar)
 
 
 def test_rows_of_whole_halves_are_stored_in_halves() -> None:

@@ -20,6 +20,7 @@ from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, unguarded
 from workbench.playbook.following import Estimate, in_order
+from workbench.playbook.indexing import divisors_of, is_unit, repeated_row
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.library_work import asked_of
@@ -125,6 +126,16 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
     return _flat(asked, kernel)
 
 
+def _allowed(asked: Asked, kernel: Kernel, width: int) -> int:
+    """The width that is left where all vectors begin at borders: 1 for slices that begin anywhere."""
+    seen = [store.view for store in kernel.stores]
+    for root in (store.value for store in kernel.stores):
+        seen += [e.view for e in unguarded(root) if isinstance(e, Load) and not e.lookups]
+    views = [view for view in seen if is_unit(view) and repeated_row(view) is None]
+    sizes = [asked.at(size) for view in views for size in divisors_of(view)]
+    return next((one for one in (width, width // 2) if one and not any(size % one for size in sizes)), 1)
+
+
 def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     count = asked.at(kernel.stores[0].columns)
     schedule = asked.schedule
@@ -132,6 +143,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     loads = loads_below(roots)
     within = not asked.as_written and is_partly_there(kernel, schedule, [asked.sizes])
     width = schedule.width if within else asked.width(kernel.stores[0].columns)
+    width = width if within or asked.as_written else _allowed(asked, kernel, width)
     items = schedule.items
     turn = turn_of(kernel) if schedule.tile else None
     turned = set(tiled_loads(turn, schedule.tile)) if turn is not None else set[Load]()

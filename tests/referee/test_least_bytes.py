@@ -27,7 +27,8 @@ CELLS = {
         Moved(60 * 4, 30 * 4),
     ),
     "both pieces of a split": (
-        "inputs = (torch.randn(6, 10),)\ndef f(x):\n    one, other = x.chunk(2, -1)\n    return one * other\n",
+        "inputs = (torch.randn(6, 10),)\n"
+        "def f(x):\n    one, other = x.chunk(2, -1)\n    return one * other\n",
         Moved(60 * 4, 30 * 4),
     ),
     "one piece of a split, twice": (

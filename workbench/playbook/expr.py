@@ -90,8 +90,6 @@ class Pool:
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self._made: dict[tuple[object, ...], Expr] = {}
-        self._as_made: dict[int, Expr] = {}
-        """Reductions by key, each seen row by row."""
 
     def _keep(self, key: tuple[object, ...], make: Callable[[int], Expr]) -> Expr:
         if key not in self._made:
@@ -116,16 +114,13 @@ class Pool:
 
     def reduction(self, op: str, dtype: DType, body: Expr, rows: View, columns: View) -> Expr:
         key = ("reduction", op, dtype, body.serial, rows, columns)
-        made = self._keep(key, lambda n: Reduction(dtype, n, op, body, rows, columns, rows, n))
-        return self._as_made.setdefault(made.serial, made)
+        return self._keep(key, lambda n: Reduction(dtype, n, op, body, rows, columns, rows, n))
 
     def seen(self, reduction: Reduction, view: View) -> Expr:
         """The same reduction through another view."""
         if view == reduction.view:
             return reduction
         r = reduction
-        if view == r.rows:
-            return self._as_made[r.key]
         return self._keep(
             ("seen", r.key, view),
             lambda n: Reduction(r.dtype, n, r.op, r.body, r.rows, r.columns, view, r.key),

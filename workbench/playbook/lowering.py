@@ -27,7 +27,7 @@ from workbench.playbook import (
     windows,
 )
 from workbench.playbook.branches import Branches
-from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, loads_below, walk
+from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.grouping import Operation, absorbed, grouped
 from workbench.playbook.interleaved import long_abreast
 from workbench.playbook.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
@@ -94,8 +94,6 @@ class Lowering:
             self._users.update({ref.ref for ref in _refs(node.args)})
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
-        self._behind: dict[str, set[str]] = {}
-        """Of what is stored: all that it is made of, and what that was made of."""
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
         for spec in problem.tensors:
             shape = self.sizes.shape(spec.dims)
@@ -226,9 +224,6 @@ class Lowering:
             abreast = not all(space.is_row) and long_abreast(self, placed, space.rows, columns)
             unwanted = partial(_any if abreast else _misfit, space, columns)
             stuck = self._first_reduction(placed, unwanted)
-            if stuck is None and (known := self._read_back(placed)) is not None:
-                expr = self.pool.through(known, space.put_back)
-                continue
             if stuck is None:
                 level = "row" if all(space.is_row) else "full"
                 self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
@@ -241,27 +236,6 @@ class Lowering:
 
     def _ask(self, store: Store) -> None:
         self.operations.append(Operation(store=store))
-        read = {load.buffer for load in loads_below([store.value])}
-        self._behind[store.buffer] = read.union(*(self._behind.get(name, ()) for name in read))
-
-    def _read_back(self, placed: Expr) -> Expr | None:
-        """``placed`` with a reduction, or what comes of it, read where a kernel before this one has left it.
-
-        Only where what is read here anyway was made of that: a kernel that could make both would read its
-        inputs once. None where there is nothing of the kind.
-        """
-        loads = [leaf for leaf in leaves(placed) if isinstance(leaf, Load)]
-        before = set[str]().union(*(self._behind.get(load.buffer, ()) for load in loads))
-        for stuck in [leaf for leaf in leaves(placed) if before and isinstance(leaf, Reduction)]:
-            placement = placement_of(stuck)
-            forms = {} if placement is None else self._values_a_row(placed, stuck, placement)
-            for part in reversed(list(walk(placed))):
-                form = forms.get(part.serial)
-                name = form and self._written.get((form.serial, (stuck.rows.size,), part.dtype))
-                if name in before and any(leaf is stuck for leaf in leaves(part)):
-                    load = self.pool.load(name, part.dtype, stuck.view)
-                    return self.pool.mapped(placed, partial(_swapped, part, load))
-        return None
 
     def _first_reduction(self, expr: Expr, wanted: Callable[[Reduction], bool]) -> Reduction | None:
         return next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction) and wanted(leaf)), None)
@@ -473,10 +447,6 @@ def _refs(arg: Arg) -> list[Ref]:
 def _label(part: Expr) -> str:
     op = getattr(part, "op", None)
     return op if isinstance(op, str) else "value"
-
-
-def _swapped(part: Expr, instead: Expr, expr: Expr) -> Expr | None:
-    return instead if expr is part else None
 
 
 def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:

@@ -71,7 +71,7 @@ def _needed(value: Ref, elements: int, readers: Readers, returned: set[Ref]) -> 
 
 
 def _views(node: Sized, readers: Readers, returned: set[Ref]) -> dict[Ref, int]:
-    """The results of a node that somebody wants, each with its elements: a split has several."""
+    """Results of a node that somebody wants, each with its elements: the pieces of a split are several."""
     name = node.node.name
     found = {ref: math.prod(node.output) for ref in returned if ref.ref == name}
     for reader in readers.get(name, ()):

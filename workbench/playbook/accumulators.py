@@ -175,6 +175,10 @@ class AccumulatorText:
         given = ", ".join([self.name, there, *arrays])
         return "take_vectors", f"{self.name} = take_vectors<{self.op}>({given});"
 
+    def enter_several(self, array: str, there: str) -> str:
+        """Statement by which moments take in the first ``there`` values of an array."""
+        return f"{self.name} = add_several({self.name}, {there}, {array});"
+
     def enter_next(self, value: Text, column: str) -> str:
         """The same for a column behind all that were taken in before: of equal values the first is kept."""
         return f"{self.name} = {self.op}::add({self.name}, {value.code}, {column});"

@@ -155,10 +155,20 @@ class _BundleLoop(ColumnLoop):
             if isinstance(leaf, Load) and not self.kernel.split(leaf.view)[0].is_constant:
                 self._load_pack(leaf)
         self._scope.prepare(step.roots)
+        held, entered = list[str](), list[str]()
         for text in accumulators:
             value, *other = [self._scope.text(operand) for operand in text.accumulator.operands]
-            self._scope.lines.append(text.enter(value, "col", *other))
-        taken = Taken(self._fetches, [], ["#pragma unroll", *block(_EACH, self._scope.lines)], [])
+            if text.accumulator.kind == "welford":
+                array = self.names.new("values")
+                held.append(f"float {array}[VEC][{self._side_by_side.items}];")
+                self._scope.lines.append(f"{array}[k][i] = {value.code};")
+                entered.append(text.enter_several(f"{array}[k]", self._side_by_side.there))
+                self.frame.helpers.add("welford_several")
+            else:
+                self._scope.lines.append(text.enter(value, "col", *other))
+        each = ["#pragma unroll", *block(_EACH, self._scope.lines)]
+        after = ["#pragma unroll", *block(_EACH, entered)] if entered else []
+        taken = Taken(self._fetches, held, each, after)
         columns = self.frame.macros.text(self.kernel.space.columns)
         turn = self.names.new("turn")
         return [

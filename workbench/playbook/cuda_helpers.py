@@ -263,6 +263,26 @@ __device__ Moments add_vector(Moments seen, const float (&values)[VEC]) {
     return Welford::join(seen, {VEC, mean, squares});
 }
 """,
+    "welford_several": """
+// Takes the first `there` of several values in at once: their own mean and squared deviations, joined with
+// what was seen before. One division, and one wait for the mean so far, where each alone would have its own.
+template <int MOST>
+__device__ Moments add_several(Moments seen, int there, const float (&values)[MOST]) {
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < MOST; ++i) {
+        sum += i < there ? values[i] : 0.0f;
+    }
+    const float mean = sum / there;  // a product where `there` is a constant
+    float squares = 0.0f;
+#pragma unroll
+    for (int i = 0; i < MOST; ++i) {
+        const float difference = i < there ? values[i] - mean : 0.0f;
+        squares += difference * difference;
+    }
+    return Welford::join(seen, {float(there), mean, squares});
+}
+""",
     **WEIGHTED,
     "exchange": """
 template <typename T>
@@ -394,6 +414,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "logsum": ("softmax",),
     "welford": ("moments",),
     "welford_vector": ("welford",),
+    "welford_several": ("welford",),
     "weighted": ("weighted_struct", "exp_below"),
     "distances": ("distances_struct", "exp_below"),
     "divergence": ("exp_below",),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import torch
 
-from tests.playbook.problems import problem_of
+from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
 
@@ -39,3 +40,29 @@ def test_a_shortened_row_in_shared_memory_has_room_for_all_of_it() -> None:
     source = generate(problem_of(call, tensors), (("fusion", "all"), ("row_cache", "shared"))).kernel.source
     assert "extern __shared__" in source
     check(call, source, tensors, mode="checked")
+
+
+def with_slopes(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    places = torch.arange(t["x"].shape[-1])
+    return torch.softmax(0.5 * t["x"] + t["slope"][:, None, None] * (places[None] - places[:, None]), -1)
+
+
+def hidden(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    rows, columns = t["x"].shape[-2:]
+    later = torch.ones(rows, columns, dtype=torch.bool).triu(1)
+    return torch.softmax((t["x"] * t["slope"][:, None, None]).masked_fill(later, -torch.inf), -1)
+
+
+@pytest.mark.parametrize("cache", ["registers", "shared"])
+@pytest.mark.parametrize("team", ["block", "warp"])
+@pytest.mark.parametrize(("call", "size"), [(with_slopes, 40), (hidden, 40), (with_slopes, 37), (hidden, 37)])
+def test_what_waits_is_what_later_passes_need(call: Call, size: int, team: str, cache: str) -> None:
+    """A score with what is added to it for its place, and then its exponential: each is computed once."""
+    tensors = {"x": torch.randn(3, size, size), "slope": torch.rand(3)}
+    vector = (("fusion", "all"), ("row_cache", cache), ("threads_per_row", team), ("vector_width", "4"))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    walks = 1 if size % 4 == 0 else 2  # a row's edges are taken in beside the walk along its vectors
+    assert source.count("expf(") == walks
+    check(call, source, tensors, "checked")
+    again = (("fusion", "all"), ("row_cache", "reread"), ("threads_per_row", team), ("vector_width", "4"))
+    assert generate(problem_of(call, tensors), again).kernel.source.count("expf(") == 2 * walks

@@ -72,7 +72,7 @@ class ColumnLoop:
         self.asked: list[str] = []
         """Of an edge: what has its loads on their way before the walk; the step itself can come behind it."""
         self._slots = {
-            (wait.becomes if wait.becomes is not None and number > wait.turns else wait.load).serial: name
+            wait.before(number).serial: name
             for wait, name in kernel.waits.entries
             if number > wait.first and not behind
         }
@@ -450,12 +450,12 @@ class ColumnLoop:
     def _kept_here(self) -> list[tuple[Waiting, str]]:
         """Loads that this pass keeps, as they are."""
         first = [(wait, name) for wait, name in self.kernel.waits.entries if wait.first == self.number]
-        return [(wait, name) for wait, name in first if wait.becomes is None or wait.turns != self.number]
+        return [(wait, name) for wait, name in first if wait.made_in(self.number) is None]
 
     def _keep_replacements(self) -> None:
         for wait, name in self.kernel.waits.entries:
-            if wait.becomes is not None and wait.turns == self.number:
-                self._keep(wait.becomes, name)
+            if (part := wait.made_in(self.number)) is not None:
+                self._keep(part, name)
 
     def _slot(self, name: str) -> str:
         waits = self.kernel.waits

@@ -7,6 +7,7 @@ known; the last pass stores what has a value a column.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, unguarded, walk
@@ -281,9 +282,16 @@ class Waiting:
     load: Load
     first: int
     last: int
-    becomes: Expr | None = None
-    """What replaces it after pass ``turns``: all later passes use it only through this."""
-    turns: int = -1
+    turns: tuple[tuple[int, Expr], ...] = ()
+    """Passes, and what takes its place in each: later ones use it only through that."""
+
+    def before(self, number: int) -> Expr:
+        """What waits for a pass."""
+        return next((part for turn, part in reversed(self.turns) if turn < number), self.load)
+
+    def made_in(self, number: int) -> Expr | None:
+        """What takes its place in a pass; None where it stays what it is."""
+        return next((part for turn, part in self.turns if turn == number), None)
 
 
 def waiting_loads(space: RowSpace, passes: list[Pass]) -> list[Waiting]:
@@ -298,10 +306,8 @@ def waiting_loads(space: RowSpace, passes: list[Pass]) -> list[Waiting]:
     for serial, numbers in uses.items():
         load = loads[serial]
         if len(numbers) > 1 and differs_by_row(space, load):
-            becomes, turns = _replacement(space, passes, load, numbers)
-            if becomes is not None and becomes.dtype != load.dtype:
-                becomes, turns = None, -1
-            found.append(Waiting(load, numbers[0], numbers[-1], becomes, turns))
+            turns = tuple(_replacements(space, passes, load, numbers))
+            found.append(Waiting(load, numbers[0], numbers[-1], turns))
     return found
 
 
@@ -311,29 +317,30 @@ def differs_by_row(space: RowSpace, load: Load) -> bool:
     return space.rows.is_one or not row_part.is_constant or bool(load.lookups)
 
 
-def _replacement(
+def _replacements(
     space: RowSpace, passes: list[Pass], load: Load, numbers: list[int]
-) -> tuple[Expr | None, int]:
+) -> Iterator[tuple[int, Expr]]:
+    """What takes a load's place, pass by pass: a scaled score, and then its exponential."""
     for number in numbers[:-1]:
         later = [root for step in passes[number + 1 :] for root in step.roots]
         candidates = [
             part
             for root in passes[number].roots
             for part in walk(root)
-            if isinstance(part, Apply) and part.dtype == "f32" and _only_from(space, part, load)
+            if isinstance(part, Apply) and part.dtype == load.dtype == "f32" and _only_from(space, part, load)
         ]
         for part in sorted(candidates, key=lambda part: -part.serial):
             # Also in the pass that loads it: where all loads are asked for at once, what it becomes takes its
             # place before the rest of the pass.
             if _hides(later, part, load) and _hides(passes[number].roots, part, load):
-                return part, number
-    return None, -1
+                yield number, part
+                break
 
 
 def _only_from(space: RowSpace, part: Expr, load: Load) -> bool:
-    """True when ``load`` is the one thing below ``part`` that differs from column to column."""
+    """True when ``load`` is all below ``part`` that differs from column to column, but for places."""
     varying = [leaf for leaf in leaves(part) if space.row_form(leaf) is None]
-    return varying == [load] and not any(isinstance(leaf, Index) for leaf in varying)
+    return [leaf for leaf in varying if not isinstance(leaf, Index)] == [load]
 
 
 def _hides(roots: list[Expr], part: Expr, load: Load) -> bool:

@@ -72,8 +72,9 @@ def test_a_short_kernel_has_a_latency_and_a_graph() -> None:
     little = torch.randn(1024, device="cuda")
     found = measure("short", doubled(little), {"itself": doubled(little)}, INTERACTIVE).measured
     assert found.host_us is not None and 1.0 < found.host_us < 500.0
-    assert found.graph_us is not None and 0.5 < found.graph_us < 30.0
-    assert found.rivals[0].graph_us is not None
+    # None where a replay is over within what a pair of events adds, as on an H100 on 2026-11-23.
+    for graph_us in (found.graph_us, found.rivals[0].graph_us):
+        assert graph_us is None or 0.5 < graph_us < 30.0
 
 
 def test_work_on_another_stream_is_suspect() -> None:

@@ -293,6 +293,14 @@ def test_a_short_kernel_also_gets_host_latency_and_a_graph(lane: FakeLane) -> No
     assert found.rivals[0].graph_us == pytest.approx(20.0, abs=1.1)
 
 
+def test_a_replay_within_what_a_pair_of_events_adds_has_no_time(lane: FakeLane) -> None:
+    lane.overhead_us = 15.0
+    contestants = acts(lane, kernel=8.0, eager=20.0)
+    found = measure("8", contestants.pop(KERNEL), contestants, OPTIONS).measured
+    assert found.graph_us is None and found.host_us == 5.0
+    assert found.rivals[0].graph_us is not None
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_without_cupti_events_do_and_it_is_said(lane: FakeLane, lost: bool) -> None:
     lane.tracing, lane.lost = lost, 3 * lost

@@ -23,7 +23,15 @@ from workbench.referee.clock.conditions import open_monitor
 from workbench.referee.clock.contestants import EAGER, told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
-from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords, Record, Trace
+from workbench.referee.clock.lane import (
+    LEAST_US,
+    Act,
+    CuptiSampler,
+    EventSampler,
+    LostRecords,
+    Record,
+    Trace,
+)
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import LARGEST_RMS, allowed_beside, parts_of, unlike
@@ -259,7 +267,8 @@ class _Run:
             host = dict.fromkeys(held, REPLAY_US)
             events = EventSampler(self.lane, held, host, overhead_us=self.lane.overhead_us)
             times = {name: crosscheck.events_us(events, name, self.options.checks) for name in held}
-        return self.host, times
+        # What is not above a pair of events' own time says nothing: a replay may add less than a launch does.
+        return self.host, {name: us for name, us in times.items() if us > LEAST_US}
 
 
 def _without(raw: RawTimes, odd: tuple[tuple[str, str], ...]) -> RawTimes:

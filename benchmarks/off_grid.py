@@ -8,6 +8,7 @@ torch.compile. A cell that a change was tuned on is no longer one of these: add 
     python benchmarks/off_grid.py --list                      the cells
     python benchmarks/off_grid.py --first 4 [CELL ...]        no GPU: modelled times, share of roofline
     python benchmarks/off_grid.py --device cuda --seconds 500 [CELL ...]
+    python benchmarks/off_grid.py --table RECEIPT ...         what receipts say, the oldest first, as Markdown
 
 ``$WORKBENCH_RECEIPTS`` names the folder for ``off_grid.json``.
 """
@@ -31,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import on_the_gpu as gpu
 from compiled_first import warm, warm_all
 from grid import Searcher
-from searches import ModelDevice
+from searches import ModelDevice, tabled
 
 from workbench.errors import WorkbenchError
 from workbench.model import CaseTime, Evaluation, Kernel, Passed, Problem
@@ -165,6 +166,26 @@ def summary(rows: Sequence[Row]) -> str:
     return f"{told}; below 0.97: {', '.join(below) or 'none'}"
 
 
+def table(receipts: Sequence[Path]) -> list[str]:
+    """A line a cell, the slowest beside its rivals first: times of every receipt, the newest factor."""
+    found: dict[str, list[Row]] = {}
+    for receipt in receipts:
+        for told in json.loads(receipt.read_text())["rows"]:
+            rivals = tuple((name, us) for name, us in told["rivals"])
+            row = Row(**{**told, "rivals": rivals, "vector": ()})
+            found.setdefault(row.cell, []).append(row)
+    lines = []
+    for cell, rows in sorted(found.items(), key=lambda one: one[1][-1].factor):
+        last = rows[-1]
+        times = " → ".join(f"{row.us:.1f}" if row.us else "none right" for row in rows)
+        against = [f"{us:.1f}" for _, us in last.rivals] or ["–", "–"]
+        lines.append(
+            [cell, times, *against, f"{last.factor:.2f}" if last.rivals else "–", f"{last.share:.0%}"]
+        )
+    newest = summary([rows[-1] for rows in found.values()])
+    return [*tabled(("cell", "us", "eager", "compile", "factor", "roofline"), lines), "", newest]
+
+
 def run(cells: Sequence[str], device: str, seconds: float, first: int) -> list[Row]:
     """One row a cell, as many as there is time for; written after each."""
     give_up = time.monotonic() + seconds
@@ -217,9 +238,13 @@ def main() -> None:
     parser.add_argument(
         "--warm", default="", help="compile one cell's baselines; the program calls itself so"
     )
+    parser.add_argument("--table", nargs="+", type=Path, help="receipts of earlier runs")
     given = parser.parse_args()
     if given.warm:
         compile_baselines(given.warm)
+        return
+    if given.table:
+        print("\n".join(table(given.table)))
         return
     cells = given.cells or names()
     if unknown := sorted(set(cells) - set(names())):

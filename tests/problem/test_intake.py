@@ -424,6 +424,12 @@ def test_components_summed_up_inside_another_reduction_are_fixed(
     )
 
 
+def test_rows_of_four_that_lie_in_memory_stay_rows() -> None:
+    cell = "def f(a, b):\n    return (a - b).square().sum(-1).amax()\n"
+    problem = opened(cell + "inputs = [torch.randn(37, 4), torch.randn(37, 4)]\n")
+    assert all(spec.dims == ("s0", "s1") for spec in problem.tensors)
+
+
 def test_a_softmax_of_three_is_no_sum_inside_another() -> None:
     problem = opened("def f(x):\n    return (2 * x).softmax(-1)\ninputs = [torch.randn(37, 3)]\n")
     assert problem.tensors[0].dims == ("s0", "s1")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from workbench.model import Arg, OpNode, OutputSpec, Ref
 from workbench.playbook.graph_edit import GraphEdit, shape_of
 from workbench.playbook.operations import is_pointwise
-from workbench.problem.components import MOST, reduced_again, reduced_axes
+from workbench.problem.components import MOST, is_less, reduced_again, reduced_axes
 
 _JOINS = {
     "aten.sum.dim_IntList": "aten.add.Tensor",
@@ -51,13 +51,16 @@ def short_axis(edit: GraphEdit, node: OpNode) -> OpNode | None:
 
 
 def _is_computed(edit: GraphEdit, ref: Ref) -> bool:
-    """True for pointwise arithmetic on inputs, some of it: what lies in memory is best read as it lies."""
+    """True for pointwise arithmetic on smaller inputs: what lies in memory is read as it lies."""
+    shape = edit.spec(ref).dims
     pending, computed, seen = [ref], False, set[str]()
     while pending:
         current = pending.pop()
         if current.item:
             return False
         made = edit.made(current)
+        if made is None and not is_less(edit.spec(current).dims, shape):
+            return False
         if made is None or current.ref in seen:
             continue
         seen.add(current.ref)

@@ -1,12 +1,14 @@
 """Axes that hold the few components of one thing: coordinates of a point, sides of a box.
 
 A sum over three coordinates inside a minimum over points is arithmetic where the three is known, and a tensor
-of sums, one for each pair of points, where it is not. Owns which axes are fixed for that.
+of sums, one for each pair of points, where it is not. Owns which axes are fixed for that. Rows of three that
+lie in memory as they are stay rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 
 from workbench.model import Arg, Dim, Graph, OpNode, Problem, Ref
 
@@ -32,16 +34,35 @@ def components(problem: Problem) -> tuple[tuple[str, int], ...]:
 
 def _reduced(problem: Problem) -> Iterator[Dim]:
     """Sizes of axes that are reduced one at a time and before another reduction."""
-    dims: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
-    dims |= {node.name: node.outs[0].dims for node in problem.graph.nodes}
+    nodes = {node.name: node for node in problem.graph.nodes}
+    given: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
     for node in problem.graph.nodes:
         operand = node.args[0] if node.args else None
-        if name_of(node) not in REDUCTIONS or not isinstance(operand, Ref):
+        made = nodes.get(operand.ref) if isinstance(operand, Ref) else None
+        if name_of(node) not in REDUCTIONS or made is None:
             continue
-        shape = dims[operand.ref]
+        shape = made.outs[0].dims
         axes = reduced_axes(node, len(shape))
-        if len(axes) == 1 and reduced_again(problem.graph, node):
+        if len(axes) != 1 or not reduced_again(problem.graph, node):
+            continue
+        if all(is_less(given[name], shape) for name in _inputs_of(made, nodes, given)):
             yield shape[axes[0]]
+
+
+def _inputs_of(made: OpNode, nodes: Mapping[str, OpNode], given: Collection[str]) -> set[str]:
+    """The tensors that a result is made of."""
+    pending, seen = [made.name], set[str]()
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending += refs_in(nodes[name].args) if name in nodes else ()
+    return seen & set(given)
+
+
+def is_less(dims: tuple[Dim, ...], than: tuple[Dim, ...]) -> bool:
+    """True for a tensor that lacks some axis of another, along which it is the same again and again."""
+    return bool(Counter(dim for dim in than if dim != 1) - Counter(dims))
 
 
 def name_of(node: OpNode) -> str:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, run
 from workbench.model import Vector
@@ -59,8 +60,7 @@ def test_two_passes_become_one(name: str) -> None:
     assert passes(CALLS[name], frozenset()) == 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_rows_of_any_size(name: str, layout: str) -> None:
     torch.manual_seed(0)
     for rows, columns in ((1, 1), (5, 37), (3, 132), (2, 2053 if layout == "split" else 64)):

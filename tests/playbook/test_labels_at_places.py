@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed as crossing
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check
 from workbench.errors import ProblemError
@@ -54,8 +55,7 @@ def test_the_labels_sizes_are_those_of_the_places(call: partial[Tensor]) -> None
     assert source.count("__global__") == 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("layout", "reduction"), crossing(LAYOUTS, ["mean", "sum", "none"]))
 def test_places_of_any_number(layout: str, reduction: str) -> None:
     for shape in ((2, 5, 3, 7), (1, 21, 8, 8), (3, 2, 5), (2, 3, 2, 3, 4)):
         for loss in (crossed, likelihood):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import Vector
@@ -94,8 +95,7 @@ def test_one_kernel_reads_and_writes_each_row_once(name: str, varying: bool) -> 
     assert [store.level for store in kernel.stores] == ["full"]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_rows_come_out_where_they_belong(name: str, layout: str) -> None:
     norm = CALLS[name]
     tensors = norm.tensors()

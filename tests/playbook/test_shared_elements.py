@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
@@ -51,9 +52,15 @@ def tensors_of(call: Call, rows: int, pairs: int) -> Tensors:
     return {"x": made(rows, 2 * pairs), "weight": made(rows, 2 * pairs)}
 
 
-@pytest.mark.parametrize(("pairs", "width"), [(8, "8"), (6, "4"), (5, "2"), (8, "1")])
-@pytest.mark.parametrize("call", [turned_pairs, halves_of_bytes, four_times, first_of_pairs, one_of_a_pair])
-def test_what_neighbours_share(call: Call, pairs: int, width: str) -> None:
+@pytest.mark.parametrize(
+    ("call", "sizes"),
+    crossed(
+        [turned_pairs, halves_of_bytes, four_times, first_of_pairs, one_of_a_pair],
+        [(8, "8"), (6, "4"), (5, "2"), (8, "1"), (8, "4"), (6, "2"), (5, "8")],
+    ),
+)
+def test_what_neighbours_share(call: Call, sizes: tuple[int, str]) -> None:
+    pairs, width = sizes
     tensors = tensors_of(call, 5, pairs)
     source = generate(problem_of(call, tensors), (("vector_width", width),)).kernel.source
     check(call, source, tensors, "checked")

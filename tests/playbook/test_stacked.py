@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, reference
 from workbench.compile import compile_kernel
@@ -66,8 +67,7 @@ def in_all_turns(call: Call, source: str, tensors: dict[str, Tensor]) -> list[Te
     return list(runs[0])
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", OFTEN)
+@pytest.mark.parametrize(("way", "name"), crossed(WAYS, OFTEN))
 def test_right_whoever_comes_first(name: str, way: str) -> None:
     call, dtype = CALLS[name]
     source = generate(problem_of(call, columns((300, 40), dtype)), WAYS[way]).kernel.source

@@ -100,20 +100,19 @@ def test_more_pieces_than_one_hears_at_once(count: int) -> None:
         in_all_turns(call, source, given)
 
 
-@pytest.mark.parametrize(
-    ("call", "given"),
-    [
-        (lambda t: t["x"].cumsum(1), torch.randn(3, 70, 20)),
-        (lambda t: t["x"].cumsum(-2) * 2, torch.randn(2, 3, 40, 5)),
-        (lambda t: t["x"][:, ::3].cumsum(0), torch.randn(90, 66)),
-        (lambda t: t["x"].cumsum(1), torch.randn(70, 41).t()),
-        (lambda t: t["x"].softmax(1).cumsum(0), torch.randn(41, 12)),
-        (lambda t: torch.cat((t["x"], t["x"] * 2)).cumsum(0), torch.randn(41, 12)),
-    ],
-    ids=["in batches", "far inside", "gaps", "turned", "behind a softmax", "two in one"],
-)
-@pytest.mark.parametrize("way", WAYS)
-def test_wherever_rows_lie(call: Call, given: Tensor, way: str) -> None:
+LYING: dict[str, tuple[Call, Tensor]] = {
+    "in batches": (lambda t: t["x"].cumsum(1), torch.randn(3, 70, 20)),
+    "far inside": (lambda t: t["x"].cumsum(-2) * 2, torch.randn(2, 3, 40, 5)),
+    "gaps": (lambda t: t["x"][:, ::3].cumsum(0), torch.randn(90, 66)),
+    "turned": (lambda t: t["x"].cumsum(1), torch.randn(70, 41).t()),
+    "behind a softmax": (lambda t: t["x"].softmax(1).cumsum(0), torch.randn(41, 12)),
+    "two in one": (lambda t: torch.cat((t["x"], t["x"] * 2)).cumsum(0), torch.randn(41, 12)),
+}
+
+
+@pytest.mark.parametrize(("name", "way"), crossed(LYING, WAYS))
+def test_wherever_rows_lie(name: str, way: str) -> None:
+    call, given = LYING[name]
     problem = problem_of(call, {"x": given})
     check(call, generate(problem, WAYS[way]).kernel.source, {"x": given}, "checked")
 

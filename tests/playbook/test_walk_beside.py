@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -116,17 +117,15 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_at_awkward_shapes(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "windows")
     assert traits_of(problem).beside
-    first = list(CALLS).index(name)
-    for vector in (VECTORS[first % 5], VECTORS[(first + 2) % 5]):
-        source = generate(problem, vector).kernel.source
-        assert "Planes lie side by side" in source
-        execution = check(call, source, tensors, "checked")
-        assert _order(execution.outputs[0]) == _order(call(tensors))
+    source = generate(problem, vector).kernel.source
+    assert "Planes lie side by side" in source
+    execution = check(call, source, tensors, "checked")
+    assert _order(execution.outputs[0]) == _order(call(tensors))
 
 
 def test_what_is_not_a_number_stays_in_its_windows() -> None:
@@ -278,10 +277,7 @@ def test_kernels_that_share_a_launch() -> None:
 def test_nvrtc_takes_them() -> None:
     for name in (
         "block",
-        "half of a vector",
         "pools",
-        "strides",
-        "computed",
         "two results a channel",
         "bfloat16",
     ):

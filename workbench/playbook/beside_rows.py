@@ -7,6 +7,7 @@ what is made of these.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.cuda_text import CTYPES, Text
@@ -15,38 +16,25 @@ from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import block, lookup_text
 from workbench.playbook.names import Names
 from workbench.playbook.plane_values import Beside
+from workbench.playbook.plane_walks import PlaneWalk, at_row, each_row, read_ahead, several
 from workbench.playbook.planes import plus, times
-from workbench.playbook.row_cuts import RowCut
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import Stencil, seen_of
 from workbench.playbook.views import View
-from workbench.playbook.walk_down_kernel import at_row, each_row, several
 
 
 @dataclass
-class BesideWalk(Beside):
+class BesideWalk(PlaneWalk, Beside):
     """The kernel being written."""
 
-    cut: RowCut = field(kw_only=True)
-    read: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Arrays of what was read ahead, by the number of the stencil and the serial of the load."""
     packs: dict[int, Text] = field(default_factory=dict)
     """Vectors of what each result has of its own, by the serial of the load."""
-
-    @property
-    def ahead(self) -> int:
-        """Steps whose rows are on their way."""
-        return self.frame.site.schedule.items
 
     @property
     def side(self) -> int:
         """Results of a row."""
         return self.frame.site.schedule.side
-
-    def slot(self, place: str) -> str:
-        """Which of the steps on their way, where there are several."""
-        return f"[{place}]" if self.ahead > 1 else ""
 
     def seen(self, stencil: Stencil) -> int:
         """Elements of a row that the windows of the thread's results cover."""
@@ -84,25 +72,7 @@ class BesideWalk(Beside):
 
 def read_rows(walk: BesideWalk) -> list[str]:
     """Where images begin, the arrays of rows, and the function that asks for those of a step."""
-    cut, lines = walk.cut, list[str]()
-    asked: dict[int, list[str]] = {}
-    for number, stencil in enumerate(walk.stencils):
-        for leaf in leaves(stencil.source):
-            assert isinstance(leaf, Load)
-            before, statements = _row(walk, number, leaf)
-            lines += before
-            asked.setdefault(cut.rows(stencil), []).extend(statements)
-    inner: list[str] = []
-    for rows, statements in asked.items():
-        at = f"const int at_y = {at_row(cut)}{' + r' if rows > 1 else ''};"
-        every = each_row(rows, [at, *statements])
-        inner += block("", every) if rows == 1 and len(asked) > 1 else every
-    return [
-        *lines,
-        "// Asks for the rows that the step needs at which results of row y are whole.",
-        *block(f"const auto read = [&](int y{', int slot' if walk.ahead > 1 else ''})", inner)[:-1],
-        "};",
-    ]
+    return read_ahead(walk, partial(_row, walk))
 
 
 def _row(walk: BesideWalk, number: int, load: Load) -> tuple[list[str], list[str]]:

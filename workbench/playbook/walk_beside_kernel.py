@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 
 from workbench.playbook.beside_rows import BesideWalk, read_rows, rows_seen
-from workbench.playbook.cuda_text import CTYPES, Text
+from workbench.playbook.cuda_text import Text
 from workbench.playbook.flat_kernel import narrow_limits, narrowed
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.plane_values import values_of_planes
+from workbench.playbook.plane_walks import loops, taking, waiting_values
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_cuts import RowCut, outside
 from workbench.playbook.scope import Scope, statement
-from workbench.playbook.walk_down_kernel import loops
 
 _WORDS = (
     "strip", "first_y", "last_y", "y", "at_y", "at_x", "begun", "read", "take", "r", "c", "slot", "inside",
@@ -50,7 +50,7 @@ def _written(site: Site, kernel: Kernel, name: str, how: tuple[RowCut, bool]) ->
         *read_rows(walk),
         *shared.lines,
         *_take(walk, kernel, shared.bound),
-        *loops(cut, walk.ahead),
+        *loops(walk),
     ]
     side, down = site.schedule.side, site.schedule.down
     factors = [one.images, one.beside]
@@ -93,7 +93,7 @@ def _head(walk: BesideWalk) -> list[str]:
 def _take(walk: BesideWalk, kernel: Kernel, shared: dict[int, Text]) -> list[str]:
     """The arrays of what waits, and the function that takes in the rows of a step."""
     cut, frame = walk.cut, walk.frame
-    arrays, waiting = _waiting(walk)
+    arrays, waiting = waiting_values(walk, walk.vec)
     here, each = list[str](), list[str]()
     for number in range(len(walk.stencils)):
         before, inner = rows_seen(walk, number)
@@ -119,31 +119,7 @@ def _take(walk: BesideWalk, kernel: Kernel, shared: dict[int, Text]) -> list[str
         body += block(f"if (begun == {cut.last})", _stored(walk, packs))
     if any(re.search(r"\bi\b", line) for line in body):
         body = [f"const size_t i = {_index(walk)};", *body]
-    return [
-        "// What is made so far of results that are not whole: those of the row before have one step less.",
-        *arrays,
-        "// Takes in what was read, while the next is on its way. No result that began more steps ago than",
-        "// `begun` is the thread's.",
-        *block("const auto take = [&](int y, int begun)", body)[:-1],
-        "};",
-    ]
-
-
-def _waiting(walk: BesideWalk) -> tuple[list[str], list[list[str]]]:
-    """Arrays of what waits, and for each level where each of its values is."""
-    names: dict[tuple[str, int], str] = {}
-    found: list[list[str]] = []
-    for level, parts in enumerate(walk.cut.waiting):
-        counts: dict[str, int] = {}
-        found.append([])
-        for part in parts:
-            slot = part.dtype, counts.get(part.dtype, 0)
-            counts[part.dtype] = slot[1] + 1
-            if slot not in names:
-                names[slot] = walk.frame.names.new("waiting")
-            found[-1].append(f"{names[slot]}[{level}][k][c]")
-    last = walk.cut.last
-    return [f"{CTYPES[s[0]]} {name}[{last}][SIDE][{walk.vec}];" for s, name in names.items()], found
+    return taking(arrays, body)
 
 
 def _own(walk: BesideWalk, kernel: Kernel) -> list[str]:

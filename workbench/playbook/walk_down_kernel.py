@@ -6,7 +6,8 @@ Owns the text of such a kernel; row_cuts.py says what is made of each row, and w
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.cuda_text import CTYPES, Text
@@ -14,7 +15,17 @@ from workbench.playbook.expr import Expr, Load, leaves
 from workbench.playbook.flat_kernel import narrow_limits, narrowed
 from workbench.playbook.indexing import index_text, name_pieces
 from workbench.playbook.kernel_text import KernelText, Site, block, frame_for, indented
-from workbench.playbook.planes import Planes, plus, times
+from workbench.playbook.plane_walks import (
+    PlaneWalk,
+    at_row,
+    each_row,
+    loops,
+    read_ahead,
+    several,
+    taking,
+    waiting_values,
+)
+from workbench.playbook.planes import plus, times
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_cuts import RowCut
 from workbench.playbook.scope import Scope, statement
@@ -45,26 +56,13 @@ def walk_down_kernel(site: Site, kernel: Kernel, name: str, cut: RowCut) -> Kern
 
 
 @dataclass
-class _Walk(Planes):
+class _Walk(PlaneWalk):
     """The kernel being written."""
-
-    cut: RowCut = field(kw_only=True)
-    read: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Arrays of what was read ahead, by the number of the stencil and the serial of the load."""
 
     @property
     def vec(self) -> str:
         """Elements of a load."""
         return "VEC" if self.frame.vector else "1"
-
-    @property
-    def ahead(self) -> int:
-        """Steps whose rows are on their way."""
-        return self.frame.site.schedule.items
-
-    def slot(self, place: str) -> str:
-        """Which of these steps, where there are several."""
-        return f"[{place}]" if self.ahead > 1 else ""
 
 
 def _written(site: Site, kernel: Kernel, name: str, how: tuple[RowCut, int]) -> KernelText:
@@ -82,9 +80,9 @@ def _written(site: Site, kernel: Kernel, name: str, how: tuple[RowCut, int]) -> 
         shared.name(part)
     lines = [
         *_head(walk),
-        *name_pieces([*_read(walk), *shared.lines], plane, frame.names),
+        *name_pieces([*read_ahead(walk, partial(_row, walk)), *shared.lines], plane, frame.names),
         *_take(walk, kernel, shared),
-        *loops(cut, walk.ahead),
+        *loops(walk),
     ]
     one = cut.stencils[0]
     side, down = site.schedule.side, site.schedule.down
@@ -116,29 +114,6 @@ def _head(walk: _Walk) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------ what is read
-
-
-def _read(walk: _Walk) -> list[str]:
-    """Where planes begin, the arrays of rows, and the function that asks for those of a step."""
-    cut, lines = walk.cut, list[str]()
-    asked: dict[int, list[str]] = {}
-    for number, stencil in enumerate(walk.stencils):
-        for leaf in leaves(stencil.source):
-            assert isinstance(leaf, Load)
-            before, statements = _row(walk, number, leaf)
-            lines += before
-            asked.setdefault(cut.rows(stencil), []).extend(statements)
-    inner: list[str] = []
-    for rows, statements in asked.items():
-        at = f"const int at_y = {at_row(cut)}{' + r' if rows > 1 else ''};"
-        every = each_row(rows, [at, *statements])
-        inner += block("", every) if rows == 1 and len(asked) > 1 else every
-    return [
-        *lines,
-        "// Asks for the rows that the step needs at which results of row y are whole.",
-        *block(f"const auto read = [&](int y{', int slot' if walk.ahead > 1 else ''})", inner)[:-1],
-        "};",
-    ]
 
 
 def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
@@ -179,23 +154,6 @@ def _row(walk: _Walk, number: int, load: Load) -> tuple[list[str], list[str]]:
     ]
 
 
-def at_row(cut: RowCut) -> str:
-    """The first row that the step reads at which results of row y are whole."""
-    return f"{times('y', cut.stride)}{plus(cut.last * cut.stride - cut.before)}"
-
-
-def several(count: int) -> str:
-    """The part of an array's type that counts steps, or the rows of a step: of which there is mostly one."""
-    return f"[{count}]" if count > 1 else ""
-
-
-def each_row(count: int, body: list[str]) -> list[str]:
-    """Statements for each row ``r`` of a step."""
-    if count == 1:
-        return body
-    return ["#pragma unroll", *block(f"for (int r = 0; r < {count}; ++r)", body)]
-
-
 def _borders(outer: View) -> list[Size]:
     """What the width of a vector must divide, for planes to begin at borders of vectors."""
     strides = [axis.stride for axis in merged(outer).axes if not axis.stride.is_zero]
@@ -208,7 +166,7 @@ def _borders(outer: View) -> list[Size]:
 def _take(walk: _Walk, kernel: Kernel, shared: Scope) -> list[str]:
     """The arrays of what waits, and the function that takes in the rows of a step."""
     cut, frame = walk.cut, walk.frame
-    arrays, waiting = _waiting(walk)
+    arrays, waiting = waiting_values(walk)
     seen = [line for number in range(len(walk.stencils)) for line in _seen(walk, number)]
     packs = {store.buffer: frame.names.new(f"{store.buffer}_pack") for store in kernel.stores if _runs(store)}
     each: list[str] = []
@@ -226,31 +184,7 @@ def _take(walk: _Walk, kernel: Kernel, shared: Scope) -> list[str]:
     body += block("for (int k = 0; k < SIDE; ++k)", each)
     if packs:
         body += block(f"if (begun == {cut.last})", _stored(walk, packs))
-    return [
-        "// What is made so far of results that are not whole: those of the row before have one step less.",
-        *arrays,
-        "// Takes in what was read, while the next is on its way. No result that began more steps ago than",
-        "// `begun` is the thread's.",
-        *block("const auto take = [&](int y, int begun)", body)[:-1],
-        "};",
-    ]
-
-
-def _waiting(walk: _Walk) -> tuple[list[str], list[list[str]]]:
-    """Arrays of what waits, and for each level where each of its values is."""
-    names: dict[tuple[str, int], str] = {}
-    found: list[list[str]] = []
-    for level, parts in enumerate(walk.cut.waiting):
-        counts: dict[str, int] = {}
-        found.append([])
-        for part in parts:
-            slot = part.dtype, counts.get(part.dtype, 0)
-            counts[part.dtype] = slot[1] + 1
-            if slot not in names:
-                names[slot] = walk.frame.names.new("waiting")
-            found[-1].append(f"{names[slot]}[{level}][k]")
-    arrays = [f"{CTYPES[slot[0]]} {name}[{walk.cut.last}][SIDE];" for slot, name in names.items()]
-    return arrays, found
+    return taking(arrays, body)
 
 
 def _seen(walk: _Walk, number: int) -> list[str]:
@@ -382,20 +316,4 @@ def _in_halves(walk: _Walk, stores: list[str]) -> list[str]:
         f"}} else if constexpr ({width} % (SIDE / 2) == 0) {{",
         "    constexpr int HALF = SIDE / 2;",
         *indented(["#pragma unroll", *loop]),
-    ]
-
-
-def loops(cut: RowCut, ahead: int) -> list[str]:
-    """The walk: results that began above the thread's first are not its own."""
-    last = cut.last
-    first = [f"read(first_y - {last});"]
-    if ahead > 1:
-        loop = f"for (int slot = 0; slot < {ahead}; ++slot)"
-        first = ["#pragma unroll", *block(loop, [f"read(first_y - {last} + slot, slot);"])]
-    return [
-        *first,
-        "#pragma unroll",
-        *block(f"for (int begun = 0; begun < {last}; ++begun)", [f"take(first_y - {last} + begun, begun);"]),
-        f"#pragma unroll {ahead + 1}",
-        *block("for (int y = first_y; y < last_y; ++y)", [f"take(y, {last});"]),
     ]

@@ -204,6 +204,8 @@ PHASES = {
         Phase("lines-left-behind", 30, 60, script("lines_left_behind", [], ["--source"])),
         Phase("joins", 25, 60, script("joins", [], ["--source"])),
         Phase("bare-moves", 40, 90, script("bare_moves", [], ["--list"])),
+        Phase("off-grid", 480, 570, script("off_grid",
+              ["--device", "cuda", "--first", "6", "--seconds", "{seconds}"], ["--list"])),
         Phase("followed", 70, 110, script("baselines_followed", ["layer_norm", "--seconds", "{seconds}"],
               ["--help"])),
         Phase("two-gpus", 60, 120, two_gpus, timed=False),

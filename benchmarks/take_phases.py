@@ -35,6 +35,7 @@ TAKEN = {
     "lines-left-behind/lines-left-behind.json": "lines-left-behind.json",
     "joins/joins.json": "joins.json",
     "bare-moves/bare-moves.json": "bare-moves-{card}.json",
+    "off-grid/off_grid.json": "{date}-{card}-off-grid.json",
     "search-cost/search-cost.json": "search-cost-{card}.json",
     "second-run/second-run.json": "{date}-{card}-second-run.json",
     "kernelbench/kernelbench.json": "kernelbench-gpu.json",

@@ -55,20 +55,7 @@ def _walking(problem: Problem) -> list[Vector]:
     walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
     if traits.narrowest_bytes == 2:
         walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
-    return [
-        settled(
-            problem,
-            (
-                ("block_size", "128"),
-                ("index_width", "32"),
-                ("loads_in_flight", ahead),
-                ("reciprocal", "on"),
-                ("walk_down", side),
-                ("walk_rows", rows),
-            ),
-        )
-        for side, rows, ahead in walks
-    ]
+    return [settled(problem, _walk(*walk)) for walk in walks]
 
 
 def _beside(problem: Problem) -> list[Vector]:
@@ -90,18 +77,16 @@ def _beside(problem: Problem) -> list[Vector]:
     ]
     if traits_of(problem).narrowest_bytes == 2:
         walks += [("2", "16", "1", "8"), ("1", "16", "2", "8")]
-    return [
-        settled(
-            problem,
-            (
-                ("block_size", "128"),
-                ("index_width", "32"),
-                ("loads_in_flight", ahead),
-                ("reciprocal", "on"),
-                ("vector_width", width),
-                ("walk_down", side),
-                ("walk_rows", rows),
-            ),
-        )
-        for side, rows, ahead, width in walks
-    ]
+    return [settled(problem, (*_walk(*walk), ("vector_width", width))) for *walk, width in walks]
+
+
+def _walk(side: str, rows: str, ahead: str) -> Vector:
+    """Results side by side, rows, and steps on their way."""
+    return (
+        ("block_size", "128"),
+        ("index_width", "32"),
+        ("loads_in_flight", ahead),
+        ("reciprocal", "on"),
+        ("walk_down", side),
+        ("walk_rows", rows),
+    )

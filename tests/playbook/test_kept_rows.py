@@ -66,3 +66,24 @@ def test_what_waits_is_what_later_passes_need(call: Call, size: int, team: str, 
     check(call, source, tensors, "checked")
     again = (("fusion", "all"), ("row_cache", "reread"), ("threads_per_row", team), ("vector_width", "4"))
     assert generate(problem_of(call, tensors), again).kernel.source.count("expf(") == 2 * walks
+
+
+@pytest.mark.parametrize("reciprocal", ["off", "on"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_what_a_number_divides_is_one_value_in_all_passes(dtype: torch.dtype, reciprocal: str) -> None:
+    """Where only the last pass divided without a jump, a capped score was three values, and three tanh."""
+
+    def capped(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.softmax(50 * torch.tanh(t["x"] / 50), -1)
+
+    tensors = {"x": 40 * torch.randn(3, 64, dtype=dtype)}
+    vector = (
+        ("fusion", "all"),
+        ("reciprocal", reciprocal),
+        ("row_cache", "registers"),
+        ("vector_width", "4"),
+    )
+    source = generate(problem_of(capped, tensors), vector).kernel.source
+    assert source.count("tanhf(") == source.count("expf(") == 1
+    assert " / 5e+01f" not in source
+    check(capped, source, tensors, "checked")

@@ -5,7 +5,7 @@ so small that its reciprocal overflows; the logarithm of a softmax goes the same
 technique ``reciprocal``: numbers, any value that a row shares, and roots, ``a / sqrt(d)`` being
 ``a * rsqrt(d)``. A division is some ten instructions, a product is one and off by a bit or two in the last
 place; the referee's bounds leave room for hundreds, and decide. ``with_quotients`` is made last, of what is
-still divided.
+still divided. What is reduced is rewritten too: a pass that divides otherwise has another value to compute.
 """
 
 from __future__ import annotations
@@ -127,14 +127,15 @@ def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
 
 
 def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
-    if store.level == "row":
-        return store
     space = RowSpace(pool, kernel) if store.level == "full" else None
-    exact = {part.serial for expr in walk(store.value) if _is_step(expr) for part in walk(expr)}
+    exact = {part.serial for expr in walk(store.value, True) if _is_step(expr) for part in walk(expr)}
+    reduced = {part.serial for part in _reduced(store.value)}
 
     def op_of(expr: Apply) -> str:
         if expr.op != "div" or expr.dtype != "f32" or expr.serial in exact:
             return expr.op
+        if store.level == "row" and expr.serial not in reduced:
+            return expr.op  # once a row
         if space is not None and space.row_form(expr) is not None:
             return expr.op
         match expr.args[1]:
@@ -144,7 +145,7 @@ def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
                 read = any(isinstance(part, (Load, Reduction)) for part in leaves(bottom))
                 return "quotient" if read else expr.op
 
-    return replace(store, value=pool.respelt(store.value, op_of))
+    return replace(store, value=pool.respelt(store.value, op_of, bodies=True))
 
 
 def _reduced(root: Expr) -> Iterator[Expr]:
@@ -186,14 +187,18 @@ def divides(pool: Pool, kernel: Kernel) -> bool:
 def _store(pool: Pool, kernel: Kernel, store: Store) -> Store:
     space = RowSpace(pool, kernel) if store.level == "full" else None
     value = store.value
-    if store.level == "row":
-        return store  # a division a row is not worth a rewrite
     for _ in range(_MOST_STEPS):
-        new = pool.mapped(value, lambda expr: _product(pool, space, expr))
+        # A division a row is not worth a rewrite.
+        of_elements = {part.serial for part in _reduced(value)} if store.level == "row" else None
+
+        def product(expr: Expr, among: set[int] | None = of_elements) -> Expr | None:
+            return _product(pool, space, expr) if among is None or expr.serial in among else None
+
+        new = pool.mapped(value, product, bodies=True)
         if new is value:
             break
         value = new
-    return Store(store.buffer, value, store.view, store.rows, store.columns, store.level)
+    return replace(store, value=value)
 
 
 def _product(pool: Pool, space: RowSpace | None, expr: Expr) -> Expr | None:

@@ -131,25 +131,26 @@ class Pool:
         root: Expr,
         replacement: Callable[[Expr], Expr | None],
         looked_up: Callable[[Expr], Expr | None] = lambda index: None,
+        bodies: bool = False,
     ) -> Expr:
-        """Rebuild ``root`` with ``replacement``'s answer wherever it has one; bodies of reductions stay.
+        """Rebuild ``root`` with ``replacement``'s answer wherever it has one, and in reductions' ``bodies``.
 
         Indices that loads look up are replaced by ``looked_up`` where it has an answer.
         """
         done: dict[int, Expr] = {}
-        for expr in walk(root):
+        for expr in walk(root, into_reductions=bodies):
             new = replacement(expr)
             if new is None and isinstance(expr, Load) and expr.lookups:
                 found = tuple((looked_up(index) or done[index.serial], by) for index, by in expr.lookups)
                 new = self.load(expr.buffer, expr.dtype, expr.view, found)
-            done[expr.serial] = new or self._rebuilt(expr, done)
+            done[expr.serial] = new or self._rebuilt(expr, done, bodies)
         return done[root.serial]
 
-    def respelt(self, root: Expr, op_of: Callable[[Apply], str]) -> Expr:
-        """``root`` with other operations on the same operands; bodies of reductions stay."""
+    def respelt(self, root: Expr, op_of: Callable[[Apply], str], bodies: bool = False) -> Expr:
+        """``root`` with other operations on the same operands, also in ``bodies`` of reductions."""
         done: dict[int, Expr] = {}
-        for expr in walk(root):
-            new = self._rebuilt(expr, done)
+        for expr in walk(root, into_reductions=bodies):
+            new = self._rebuilt(expr, done, bodies)
             if isinstance(expr, Apply) and isinstance(new, Apply) and op_of(expr) != expr.op:
                 new = self.apply(op_of(expr), expr.dtype, new.args, expr.name)
             done[expr.serial] = new
@@ -196,13 +197,17 @@ class Pool:
             done[expr.serial] = new
         return done[root.serial]
 
-    def _rebuilt(self, expr: Expr, done: dict[int, Expr]) -> Expr:
+    def _rebuilt(self, expr: Expr, done: dict[int, Expr], bodies: bool = False) -> Expr:
         match expr:
             case Apply(op=op, args=args, name=name):
                 return self.apply(op, expr.dtype, tuple(done[arg.serial] for arg in args), name)
             case Load(buffer=buffer, view=view, lookups=lookups) if lookups:
                 moved = tuple((done[index.serial], stride) for index, stride in lookups)
                 return self.load(buffer, expr.dtype, view, moved)
+            case Reduction(op=op, body=body, rows=rows, columns=columns, view=view) if bodies:
+                new = done[body.serial]
+                made = self.reduction(op, expr.dtype, new, rows, columns) if new is not body else expr
+                return self.seen(made, view) if isinstance(made, Reduction) else made
             case _:
                 return expr
 

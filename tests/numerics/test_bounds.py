@@ -342,3 +342,29 @@ def test_bounds_keep_the_outputs_in_order() -> None:
     first, second = bounds(problem, {}, tensors, (x.double().sum(-1), x.double()), lambda: (x.sum(-1), x))
     assert first.expected.shape == (8,)
     assert compare(x, second).max_ratio == 0
+
+
+def test_zero_and_nan_are_both_right_where_an_infinite_weight_met_the_mean_beforehand() -> None:
+    """(x - mean) * weight is an infinity, of which ReLU may make 0; x * weight - mean * weight is NaN."""
+    op = ops.make(
+        lambda x, mean, weight: torch.relu(x * weight - mean * weight),
+        {"x": (3, 4), "mean": (4,), "weight": (4,)},
+        (
+            ops.node("centred", "aten.sub.Tensor", ops.ref("x"), ops.ref("mean")),
+            ops.node("scaled", "aten.mul.Tensor", ops.ref("centred"), ops.ref("weight")),
+            ops.node("y", "aten.relu.default", ops.ref("scaled")),
+        ),
+    )
+    generator = torch.Generator().manual_seed(0)
+    x, mean = torch.rand(3, 4, generator=generator) + 1, torch.rand(4, generator=generator)
+    weight = torch.tensor([1.0, -torch.inf, torch.inf, torch.nan])
+    bound = op.bound({"x": x, "mean": mean, "weight": weight})
+    assert bound.basis.startswith("running error")
+    right = torch.relu((x - mean) * weight)
+    assert right[:, 1].eq(0).all() and right[:, 3].isnan().all()
+    for answer in (right, op.call(x, mean, weight)):
+        assert compare(answer, bound).max_ratio <= 1
+    for column, answer in ((0, torch.nan), (0, 0.0), (3, 0.0), (3, torch.inf)):
+        wrong = right.clone()
+        wrong[:, column] = answer
+        assert compare(wrong, bound).max_ratio > 1

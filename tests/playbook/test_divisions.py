@@ -103,3 +103,20 @@ def test_what_is_reduced_and_what_it_is_held_against_are_divided_alike() -> None
         source = generate(problem_of(warmed, tensors), layout).kernel.source
         assert "quotient(" not in source and " / y" in source
         check(warmed, source, tensors)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: (t["x"] - 1) / t["x"].shape[0],
+        lambda t: torch.remainder(t["x"], t["x"].shape[0]),
+        lambda t: t["x"] // t["x"].shape[0] + torch.softmax(t["x"] / t["x"].shape[0], -1),
+        lambda t: t["x"].int() % t["x"].shape[0] + t["x"].long() // t["x"].shape[0],
+    ],
+)
+def test_a_size_divides_as_a_number_does(call: Call) -> None:
+    """Functions that are no templates take it too; a size is an integer, which they turn into a float."""
+    tensors = {"x": 20 * torch.randn(6, 8)}
+    source = generate(problem_of(call, tensors), (("fusion", "all"),)).kernel.source
+    assert " / ROWS" not in source
+    check(call, source, tensors)

@@ -60,6 +60,8 @@ _VARIANTS: Mapping[tuple[str, DType], str] = {
     ("floordiv", "f64"): "floordiv_f64",
 }
 """Texts in cuda_helpers.py of functions that are overloaded, where the text is not the function's name."""
+_PLAIN = frozenset(["quotient", "over", "round_bf16"])
+"""Functions of the file that are no templates, as the overloads are none."""
 
 
 def helper_of(expr: Apply) -> str | None:
@@ -127,6 +129,8 @@ def _cast(expr: Apply, arg: Text) -> Text:
 
 def _function(op: str, expr: Apply, fast: bool) -> str:
     operand = expr.args[0].dtype
+    if op in _PLAIN or (op, expr.dtype) in _VARIANTS:
+        return _HELPED[op]
     if op in _HELPED:
         return _HELPED[op] + _template_argument(expr)
     if helper_of(expr):

@@ -141,6 +141,8 @@ def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
         match expr.args[1]:
             case Const(value=int() | float() as value):
                 return "over" if _is_ordinary(value) else expr.op
+            case Const(value=str()):
+                return "over"  # a size, which the compiler knows too
             case bottom:
                 read = any(isinstance(part, (Load, Reduction)) for part in leaves(bottom))
                 return "quotient" if read else expr.op

@@ -78,7 +78,7 @@ class Check(Value):
     seed: int
     differences: tuple[Difference, ...] = ()
     covered: bool = True
-    """False when the plan's ``require`` turned this case away."""
+    """False when the plan's ``require`` turned this case away, or it is too large for the emulator."""
     note: str = ""
 
     @property

@@ -127,8 +127,9 @@ def typical_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def elements(trial: Trial) -> int:
-    """Elements of all arguments together."""
-    return sum(meta.numel for _, meta in trial.plan.arguments)
+    """Elements of all arguments, or of all results where these are more: two short lists have many pairs."""
+    made = sum(trial.plan.meta_of(name).numel for name in trial.plan.outputs)
+    return max(made, sum(meta.numel for _, meta in trial.plan.arguments))
 
 
 def _threads(trial: Trial) -> int:

@@ -275,6 +275,10 @@ def test_the_person_s_own_tensors_are_one_of_the_inputs() -> None:
     outcome = judged(kernel, problem=own).outcome
     assert isinstance(outcome, Mismatch)
     assert "yours inputs" in outcome.message
+    small = judged(kernel, JudgeOptions(seed=0, most_elements=23), problem=own)
+    assert isinstance(small.outcome, Passed), "24 results are more than this emulator computes"
+    (left,) = (check for check in small.checks if not check.covered)
+    assert left.inputs == "yours" and left.note.startswith("24 elements are too many")
 
 
 def test_own_tensors_without_a_number_are_told() -> None:

@@ -6,6 +6,7 @@ Owns the printing; knows sympy, never a tensor.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 import sympy
 
@@ -38,7 +39,25 @@ def _print(node: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> tuple[str, in
         return _binary(node, "//", names), _PRODUCT
     if kind in ("Mod", "PythonMod"):
         return _binary(node, "%", names), _PRODUCT
+    if kind in ("TruncToInt", "FloorToInt") and (scaled := _scaled(node.args[0])) is not None:
+        return _product_of(scaled[0], [_wrapped(scaled[1], names, _ATOM)]), _PRODUCT
     raise NotASize(f"{node} is not a size a plan can compute")
+
+
+_MOST_OF_RATIO = 2**16
+"""Numerator and denominator up to which a size times a ratio is exact in float64, as Python computes it."""
+
+
+def _scaled(node: sympy.Basic) -> tuple[Fraction, sympy.Expr] | None:
+    """The parts of ``0.375 * size`` in float64: a short positive ratio and the size."""
+    if not isinstance(node, sympy.Mul) or len(node.args) != 2:
+        return None
+    factor, size = node.args
+    if not isinstance(factor, sympy.Float) or type(size).__name__ != "ToFloat":
+        return None
+    ratio = Fraction(float(factor))
+    short = 0 < ratio.numerator <= _MOST_OF_RATIO and ratio.denominator <= _MOST_OF_RATIO
+    return (ratio, size.args[0]) if short else None
 
 
 _INFIX = {
@@ -101,13 +120,15 @@ def _sum(node: sympy.Add, names: Mapping[sympy.Symbol, str]) -> str:
 def _product(node: sympy.Mul, names: Mapping[sympy.Symbol, str]) -> str:
     coefficient, rest = node.as_coeff_Mul()
     parts = sorted(_wrapped(factor, names, _ATOM) for factor in sympy.Mul.make_args(rest))
-    numerator, denominator = int(coefficient.p), int(coefficient.q)
-    if abs(numerator) != 1:
-        parts.insert(0, str(abs(numerator)))
-    text = "*".join(parts)
-    if denominator != 1:
-        text = f"{text}//{denominator}"
-    return f"-{text}" if numerator < 0 else text
+    text = _product_of(Fraction(abs(int(coefficient.p)), int(coefficient.q)), parts)
+    return f"-{text}" if coefficient < 0 else text
+
+
+def _product_of(ratio: Fraction, parts: list[str]) -> str:
+    """The whole part of a ratio of sizes, all of them positive."""
+    numerator = [str(ratio.numerator)] if ratio.numerator != 1 else []
+    text = "*".join([*numerator, *parts])
+    return text if ratio.denominator == 1 else f"{text}//{ratio.denominator}"
 
 
 def _binary(node: sympy.Expr, op: str, names: Mapping[sympy.Symbol, str]) -> str:

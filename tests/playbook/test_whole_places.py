@@ -37,6 +37,9 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "bilinear, half": (scaled("bilinear", 2), of(x=((2, 2, 4, 6), half))()),
     "linear": (scaled("linear", 2), of(x=(2, 3, 9))()),
     "trilinear": (scaled("trilinear", 2), of(x=(1, 2, 3, 4, 5))()),
+    "bicubic, twice": (scaled("bicubic", 2), of(x=(2, 3, 5, 8))()),
+    "bicubic, halved": (scaled("bicubic", 0.5), of(x=(1, 2, 7, 12))()),
+    "bicubic, four times": (scaled("bicubic", 4), of(x=(1, 2, 1, 5))()),
     "weights": (weighted, of(x=(3, 20))()),
 }
 VECTORS: tuple[Vector, ...] = (
@@ -56,6 +59,14 @@ def test_the_same_numbers(name: str) -> None:
         assert "long long" not in source
         (got,) = check(call, source, tensors, "checked").outputs
         torch.testing.assert_close(got, before, rtol=2.0**-21, atol=2.0**-21)
+
+
+def test_a_slice_of_a_concatenation_is_its_one_piece() -> None:
+    """Bicubic weights are computed side by side, and taken apart: nothing asks which of them it is."""
+    call, tensors = CALLS["bicubic, twice"]
+    source = generate(problem_of(call, tensors, "resized"), VECTORS[0]).kernel.source
+    body = source.split("void resized")[1]
+    assert " ? " not in body and body.count("* WIDTH]") == 16
 
 
 def test_weights_are_the_same_to_the_last_bit() -> None:

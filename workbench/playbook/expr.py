@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from workbench.model import DType
+from workbench.playbook.ranges import all_below
 from workbench.playbook.sizes import Size, Sizes
 from workbench.playbook.views import NotAView, View
 
@@ -109,8 +110,17 @@ class Pool:
         return self._keep(("index", view, dtype), lambda n: Index(dtype, n, view))
 
     def apply(self, op: str, dtype: DType, args: tuple[Expr, ...], name: str = "") -> Expr:
+        if op == "select" and (inside := self._decided(args[0])) is not None:
+            return args[1] if inside else args[2]
         key = ("apply", op, dtype, tuple(arg.serial for arg in args))
         return self._keep(key, lambda n: Apply(dtype, n, op, args, name))
+
+    def _decided(self, condition: Expr) -> bool | None:
+        """What a comparison of a place with a size comes to, where it is the same everywhere."""
+        match condition:
+            case Apply(op="lt", args=(Index(view=view), Const(value=int() | str() as bound))):
+                return all_below(view, self.sizes.read(bound))
+        return None
 
     def reduction(self, op: str, dtype: DType, body: Expr, rows: View, columns: View) -> Expr:
         key = ("reduction", op, dtype, body.serial, rows, columns)

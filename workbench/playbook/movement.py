@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type, is_float
+from workbench.playbook.signs import counts_from_the_front
 from workbench.playbook.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.views import Axis, NotAView, View, contiguous, joined, merged, permuted, runs, sliced
 
@@ -339,6 +340,8 @@ def _dropped(lowering: Lowering, value: Value, axis: int, index: Expr) -> Value:
 
 def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
     pool = lowering.pool
+    if counts_from_the_front(pool, index, size):
+        return index
     negative = pool.apply("lt", "bool", (index, pool.const(0, index.dtype)))
     counted = pool.apply("add", index.dtype, (index, pool.const(size.text, index.dtype)))
     return pool.apply("where", index.dtype, (negative, counted, index))

@@ -22,6 +22,8 @@ MOST_EXACT = 2**18
 """Places of an axis up to which every step is exact, with the factors that are let through."""
 _WHOLE_FLOAT = 2**24
 """Up to here float32 has every whole number."""
+_ON_WHOLE = frozenset(["add", "sub", "smaller", "larger"])
+"""What is done to whole parts before something is read there."""
 _MOST_SHIFT = 6
 """Bits behind the point."""
 
@@ -53,6 +55,8 @@ class _Found:
     """Whole numbers of 64 bits, in 32."""
     parts: dict[int, _Place] = field(default_factory=dict)
     """Whole parts of places, by the serial of what is in ``whole``."""
+    floors: dict[int, _Place] = field(default_factory=dict)
+    """The same, still in floating point, and rounded down where a place is negative."""
     rests: dict[int, Expr] = field(default_factory=dict)
     """What is left of a place without its whole part."""
     axes: dict[Size, None] = field(default_factory=dict)
@@ -98,10 +102,14 @@ def _note(found: _Found, expr: Expr) -> None:
             found.places[expr.serial] = _Place(found.whole[index.serial])
         case Apply(dtype="f32", args=(left, right)):
             _note_pair(found, expr, left, right)
+        case Apply(op="floor", dtype="f32", args=(number,)) if number.serial in found.places:
+            found.floors[expr.serial] = found.places[number.serial]
         case Apply(op="cast", dtype="i64", args=(number,)) if number.serial in found.places:
             _note_part(found, expr, found.places[number.serial])
-        case Apply(op="add" | "smaller" | "larger" as op, dtype="i64", args=(one, Const(value=value))) if (
-            one.serial in found.whole and _is_small(op, value)
+        case Apply(op="cast", dtype="i64", args=(floor,)) if floor.serial in found.floors:
+            _note_floor(found, expr, found.floors[floor.serial])
+        case Apply(op=op, dtype="i64", args=(one, Const(value=value))) if (
+            op in _ON_WHOLE and one.serial in found.whole and _is_small(op, value)
         ):
             args = (found.whole[one.serial], found.pool.const(value, "i32"))
             found.whole[expr.serial] = found.pool.apply(op, "i32", args)
@@ -109,7 +117,9 @@ def _note(found: _Found, expr: Expr) -> None:
 
 def _is_small(op: str, value: bool | int | float | str) -> bool:
     """True where 32 bits have room for what comes of it; sizes, as text, do where indices do."""
-    return op != "add" if isinstance(value, str) else isinstance(value, int) and abs(value) <= MOST_EXACT
+    if isinstance(value, str):
+        return op not in ("add", "sub")
+    return isinstance(value, int) and abs(value) <= MOST_EXACT
 
 
 def _note_pair(found: _Found, expr: Apply, left: Expr, right: Expr) -> None:
@@ -128,7 +138,10 @@ def _note_pair(found: _Found, expr: Apply, left: Expr, right: Expr) -> None:
                 found.places[expr.serial] = moved
         case Apply(op="cast", args=(whole,)) if expr.op == "sub" and place is not None:
             if found.parts.get(whole.serial) == place and place.shift:
-                _note_rest(found, expr, place)
+                _note_rest(found, expr, place, "fmod")
+        case Apply(op="floor") if expr.op == "sub" and place is not None:
+            if found.floors.get(right.serial) == place and place.shift:
+                _note_rest(found, expr, place, "remainder")
 
 
 def _moved(place: _Place, op: str, number: float) -> _Place | None:
@@ -155,10 +168,17 @@ def _note_part(found: _Found, expr: Expr, place: _Place) -> None:
     found.whole[expr.serial] = found.pool.apply("div", "i32", (part, parts)) if place.shift else part
 
 
-def _note_rest(found: _Found, expr: Expr, place: _Place) -> None:
-    """What is left of a place: so many parts of one."""
+def _note_floor(found: _Found, expr: Expr, place: _Place) -> None:
+    """The whole number below a place, which may be negative."""
+    found.parts[expr.serial] = place
+    part, parts = _numerator(found.pool, place), found.pool.const(2**place.shift, "i32")
+    found.whole[expr.serial] = found.pool.apply("floordiv", "i32", (part, parts)) if place.shift else part
+
+
+def _note_rest(found: _Found, expr: Expr, place: _Place, op: str) -> None:
+    """What is left of a place: so many parts of one. The remainder ``op`` rounds as its whole part does."""
     pool = found.pool
-    parts = pool.apply("fmod", "i32", (_numerator(pool, place), pool.const(2**place.shift, "i32")))
+    parts = pool.apply(op, "i32", (_numerator(pool, place), pool.const(2**place.shift, "i32")))
     rest = pool.apply(
         "mul", "f32", (pool.apply("cast", "f32", (parts,)), pool.const(0.5**place.shift, "f32"))
     )

@@ -97,7 +97,7 @@ class ToldParts:
             *block(each, [part, *block(f"if ({there})", entered)]),
         ]
         head = f"for (int from = threadIdx.x; from < {others}; from += {self._at_once} * THREADS)"
-        return ["#pragma unroll 1", *block(head, body)]
+        return block(head, body)
 
     def _entered(self, texts: Texts, said: Sequence[str]) -> list[str]:
         """Hear every word of a part, and enter it."""

@@ -62,6 +62,11 @@ CELLS = {
         "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).amin(1)\n",
         "inputs = [torch.randn(37, 3), torch.randn(29, 3)]\n",
     ),
+    "nested_sums": (
+        "def f(x):\n    share = x.flatten(1).softmax(1).view(x.shape)\n"
+        "    return (share.sum(1) * torch.arange(x.shape[2])).sum(1)\n",
+        "inputs = [torch.randn(5, 6, 8)]\n",
+    ),
     "interleaved": (
         "def f(x):\n    return F.group_norm(x, 2)\n",
         "inputs = [torch.randn(2, 8, 6, 7).to(memory_format=torch.channels_last)]\n",

@@ -10,9 +10,10 @@ from tests.playbook.running import check, plan_of, reference
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
-from workbench.model import Vector
+from workbench.model import H100, Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
+from workbench.playbook.moves import seed_vectors
 
 LAST, TOLD = ("row_totals", "last"), ("row_totals", "told")
 
@@ -218,3 +219,25 @@ def test_a_logit_is_asked_for_with_the_last_step(columns: int) -> None:
     assert whole < element < last
     other = {word: _tensors(5, columns)[word] for word in ("x", "labels")}
     check(_cross_entropy, source, other, "checked")
+
+
+@pytest.mark.parametrize(("join", "parts"), [(LAST, "row_where_sum_part["), (TOLD, "said[")])
+def test_few_parts_are_joined_by_little_code(join: tuple[str, str], parts: str) -> None:
+    """A part a thread where few rows are declared, four where many are; other calls may have more."""
+    few, many = ({k: v for k, v in _tensors(rows, 8).items() if k != "y"} for rows in (48, 700))
+    vector = (("block_size", "64"), ("threads_per_row", "block"), join)
+    source = generate(problem_of(_cross_entropy, few), vector).kernel.source
+    assert parts not in source
+    for tensors in (few, many):
+        check(_cross_entropy, source, tensors)
+    assert f"{parts}4]" in generate(problem_of(_cross_entropy, many), vector).kernel.source
+
+
+def test_few_rows_begin_with_every_way_to_add_them_up() -> None:
+    def ways(rows: int) -> set[str | None]:
+        problem = problem_of(_cross_entropy, {k: v for k, v in _tensors(rows, 64).items() if k != "y"})
+        seeds = seed_vectors(problem, H100, 5)[-3:]
+        return {dict(seed.vector or ()).get("row_totals") for seed in seeds}
+
+    assert ways(256) == {"told", "last", "launch"}
+    assert "told" not in ways(4096)

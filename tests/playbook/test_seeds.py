@@ -73,3 +73,30 @@ def test_weights_are_left_alone_where_they_are_larger_than_the_product() -> None
         return dict(best.vector)["affine_in_weights"]
 
     assert folds(64, 8192) == "off" and folds(65536, 256) == "on"
+
+
+def test_columns_that_are_read_once_are_read_past_the_cache_among_the_first() -> None:
+    def first(*shape: int, sums: bool) -> list[dict[str, str]]:
+        x = torch.empty(shape, device="meta")
+        once, twice = (lambda t: t["x"].amax(1)), (lambda t: t["x"] - t["x"].amax(1, keepdim=True))
+        return [
+            dict(card.vector or ())
+            for card in seed_vectors(problem_of(once if sums else twice, {"x": x}), H100, 6)
+        ]
+
+    assert any(
+        seed["threads_per_row"] == "bundle" and seed["stream_hints"] == "on"
+        for seed in first(64, 2048, 256, sums=True)
+    )
+    assert not any(seed.get("stream_hints") == "on" for seed in first(64, 2048, 256, sums=False))
+
+
+def test_what_is_read_twice_may_keep_the_cache_to_itself() -> None:
+    x, order = torch.empty(64, 3, 224, 224, device="meta"), torch.empty(64, dtype=torch.int64, device="meta")
+    mixed = problem_of(lambda t: t["x"] * 2 + t["x"][t["order"]], {"x": x, "order": order})
+    other = problem_of(lambda t: t["y"] * 2 + t["x"][t["order"]], {"x": x, "y": x.clone(), "order": order})
+    found = [
+        [dict(card.vector or ()).get("stores") for card in seed_vectors(problem, H100, 6)]
+        for problem in (mixed, other)
+    ]
+    assert "streamed" in found[0] and "streamed" not in found[1]

@@ -114,6 +114,19 @@ ALGEBRA = (
         "computed by itself, with all that leads to it, so that it is done for up to four of them.",
     ),
     _rewrite(
+        "nested_sums",
+        "sums of weighted sums are one sum",
+        "memory",
+        "launches, and the inner sums: they are nowhere in the list of buffers any more",
+        "Where a heat map has its peak is told by its softmax: its sum over the rows of the map, times the "
+        "number of the column, summed over the columns. The softmax goes over the whole map, the inner sum "
+        "over a part of it, so that it would be another kernel, which reads the map again and computes every "
+        "exponential once more. But a factor of a sum may be taken into it: the sum over j of j * (the sum "
+        "over i of x[i, j]) is the sum of j * x[i, j] over both. That one goes over the row that the "
+        "softmax's maximum and sum are of, and is made along with them; what it costs is a multiplication "
+        "an element.",
+    ),
+    _rewrite(
         TAKEN_OUT,
         "statistics taken out of sums",
         "memory",

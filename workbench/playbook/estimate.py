@@ -45,6 +45,7 @@ from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
+from workbench.playbook.woven_planes import woven_planes
 
 _TOTALS_US = 2.0  # to arrive, and to join what all blocks of a launch have left (a guess)
 _LANES = 32
@@ -149,12 +150,15 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     turned = set(tiled_loads(turn, schedule.tile)) if turn is not None else set[Load]()
     if turn is not None:
         width, items = 1, schedule.tile**2 // schedule.threads
+    woven = woven_planes(kernel, schedule, [asked.sizes]) if turn is None and width > 1 else None
+    if woven is not None:
+        turned, items = set(woven.loads), asked.at(woven.planes)
     warps = math.ceil(count / width / items / _LANES)
     cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
     plain = {leaf.serial for root in roots for leaf in unguarded(root)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
-    cost += reach.asked(lines.items(), width, schedule.narrow, turn is not None)
+    cost += reach.asked(lines.items(), width, schedule.narrow, bool(turned))
     stored = asked.stored(kernel.stores)
     fresh, near = asked.from_memory([load for load in loads if load not in turned])
     for load in turned:

@@ -22,6 +22,7 @@ from workbench.playbook.sizes import Size, product
 from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import Axis, View
 from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers
+from workbench.playbook.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
 
 
 def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
@@ -51,6 +52,10 @@ def _written(
     copies = copies_of(kernel, site.schedule, site.cases[: site.declared]) if vector else None
     if copies is not None:
         frame.copied = copies[1]
+    declared = site.cases[: site.declared]
+    woven = woven_planes(kernel, site.schedule, declared, site.cases) if vector else None
+    if woven is not None:
+        return _woven(frame, kernel, name, woven)
     shared, body = _vector_body(frame, kernel) if vector else ([], _scalar_body(frame, kernel))
     if copies is not None:
         lines, grid = _along_copies(frame, copies, shared, body), _grid_of_copies(site, copies)
@@ -59,6 +64,14 @@ def _written(
     if not site.schedule.narrow:
         return frame.finish(name, lines, grid)
     return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel, places))
+
+
+def _woven(frame: Frame, kernel: Kernel, name: str, woven: Woven) -> KernelText:
+    site = frame.site
+    lines, grid = woven_lines(frame, kernel, woven, partial(line_scope, frame)), woven_grid(site, woven)
+    if not site.schedule.narrow:
+        return frame.finish(name, lines, grid, woven_limits(site, woven, Limits()))
+    return frame.finish(name, narrowed(lines), grid, woven_limits(site, woven, narrow_limits(site, kernel)))
 
 
 def narrowed(lines: list[str]) -> list[str]:

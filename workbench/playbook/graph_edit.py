@@ -6,8 +6,10 @@ Owns the bookkeeping of rewrites; knows no rule. Pure: the graph it was given st
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.playbook.sizes import Sizes, sizes_of
 
 _FILLED = ("aten.full.default", "aten.full_like.default")
 
@@ -17,6 +19,7 @@ class GraphEdit:
 
     def __init__(self, problem: Problem, graph: Graph, stem: str) -> None:
         self.graph = graph
+        self._problem = problem
         self._nodes = {node.name: node for node in graph.nodes}
         self._specs = {spec.name: OutputSpec(dtype=spec.dtype, dims=spec.dims) for spec in problem.tensors}
         self._users: dict[str, list[OpNode | None]] = {}
@@ -36,6 +39,11 @@ class GraphEdit:
             replaced = rule(self, node)
             kept += [*self._added, replaced] if replaced is not None else [node]
         return Graph(nodes=reachable(kept, self.graph.outputs), outputs=self.graph.outputs)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Reads the dimensions of shapes."""
+        return sizes_of(self._problem)
 
     def made(self, arg: Arg) -> OpNode | None:
         """The node behind an argument; None for inputs, numbers, and results beyond the first."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.expr import Expr
 from workbench.playbook.operations import compute_type, is_float
+from workbench.playbook.placement import best_placement
 from workbench.playbook.signs import counts_from_the_front
 from workbench.playbook.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.views import Axis, NotAView, View, contiguous, joined, merged, permuted, runs, sliced
@@ -135,7 +136,8 @@ _MOST_INLINE = 4
 
 
 def _concatenate(lowering: Lowering, node: OpNode) -> bool:
-    """Few pieces: an element reads from the piece it lies in. Many: each is stored into its slice."""
+    """Few pieces: an element reads from the piece it lies in. Many, or what one kernel of rows makes: each is
+    stored into its slice."""
     parts = [lowering.value(ref) for ref in _refs(node.args[0])]
     shape = _shape(lowering, node)
     axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(shape)
@@ -144,7 +146,7 @@ def _concatenate(lowering: Lowering, node: OpNode) -> bool:
         parts = [lowering.converted(p, (*p.shape[:axis], ONE, *p.shape[axis:]), dtype) for p in parts]
     parts = [lowering.converted(p, p.shape, dtype) for p in parts if not product(p.shape).is_zero]
     chosen = None
-    if len(parts) <= _MOST_INLINE and lowering.fuse:
+    if len(parts) <= _MOST_INLINE and lowering.fuse and not _are_of_one_kernel(lowering, parts):
         chosen = _chosen(lowering, parts, shape, axis)
     if chosen is not None:
         lowering.keep_expr(node, chosen)
@@ -157,6 +159,17 @@ def _concatenate(lowering: Lowering, node: OpNode) -> bool:
         start = start + part.shape[axis]
     lowering.keep_view(node, lowering.loaded(name))
     return True
+
+
+def _are_of_one_kernel(lowering: Lowering, parts: list[Value]) -> bool:
+    """True for several values of the same rows: the kernel that reduces these puts each where it belongs."""
+    spaces = set()
+    for part in parts:
+        best = best_placement(lowering.pool, part.expr)
+        if best is None or not all(best[0].is_row):
+            return False
+        spaces.add((best[0].rows, best[1]))
+    return len(parts) > 1 and len(spaces) == 1
 
 
 def _chosen(lowering: Lowering, parts: list[Value], shape: tuple[Size, ...], axis: int) -> Expr | None:

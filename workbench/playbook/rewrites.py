@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.attention_rewrite import attention
 from workbench.playbook.graph_edit import GraphEdit, reachable, refs_of, shape_of
+from workbench.playbook.nested_sums import nested_sums
 from workbench.playbook.short_axes import short_axis
 from workbench.playbook.tail_rewrites import bias_in_tail
 from workbench.playbook.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
@@ -23,6 +24,7 @@ RULES: Mapping[str, Rule] = {
     "scale_in_tail": scale_in_tail,
     "bias_in_tail": bias_in_tail,
     "short_axis": short_axis,
+    "nested_sums": nested_sums,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)

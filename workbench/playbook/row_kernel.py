@@ -194,10 +194,13 @@ class RowKernel:
 
     def blocks_at(self, case: Mapping[str, int]) -> int:
         """Blocks of one row at a time that stay, on an H100."""
+        return H100.sm_count * (H100.threads_per_sm // self.threads_at(case))
+
+    def threads_at(self, case: Mapping[str, int]) -> int:
+        """Threads of a block."""
         schedule = self.site.schedule
         sizes = self.space.columns.at(case), self.space.rows.at(case)
-        threads = fit_threads(*sizes) if schedule.fit else schedule.threads
-        return H100.sm_count * (H100.threads_per_sm // threads)
+        return fit_threads(*sizes) if schedule.fit else schedule.threads
 
     def _arriving_bytes(self) -> str:
         return f"{self.site.factor(self.space.columns)} * {self.next_row.bytes_a_column}"

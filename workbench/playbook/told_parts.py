@@ -41,14 +41,19 @@ class _Number:
 class ToldParts:
     """The words of one kernel: of the parts of one row, or of several."""
 
-    def __init__(self, frame: Frame, name: str, texts: Texts, parts: str, row: str) -> None:
-        """``parts`` says how many tell; ``row`` is a block's row where several have words, else empty."""
+    def __init__(
+        self, frame: Frame, name: str, texts: Texts, parts: str, row: str, at_once: int = _AT_ONCE
+    ) -> None:
+        """``parts`` says how many tell; ``row`` is a block's row where several have words, else empty.
+
+        A thread asks for ``at_once`` parts before it looks at the first, or for as many as four words hold.
+        """
         self.name, self.parts, self.row = name, parts, row
         self.numbers = [_numbers_of(text) for text in texts]
         every = [number for numbers in self.numbers for number in numbers]
         self._words, self._places = _in_words(every)
         self._count = len(self._words)
-        self._at_once = max(1, _AT_ONCE // self._count)
+        self._at_once = min(at_once, max(1, _AT_ONCE // self._count))
         frame.helpers.add("told")
         if any("whole(" in number.again for number in every):
             frame.helpers.add("whole")

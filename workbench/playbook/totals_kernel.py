@@ -8,6 +8,7 @@ the same from run to run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -86,13 +87,30 @@ class TotalsKernel(RowKernel):
         self.frame.written = ()
         self.tail = _Tail(self, kernel.tail)
         self.partials = Partials(site)
-        told = site.schedule.rows_told and tellable(self.tail.texts)
-        self.words = ToldParts(self.frame, name, self._entering(), "blocks", "") if told else None
+        self._told = told = site.schedule.rows_told and tellable(self.tail.texts)
+        self.words = self._words(name) if told else None
         if told:
             self.striding = "// Every team has a row; more where there are not words for so many blocks."
         self._parts = [] if told else [(text, self.partials.of(text)) for text in self.tail.texts]
         for name in (name for _, names in self._parts for name in names):
             self.frame.written = (name, *self.frame.written)
+
+    def _words(self, name: str) -> ToldParts:
+        return ToldParts(self.frame, name, self._entering(), "blocks", "", self._at_once)
+
+    @property
+    def _at_once(self) -> int:
+        """Parts that a thread joins at declared sizes, up to ``_PARTS``: more would be code to fetch."""
+        declared = self.site.cases[: self.site.declared]
+        threads = [self.threads_at(case) for case in declared]
+        each = [self._parts_at(case) / own for case, own in zip(declared, threads, strict=True)]
+        most = max(each, default=H100.sm_count * H100.threads_per_sm / self.site.schedule.threads**2)
+        return max(1, min(_PARTS, math.ceil(most)))
+
+    def _parts_at(self, case: Mapping[str, int]) -> int:
+        """Blocks of the launch: no more than there are rows for."""
+        teams = math.ceil(self.space.rows.at(case) / self.team.rows_per_block)
+        return min(teams, self.blocks_at(case))
 
     def _grid(self) -> str:
         return super()._grid() if self.words is None else f"min({self._blocks()}, {{most}})"
@@ -123,7 +141,7 @@ class TotalsKernel(RowKernel):
 
     def blocks_at(self, case: Mapping[str, int]) -> int:
         """As many as stay; more where they tell their part and end."""
-        passes_by = self.words is not None and self.space.columns.at(case) <= self._short
+        passes_by = self._told and self.space.columns.at(case) <= self._short
         return most_told(self.site.schedule.threads) if passes_by else super().blocks_at(case)
 
     def text(self) -> KernelText:
@@ -186,9 +204,7 @@ class TotalsKernel(RowKernel):
     def _gathered(self) -> list[str]:
         """All parts: several of a thread are on their way before the first is taken in."""
         parts = [(text, f"{self.frame.pointer(names[0])}[part]") for text, names in self._parts]
-        schedule = self.site.schedule
-        blocks = H100.sm_count * H100.threads_per_sm // schedule.threads
-        at_once = min(_PARTS, -(-blocks // schedule.threads))
+        at_once = self._at_once
         if at_once == 1:
             loop = "for (int part = threadIdx.x; part < int(gridDim.x); part += THREADS)"
             entered = [text.enter_partial([element]) for text, element in parts]
@@ -206,9 +222,9 @@ class TotalsKernel(RowKernel):
             "#pragma unroll",
             *block(each, [text.enter_partial([f"{name}[i]"]) for text, _, name in named]),
         ]
-        return block(
-            f"for (int from = threadIdx.x; from < int(gridDim.x); from += {at_once} * THREADS)", body
-        )
+        # A loop for many blocks; of few it runs once, and what is unrolled is code that a cold card fetches.
+        head = f"for (int from = threadIdx.x; from < int(gridDim.x); from += {at_once} * THREADS)"
+        return ["#pragma unroll 1", *block(head, body)]
 
     def _heard(self, told: ToldParts) -> list[str]:
         """The same by the last block of the grid; its own part is in its threads already."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem
 from workbench.playbook.divisions import divides
 from workbench.playbook.early_loads import early_loads
-from workbench.playbook.expr import Apply, Index, Load, leaves, unguarded, walk
+from workbench.playbook.expr import Apply, Index, Load, leaves, loads_below, unguarded, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lowering import lower
@@ -71,6 +71,8 @@ class Traits:
     """Kernels without rows whose windows can be taken a row at a time."""
     beside: int
     """Of these, kernels whose planes lie side by side, as those of channels-last images."""
+    looked_up: int
+    """Kernels without rows that read a tensor as it lies, and once more where an index says."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
     rows: tuple[RowTraits, ...]
@@ -152,6 +154,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         beside=sum(
             (cut := cut_of(kernel, program.stencils)) is not None and cut.is_beside for kernel in kernels
         ),
+        looked_up=sum(_reads_elsewhere(kernel) for kernel in kernels),
         windowed=sum(
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)
@@ -168,6 +171,15 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )
+
+
+def _reads_elsewhere(kernel: Kernel) -> bool:
+    """True where what one thread reads another has read before, or will, anywhere on the card."""
+    if kernel.stores[0].level != "flat":
+        return False
+    loads = loads_below(store.value for store in kernel.stores)
+    found = {load.buffer for load in loads if load.lookups}
+    return any(load.buffer in found and not load.lookups for load in loads)
 
 
 def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:

@@ -20,7 +20,7 @@ help:
 	@echo "make lab     open the first notebook in JupyterLab"
 	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
 	@echo "make check   lint, types and the layer test only"
-	@echo "make sweep   run many generated kernels on the emulator; ten minutes and more"
+	@echo "make sweep   run many generated kernels on the emulator, read many plans; ten minutes and more"
 	@echo "make browser drive the panel in a real browser, as make test does, with every test of its own shown"
 	@echo "make assets  build the panel and the editor from workbench/views/src (needs node and npm)"
 	@echo "make format  reformat the code"
@@ -75,7 +75,7 @@ sample: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
 
 sweep: $(VENV)/installed-dev
-	$(PYTEST) tests/playbook -m sweep
+	$(PYTEST) tests/playbook tests/plan -m sweep
 
 # Notebook 7 and ipykernel 6 beside what is installed: a second environment that sees the first.
 $(VENV)/installed-older: $(VENV)/installed-dev

@@ -12,6 +12,7 @@ kernel of the emulator needs (ten seconds of a compiler). ``make test`` names on
 import gc
 import os
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +32,22 @@ torch.manual_seed(SEED)  # for what a module draws while it is imported
 torch.set_num_threads(1)  # the processes of a run share the cores
 
 
+gc.set_threshold(20_000, 20, 20)  # an export of torch's makes so much that an eighth of it went into looking
+
+
 def pytest_collection_finish() -> None:
-    """What the imports of all tests have left stays: half a second for each look through it for garbage."""
+    """What the imports of all tests have left stays: half a second for each look through it for garbage.
+
+    Tests and benchmarks each put their folders first: once is enough for whoever looks for a module there.
+    """
+    sys.path[:] = dict.fromkeys(sys.path)
     gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _left_by_earlier_files() -> None:
+    """What a file of tests keeps is not looked through while later ones run."""
     gc.freeze()
 
 

@@ -273,14 +273,14 @@ def test_random_bytes(data: bytes) -> None:
     attempt(f"/* plan\n{text}\n*/{KERNELS}")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @LONG
 @given(bodies(), st.sampled_from(METAS))
 def test_many_random_plans(body: str, given_meta: TensorMeta) -> None:
     check_random_plan(body, given_meta)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @LONG
 @given(st.integers(0, 2**32), st.sampled_from(METAS))
 def test_many_mutations_of_a_good_plan(seed: int, given_meta: TensorMeta) -> None:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import _compare, plan_of, reference
 from workbench.compile import compile_kernel
@@ -61,8 +62,7 @@ def run(call: Call, tensors: Tensors, vector: Vector, options: Options) -> Execu
     return execute(plan, build(source, plan.instances, "checked"), tensors, options)
 
 
-@pytest.mark.parametrize("cache", ["registers", "reread"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "cache"), crossed(CALLS, ["registers", "reread"]))
 def test_right_in_any_order(name: str, cache: str) -> None:
     call, tensors = CALLS[name]
     for options in (Options(case="races", races=True), Options(case="reverse", reverse=True)):

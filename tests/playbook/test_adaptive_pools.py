@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check
@@ -39,8 +40,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.parametrize("varying", [True, False], ids=["varying", "fixed"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [True, False]))
 def test_right(name: str, varying: bool) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "pool", varying)

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
 from workbench.compile import compile_kernel
-from workbench.model import H100, CompileReport
+from workbench.model import H100, CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import seed_vectors
 from workbench.playbook.techniques import settled
@@ -69,15 +70,21 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_alone_and_in_strips(name: str) -> None:
+VECTORS: tuple[Vector, ...] = (
+    (("strip", "4"),),
+    (("index_width", "32"), ("strip", "8")),
+    (("vector_width", "2"),),
+)
+
+
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_right_alone_and_in_strips(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "windows")
     assert not traits_of(problem).library_calls
-    for vector in ((("strip", "4"),), (("index_width", "32"), ("strip", "8")), (("vector_width", "2"),)):
-        source = generate(problem, vector).kernel.source
-        assert ("_seen[" in source) == (vector[-1][0] == "strip")
-        check(call, source, tensors, "checked")
+    source = generate(problem, vector).kernel.source
+    assert ("_seen[" in source) == (vector[-1][0] == "strip")
+    check(call, source, tensors, "checked")
 
 
 def test_a_strip_reads_shared_rows_once() -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -68,13 +69,12 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_interleaved_rows_are_right(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "grouped")
     assert "interleaved" in traits_of(problem).rewrites
-    for vector in VECTORS:
-        check(call, generate(problem, vector).kernel.source, tensors, "checked")
+    check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
 @pytest.mark.parametrize(

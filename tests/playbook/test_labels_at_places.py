@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -55,16 +56,18 @@ def test_the_labels_sizes_are_those_of_the_places(call: partial[Tensor]) -> None
     assert source.count("__global__") == 1
 
 
+Loss = Callable[..., Tensor]
+SHAPES = [(2, 5, 3, 7), (1, 21, 8, 8), (3, 2, 5), (2, 3, 2, 3, 4)]
+
+
 @pytest.mark.parametrize(("layout", "reduction"), crossing(LAYOUTS, ["mean", "sum", "none"]))
-def test_places_of_any_number(layout: str, reduction: str) -> None:
-    for shape in ((2, 5, 3, 7), (1, 21, 8, 8), (3, 2, 5), (2, 3, 2, 3, 4)):
-        for loss in (crossed, likelihood):
-            call = partial(loss, reduction=reduction)
-            tensors = tensors_of(*shape)
-            problem = problem_of(call, tensors)
-            check(
-                call, generate(problem, settled(problem, LAYOUTS[layout])).kernel.source, tensors, "checked"
-            )
+@pytest.mark.parametrize(("shape", "loss"), crossing(SHAPES, [crossed, likelihood]))
+def test_places_of_any_number(layout: str, reduction: str, shape: tuple[int, ...], loss: Loss) -> None:
+    call = partial(loss, reduction=reduction)
+    tensors = tensors_of(*shape)
+    problem = problem_of(call, tensors)
+    source = generate(problem, settled(problem, LAYOUTS[layout])).kernel.source
+    check(call, source, tensors, "checked")
 
 
 def test_labels_of_other_places_are_refused() -> None:

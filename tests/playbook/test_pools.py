@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -65,21 +66,22 @@ PLACES: dict[str, Call] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_with_and_without_vectors(name: str) -> None:
+VECTORS: tuple[Vector, ...] = (
+    (),
+    (("vector_width", "4"), ("index_width", "32")),
+    (("strip", "4"),),
+    (("window_parts", "shared"),),
+    (("reciprocal", "on"), ("vector_width", "4"), ("window_parts", "shared")),
+    (("block_size", "64"), ("index_width", "32"), ("vector_width", "4"), ("window_parts", "shared")),
+)
+
+
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_right_with_and_without_vectors(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "pool")
     assert not traits_of(problem).library_calls
-    vectors: tuple[Vector, ...] = (
-        (),
-        (("vector_width", "4"), ("index_width", "32")),
-        (("strip", "4"),),
-        (("window_parts", "shared"),),
-        (("reciprocal", "on"), ("vector_width", "4"), ("window_parts", "shared")),
-        (("block_size", "64"), ("index_width", "32"), ("vector_width", "4"), ("window_parts", "shared")),
-    )
-    for source in dict.fromkeys(generate(problem, vector).kernel.source for vector in vectors):
-        check(call, source, tensors, "checked")
+    check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
 @pytest.mark.parametrize("name", PLACES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from torch import Tensor
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
-from workbench.emulator import toolchain
 from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques import TECHNIQUES
@@ -27,13 +26,6 @@ import random_graphs
 from graph_maker import LAST_FROM, WINDOWS_FROM
 
 DRAWN, WINDOWED, TOGETHER = 448, 64, 32
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_to_compile() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(toolchain.FLAGS, "checked", random_graphs.quick_flags())
-        yield
 
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, reference
 from workbench.emulator.build import build
@@ -43,21 +44,21 @@ _CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", _CALLS)
-@pytest.mark.parametrize(
-    ("rows", "columns", "vector"),
-    [
-        (301, 37, (("threads_per_row", "warp"), ("vector_width", "4"), ("block_size", "64"))),
-        (40, 260, (("threads_per_row", "block"), ("vector_width", "4"), ("single_pass", "on"))),
-        (300, 5, (("threads_per_row", "thread"), ("block_size", "64"))),
-        (7, 1300, (("row_cache", "registers"), ("block_size", "fit"), ("vector_width", "2"))),
-    ],
-)
+_ROWS: list[tuple[int, int, Vector]] = [
+    (301, 37, (("threads_per_row", "warp"), ("vector_width", "4"), ("block_size", "64"))),
+    (40, 260, (("threads_per_row", "block"), ("vector_width", "4"), ("single_pass", "on"))),
+    (300, 5, (("threads_per_row", "thread"), ("block_size", "64"))),
+    (7, 1300, (("row_cache", "registers"), ("block_size", "fit"), ("vector_width", "2"))),
+]
+
+
+@pytest.mark.parametrize(("name", "case"), crossed(_CALLS, _ROWS))
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_rows_and_their_sum_are_one_launch(
-    name: str, rows: int, columns: int, vector: Vector, join: tuple[str, str]
+    name: str, case: tuple[int, int, Vector], join: tuple[str, str]
 ) -> None:
     """With fewer rows than teams, and with many more; each result is as right as that of two launches."""
+    rows, columns, vector = case
     call, words = _CALLS[name]
     tensors = {word: _tensors(rows, columns)[word] for word in words.split()}
     source = generate(problem_of(call, tensors), (*vector, join)).kernel.source

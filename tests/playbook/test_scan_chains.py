@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import H100, Vector
@@ -82,8 +83,7 @@ def taken(call: Call, given: Tensors) -> Tensors:
     return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
 
 
-@pytest.mark.parametrize("vector", VECTORS)
-@pytest.mark.parametrize("call", CHAINS)
+@pytest.mark.parametrize(("call", "vector"), crossed(CHAINS, VECTORS))
 def test_one_kernel_for_both(call: Call, vector: str) -> None:
     source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source
     assert launches(source) == 1

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check
@@ -80,22 +81,23 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_in_strips_and_walks(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_right_in_strips_and_walks(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "shifted")
     assert traits_of(problem).strips and traits_of(problem).walks
-    for vector in VECTORS:
-        source = generate(problem, vector).kernel.source
-        assert "const auto take" in source or "_seen[" in source
-        check(call, source, tensors, "checked")
+    source = generate(problem, vector).kernel.source
+    assert "const auto take" in source or "_seen[" in source
+    check(call, source, tensors, "checked")
 
 
-@pytest.mark.parametrize("shape", [(2, 5, 3, 3), (1, 1, 3, 9), (1, 1, 40, 3), (3, 1, 17, 33)])
-def test_one_kernel_takes_other_shapes(shape: tuple[int, ...]) -> None:
+SHAPES = [(2, 5, 3, 3), (1, 1, 3, 9), (1, 1, 40, 3), (3, 1, 17, 33)]
+
+
+@pytest.mark.parametrize(("shape", "vector"), crossed(SHAPES, VECTORS))
+def test_one_kernel_takes_other_shapes(shape: tuple[int, ...], vector: Vector) -> None:
     problem = problem_of(*CALLS["edges of odd images"])
-    for vector in VECTORS:
-        check(edges, generate(problem, vector).kernel.source, of(x=shape)(), "checked")
+    check(edges, generate(problem, vector).kernel.source, of(x=shape)(), "checked")
 
 
 @pytest.mark.parametrize(

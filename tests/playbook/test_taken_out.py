@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, run
 from workbench.model import H100, Vector
@@ -81,8 +82,7 @@ def test_three_passes_become_two_and_one(name: str) -> None:
     assert passes(call, frozenset(), True) == 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "layout"), crossed(CALLS, LAYOUTS))
 def test_far_from_zero_and_of_odd_length(name: str, layout: str) -> None:
     call, accumulator = CALLS[name]
     tensors = tensors_of(3, 2053 if layout == "split" else 137)
@@ -111,8 +111,7 @@ def special() -> dict[str, Tensor]:
     return {"x": torch.stack([x for x, _ in rows]), "y": torch.stack([y for _, y in rows])}
 
 
-@pytest.mark.parametrize("layout", ["two passes", "one by one", "block", "warp"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "layout"), crossed(CALLS, ["two passes", "one by one", "block", "warp"]))
 def test_special_values_come_out_where_the_sum_as_it_was_has_them(name: str, layout: str) -> None:
     torch.manual_seed(1)
     call, _ = CALLS[name]

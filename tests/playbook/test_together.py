@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, reference
 from workbench.compile import compile_kernel, load_cubin
@@ -58,9 +59,8 @@ CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
 }
 
 
-@pytest.mark.parametrize("varying", [False, True])
+@pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [False, True]))
 @pytest.mark.parametrize("vector", [GRID, WORDS], ids=["grid", "words"])
-@pytest.mark.parametrize("name", CALLS)
 def test_right_in_any_order(name: str, vector: Vector, varying: bool) -> None:
     call, shape, launches = CALLS[name]
     torch.manual_seed(1)

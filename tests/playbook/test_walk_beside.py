@@ -136,14 +136,13 @@ def test_what_is_not_a_number_stays_in_its_windows() -> None:
     check(call, generate(problem_of(call, tensors), VECTORS[0]).kernel.source, tensors, "checked")
 
 
-@pytest.mark.parametrize("padding", range(5))
-def test_every_padding(padding: int) -> None:
+@pytest.mark.parametrize(("padding", "width"), crossed(range(5), (7, 8)))
+def test_every_padding(padding: int, width: int) -> None:
     """Windows that reach beyond either side, up to those that lie outside but for one row."""
     call = conv(4, padding=padding)
-    for width in (7, 8):
-        tensors = images(x=(1, 4, 9, width), w=(4, 1, 5, 5))
-        source = generate(problem_of(call, tensors, "windows"), VECTORS[0]).kernel.source
-        check(call, source, tensors, "checked")
+    tensors = images(x=(1, 4, 9, width), w=(4, 1, 5, 5))
+    source = generate(problem_of(call, tensors, "windows"), VECTORS[0]).kernel.source
+    check(call, source, tensors, "checked")
 
 
 def test_pieces_begin_with_rows_of_the_piece_above() -> None:
@@ -274,18 +273,14 @@ def test_kernels_that_share_a_launch() -> None:
     check(call, generate(problem_of(call, tensors), vector).kernel.source, tensors, "checked")
 
 
-def test_nvrtc_takes_them() -> None:
-    for name in (
-        "block",
-        "pools",
-        "two results a channel",
-        "bfloat16",
-    ):
-        call, tensors = CALLS[name]
-        for vector in VECTORS[:3]:
-            source = generate(problem_of(call, tensors), vector).kernel.source
-            report = compile_kernel(source, plan_of(source, tensors).instances)
-            assert isinstance(report, CompileReport) and not report.warnings
-            # Eight planes of 5 x 5 windows have 200 weights.
-            narrow = dict(vector)["vector_width"] != "8"
-            assert not narrow or all(not kernel.spill_store_bytes for kernel in report.kernels)
+@pytest.mark.parametrize(
+    ("name", "vector"), crossed(["block", "pools", "two results a channel", "bfloat16"], VECTORS[:3])
+)
+def test_nvrtc_takes_them(name: str, vector: Vector) -> None:
+    call, tensors = CALLS[name]
+    source = generate(problem_of(call, tensors, "windows"), vector).kernel.source
+    report = compile_kernel(source, plan_of(source, tensors).instances)
+    assert isinstance(report, CompileReport) and not report.warnings
+    # Eight planes of 5 x 5 windows have 200 weights.
+    narrow = dict(vector)["vector_width"] != "8"
+    assert not narrow or all(not kernel.spill_store_bytes for kernel in report.kernels)

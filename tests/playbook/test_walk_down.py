@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -95,26 +96,23 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_at_awkward_shapes(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "windows")
     assert traits_of(problem).walks
-    first = list(CALLS).index(name)
-    for vector in (VECTORS[first % 5], VECTORS[(first + 2) % 5]):
-        source = generate(problem, vector).kernel.source
-        assert "const auto take" in source
-        check(call, source, tensors, "checked")
+    source = generate(problem, vector).kernel.source
+    assert "const auto take" in source
+    check(call, source, tensors, "checked")
 
 
-@pytest.mark.parametrize("padding", range(5))
-def test_every_padding(padding: int) -> None:
+@pytest.mark.parametrize(("padding", "width"), crossed(range(5), (7, 8)))
+def test_every_padding(padding: int, width: int) -> None:
     """Windows that reach beyond either side, up to those that lie outside but for one row."""
     call = conv(2, padding=padding)
-    for width in (7, 8):
-        tensors = of(x=(1, 2, 9, width), w=(2, 1, 5, 5))()
-        problem = problem_of(call, tensors, "windows")
-        check(call, generate(problem, VECTORS[0]).kernel.source, tensors, "checked")
+    tensors = of(x=(1, 2, 9, width), w=(2, 1, 5, 5))()
+    problem = problem_of(call, tensors, "windows")
+    check(call, generate(problem, VECTORS[0]).kernel.source, tensors, "checked")
 
 
 def test_what_is_not_a_number_stays_in_its_windows() -> None:
@@ -236,11 +234,12 @@ def test_products_that_are_added_are_one_instruction() -> None:
     assert multiply_adds([store.value for store in kernel.stores]) == 14
 
 
-def test_nvrtc_takes_them() -> None:
-    for name in ("block", "half precision", "pools", "strides", "computed"):
-        call, tensors = CALLS[name]
-        for vector in VECTORS[:3]:
-            source = generate(problem_of(call, tensors), vector).kernel.source
-            report = compile_kernel(source, plan_of(source, tensors).instances)
-            assert isinstance(report, CompileReport) and not report.warnings
-            assert all(not kernel.spill_store_bytes for kernel in report.kernels)
+@pytest.mark.parametrize(
+    ("name", "vector"), crossed(["block", "half precision", "pools", "strides", "computed"], VECTORS[:3])
+)
+def test_nvrtc_takes_them(name: str, vector: Vector) -> None:
+    call, tensors = CALLS[name]
+    source = generate(problem_of(call, tensors, "windows"), vector).kernel.source
+    report = compile_kernel(source, plan_of(source, tensors).instances)
+    assert isinstance(report, CompileReport) and not report.warnings
+    assert all(not kernel.spill_store_bytes for kernel in report.kernels)

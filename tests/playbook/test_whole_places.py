@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -49,16 +50,15 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_the_same_numbers(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
+def test_the_same_numbers(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     problem = problem_of(call, tensors, "resized")
     (before,) = run(generate(problem, (("index_width", "64"),)).kernel.source, tensors).outputs
-    for vector in VECTORS:
-        source = generate(problem, vector).kernel.source
-        assert "long long" not in source
-        (got,) = check(call, source, tensors, "checked").outputs
-        torch.testing.assert_close(got, before, rtol=2.0**-21, atol=2.0**-21)
+    source = generate(problem, vector).kernel.source
+    assert "long long" not in source
+    (got,) = check(call, source, tensors, "checked").outputs
+    torch.testing.assert_close(got, before, rtol=2.0**-21, atol=2.0**-21)
 
 
 def test_a_slice_of_a_concatenation_is_its_one_piece() -> None:

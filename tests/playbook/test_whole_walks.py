@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, run
@@ -83,21 +84,22 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_walks_over_the_whole_are_right(name: str) -> None:
+@pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
+def test_walks_over_the_whole_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
     problem = problem_of(call, tensors, "walked")
     assert "whole_walks" in traits_of(problem).rewrites
-    for vector in VECTORS:
-        check(call, generate(problem, vector).kernel.source, tensors, "checked")
+    check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 2, 2), (1, 1, 7, 3), (2, 3, 1, 20), (2, 3, 20, 1), (3, 1, 12, 64)])
-def test_one_kernel_takes_other_shapes(shape: tuple[int, ...]) -> None:
+SHAPES = [(2, 3, 2, 2), (1, 1, 7, 3), (2, 3, 1, 20), (2, 3, 20, 1), (3, 1, 12, 64)]
+
+
+@pytest.mark.parametrize(("shape", "vector"), crossed(SHAPES, VECTORS))
+def test_one_kernel_takes_other_shapes(shape: tuple[int, ...], vector: Vector) -> None:
     """Of one row, or one column, the mean of no distances is NaN, as torch has it."""
     problem = problem_of(*CASES["total variation"])
-    for vector in VECTORS:
-        check(variation, generate(problem, vector).kernel.source, of(x=shape)(), "checked")
+    check(variation, generate(problem, vector).kernel.source, of(x=shape)(), "checked")
 
 
 @pytest.mark.parametrize("name", ["total variation", "two results"])

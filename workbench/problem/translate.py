@@ -261,10 +261,13 @@ class Translation:
             return
         if names := _names(dims[2 if alone and not args[6] else 0 :]):
             what = "a depthwise convolution's window" if alone else "windows of so few channels"
-            raise NotSymbolic(f"each element of {what} is an operand", self._axes_with(names))
-        if isinstance(args[8], int) and (names := _names(dims[:1])):
-            why = f"{args[8]} groups have as many results each as the weights say"
+            why = f"each element of {what} is an operand"
+            if isinstance(args[8], int) and not (results := _names(dims[:1])) <= names:
+                names |= results  # refused next otherwise, for the price of one more export
+                why += f", and {_as_many(args[8])}"
             raise NotSymbolic(why, self._axes_with(names))
+        if isinstance(args[8], int) and (names := _names(dims[:1])):
+            raise NotSymbolic(_as_many(args[8]), self._axes_with(names))
 
     @property
     def _where(self) -> str:
@@ -439,6 +442,10 @@ class Translation:
 def _names(dims: tuple[Dim, ...]) -> set[str]:
     """Symbols in sizes."""
     return {name for dim in dims if isinstance(dim, str) for name in _SYMBOL.findall(dim)}
+
+
+def _as_many(groups: int) -> str:
+    return f"{groups} groups have as many results each as the weights say"
 
 
 def _reachable(nodes: Mapping[str, OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:

@@ -71,6 +71,10 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("row_totals", "told"): "The last block hears in words what all rows come to",
     ("columns_by", "thread"): "A thread sums up a column",
     ("columns_by", "bundle"): "A block sums up a bundle of columns",
+    ("bundle_lanes", "most"): "Bundles as wide as the columns allow",
+    ("bundle_lanes", "32"): "Bundles of 32 vectors, joined without bank conflicts",
+    ("bundle_lanes", "16"): "Bundles of 16 vectors",
+    ("bundle_lanes", "8"): "Bundles of eight vectors, and fewer pieces of each",
     ("look_back", "off"): "One block scans a row",
     ("look_back", "on"): "A block for every tile of a row, by decoupled look-back",
     ("scan_by", "thread"): "A thread scans a row, beside its neighbours",
@@ -167,6 +171,7 @@ RISKS: Mapping[str, str] = {
     "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
     "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch.",
     "row_totals": "What blocks count or tell serves one launch at a time: two streams wait for each other.",
+    "bundle_lanes": "A row is read in shorter stretches by a block; its neighbours read the rest.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
     "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. "

@@ -51,7 +51,30 @@ def _stored(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("plain", "streamed") if traits.kernels and settings.get("stream_hints") == "off" else ()
 
 
+def _bundle_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("most", "32", "16", "8") if settings.get("columns_by") == "bundle" else ()
+
+
 FINE_TUNING = (
+    Technique(
+        name="bundle_lanes",
+        title="how wide a bundle of columns is",
+        values=("most", "32", "16", "8"),
+        offers=_bundle_lanes,
+        structural=False,
+        bottleneck="latency",
+        look_for="time between the end of the loop and the end of the launch; bank conflicts of shared memory",
+        teaches=(
+            "Where a matrix has few columns, wide bundles are few, and each is cut into many pieces: 1024 "
+            "columns of float16 in four bundles of 256 are 132 pieces each, and the one block that joins a "
+            "bundle reads 540 KB, five microseconds through the one way that a multiprocessor has to L2. "
+            "Eight lanes that read 16 bytes each fill a line of 128 bytes as well as 32 lanes do. Their "
+            "bundles are sixteen, of 33 pieces: sixteen blocks join 34 KB each. Before that a block joins "
+            "its own groups through shared memory, whose 32 banks serve one word each a clock. Eight "
+            "neighbours a thread, written side by side, put the first ones of 32 threads into four banks: "
+            "one place in 33 stays empty, and none of them meet."
+        ),
+    ),
     Technique(
         name="chains",
         title="independent chains in a reduction",

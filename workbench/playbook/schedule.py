@@ -98,6 +98,10 @@ class Schedule:
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
     """Results are written as streaming, whatever the loads are."""
+    lines: int = 0
+    """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
+    backwards: bool = False
+    """Elements that a launch before has read are gone through from the last to the first."""
     launches: Launches = "apart"
     """What kernels that follow one another have in common."""
 
@@ -296,5 +300,7 @@ def schedule_of(vector: Vector) -> Schedule:
         windows_here=values.get("window_parts") == "shared",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
+        lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
+        backwards=on("backwards", "off"),
         launches=launches,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from workbench.playbook.again import ALL_BACKWARDS, BACKWARDS, by_plane, goes_back
 from workbench.playbook.cuda_text import PRODUCT, SUM, Text
 from workbench.playbook.expr import Expr, Index, Load
 from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
@@ -78,7 +79,10 @@ def tile_kernel(site: Site, kernel: Kernel, name: str, turn: Turn) -> KernelText
     """Write the kernel of stores over the same line, some of whose loads are turned."""
     frame = frame_for(site, kernel, vector=False)
     tiles = _Tiles(frame, turn, tiled_loads(turn, site.schedule.tile))
-    lines = [*_head(tiles), *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
+    head = _head(tiles)
+    if goes_back(site.program, site.schedule, kernel, in_planes=True):
+        head = _from_end(tiles, kernel, head)
+    lines = [*head, *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
     lines += _written(tiles, kernel)
     grid = _grid(site, turn)
     if not site.schedule.narrow:
@@ -126,6 +130,22 @@ def _head(tiles: _Tiles) -> list[str]:
     lines += [f"const size_t below = ({down} + TILE - 1) / TILE;"]
     lines += ["const size_t first_row = blockIdx.x / across % below * TILE;"]
     return [*lines, *_coordinates(tiles, "blockIdx.x / (across * below)")]
+
+
+def _from_end(tiles: _Tiles, kernel: Kernel, head: list[str]) -> list[str]:
+    """The same for blocks that take the tiles from the last to the first."""
+    macros, turn = tiles.frame.macros, tiles.turn
+    block_at, of_plane = (tiles.frame.names.new(word) for word in ("block_at", "of_plane"))
+    sides = [f"(({macros.text(size)} + TILE - 1) / TILE)" for size in (turn.along, turn.down)]
+    planes = macros.text(_outer(turn))
+    lines = [f"const size_t {of_plane} = {' * '.join(sides)};"]
+    if by_plane(tiles.frame.site.program, kernel):
+        at = f"blockIdx.x % {planes} * {of_plane} + {of_plane} - 1 - blockIdx.x / {planes}"
+        lines = [ALL_BACKWARDS, *lines, f"const size_t {block_at} = {at};"]
+    else:
+        last = of_plane if planes == "1" else f"{of_plane} * {planes}"
+        lines = [BACKWARDS, *lines, f"const size_t {block_at} = {last} - 1 - blockIdx.x;"]
+    return [head[0], *lines, *(line.replace("blockIdx.x", block_at) for line in head[1:])]
 
 
 def _coordinates(tiles: _Tiles, outer: str) -> list[str]:

@@ -97,6 +97,20 @@ def test_predicted_to_pay_for_few_columns() -> None:
     assert predicted_factor(problem, thread, BUNDLE, H100) > 1.3
 
 
+@pytest.mark.parametrize("lanes", ["most", "32", "16", "8"])
+def test_groups_are_joined_without_bank_conflicts(lanes: str) -> None:
+    """Eight neighbours a thread, side by side, are written to four banks of 32: eight times as slowly."""
+    tensors = {"x": torch.randn(400, 256).half()}
+    vector = (*BUNDLE, ("block_size", "256"), ("bundle_lanes", lanes), ("vector_width", "8"))
+    source = generate(problem_of(CALLS["half"][0], tensors, varying=False), vector).kernel.source
+    plan = plan_of(source, tensors)
+    report = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="half")).report
+    assert report.counts is not None
+    shared = [site for site in report.counts.sites if site.space == "shared"]
+    over = {site.kind: site.transactions / site.ideal_transactions for site in shared if site.requests > 256}
+    assert over == {"store": 8.0 if lanes == "most" else 1.0, "load": 1.0}
+
+
 def test_narrow_bundles_are_joined_by_more_blocks() -> None:
     problem = problem_of(CALLS["variance"][0], {"x": torch.empty(2**15, 1024).half()}, varying=False)
     wide = (*BUNDLE, ("block_size", "256"), ("vector_width", "8"))

@@ -36,6 +36,10 @@ def batched(t: Tensors) -> Tensor:
     return F.relu(F.batch_norm(t["x"], None, None, t["weight"], t["bias"], training=True))
 
 
+def row_major(t: Tensors) -> Tensor:
+    return batched(t).contiguous()
+
+
 def single(t: Tensors) -> Tensor:
     return F.leaky_relu(F.instance_norm(t["x"]), 0.2)
 
@@ -90,6 +94,7 @@ TURNED: Vector = (*BACK, ("index_width", "32"), ("turned_tile", "32"))
         (batched, BACK, False),
         (batched, (*BACK, ("lines_a_thread", "off")), False),
         (single, TURNED, True),
+        (row_major, TURNED, False),
     ],
 )
 def test_backwards_in_any_order_of_blocks_and_without_races(call: Call, vector: Vector, apart: bool) -> None:

@@ -165,7 +165,9 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
         if turned and threads == "256":
             across = (*vector, ("index_width", "32"), ("turned_tile", "32"))
-            found.update(dict.fromkeys(settled(problem, one) for one in (across, (*across, *_FROM_END))))
+            found[settled(problem, across)] = None
+            if cache == "reread":
+                found[settled(problem, (*across, *_FROM_END))] = None
     apart = [*flat_seeds(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 

@@ -79,10 +79,7 @@ def tile_kernel(site: Site, kernel: Kernel, name: str, turn: Turn) -> KernelText
     """Write the kernel of stores over the same line, some of whose loads are turned."""
     frame = frame_for(site, kernel, vector=False)
     tiles = _Tiles(frame, turn, tiled_loads(turn, site.schedule.tile))
-    head = _head(tiles)
-    if goes_back(site.program, site.schedule, kernel, in_planes=True):
-        head = _from_end(tiles, kernel, head)
-    lines = [*head, *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
+    lines = [*_head(tiles, kernel), *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
     lines += _written(tiles, kernel)
     grid = _grid(site, turn)
     if not site.schedule.narrow:
@@ -106,7 +103,7 @@ def _outer(turn: Turn) -> Size:
 # ------------------------------------------------------------------------------------ where a block is
 
 
-def _head(tiles: _Tiles) -> list[str]:
+def _head(tiles: _Tiles, kernel: Kernel) -> list[str]:
     frame, turn = tiles.frame, tiles.turn
     for word in ("TILE", "line", "across", "below", "first_row", "first_col"):
         frame.names.new(word)
@@ -122,6 +119,8 @@ def _head(tiles: _Tiles) -> list[str]:
         padding = pitch(tiles.size, buffer.dtype) - tiles.size
         lines.append(f"__shared__ {frame.element_type(load.buffer)} {name}[TILE][TILE + {padding}];")
     lines += ["const int lane = threadIdx.x % TILE;", "const int line = threadIdx.x / TILE;"]
+    if goes_back(frame.site.program, frame.site.schedule, kernel, in_planes=True):
+        return [*lines, *_from_end(tiles, kernel)]
     lines += [f"const size_t across = ({along} + TILE - 1) / TILE;"]
     lines += ["const size_t first_col = blockIdx.x % across * TILE;"]
     outer = _outer(turn)
@@ -132,20 +131,28 @@ def _head(tiles: _Tiles) -> list[str]:
     return [*lines, *_coordinates(tiles, "blockIdx.x / (across * below)")]
 
 
-def _from_end(tiles: _Tiles, kernel: Kernel, head: list[str]) -> list[str]:
-    """The same for blocks that take the tiles from the last to the first."""
+def _from_end(tiles: _Tiles, kernel: Kernel) -> list[str]:
+    """The tile of a block where they are taken from the last to the first.
+
+    Those that lie beside one another in the input follow one another: they were read together before.
+    """
     macros, turn = tiles.frame.macros, tiles.turn
-    block_at, of_plane = (tiles.frame.names.new(word) for word in ("block_at", "of_plane"))
-    sides = [f"(({macros.text(size)} + TILE - 1) / TILE)" for size in (turn.along, turn.down)]
-    planes = macros.text(_outer(turn))
-    lines = [f"const size_t {of_plane} = {' * '.join(sides)};"]
-    if by_plane(tiles.frame.site.program, kernel):
-        at = f"blockIdx.x % {planes} * {of_plane} + {of_plane} - 1 - blockIdx.x / {planes}"
-        lines = [ALL_BACKWARDS, *lines, f"const size_t {block_at} = {at};"]
-    else:
-        last = of_plane if planes == "1" else f"{of_plane} * {planes}"
-        lines = [BACKWARDS, *lines, f"const size_t {block_at} = {last} - 1 - blockIdx.x;"]
-    return [head[0], *lines, *(line.replace("blockIdx.x", block_at) for line in head[1:])]
+    planes, apart = macros.text(_outer(turn)), by_plane(tiles.frame.site.program, kernel)
+    place = tiles.frame.names.new("place")
+    at, outer = "blockIdx.x", "0"
+    if not _outer(turn).is_one and apart:
+        at, outer = f"blockIdx.x / {planes}", f"blockIdx.x % {planes}"
+    elif not _outer(turn).is_one:
+        at, outer = "blockIdx.x % (across * below)", f"({planes} - 1 - blockIdx.x / (across * below))"
+    return [
+        ALL_BACKWARDS if apart else BACKWARDS,
+        f"const size_t across = ({macros.text(turn.along)} + TILE - 1) / TILE;",
+        f"const size_t below = ({macros.text(turn.down)} + TILE - 1) / TILE;",
+        f"const size_t {place} = {at};",
+        f"const size_t first_col = (across - 1 - {place} / below) * TILE;",
+        f"const size_t first_row = {place} % below * TILE;",
+        *_coordinates(tiles, outer),
+    ]
 
 
 def _coordinates(tiles: _Tiles, outer: str) -> list[str]:

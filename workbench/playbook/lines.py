@@ -15,7 +15,7 @@ from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import ZERO, Size, product
 from workbench.playbook.views import NotAView, View, joined, runs
 
-_LEAST_AT_WORK = 0.75
+_LEAST_AT_WORK = 0.6
 """Threads of a block that have a place of a line, where it is worth it."""
 
 

@@ -43,17 +43,27 @@ CALLS: dict[str, tuple[Call, tuple[int, int], torch.dtype]] = {
     "finished_with_a_vector": (finished, (300, 37), torch.float32),
     "middle": (middle, (800, 60), torch.float32),
 }
+NARROW = [
+    ("variance", "8"),
+    ("variance", "16"),
+    ("variance", "32"),
+    ("half", "8"),
+    ("odd", "8"),
+    ("places", "16"),
+]
+"""Bundles of so many lanes, where columns would have wider ones or narrower."""
 
 
-@pytest.mark.parametrize("name", CALLS)
-def test_right_at_awkward_sizes(name: str) -> None:
+@pytest.mark.parametrize(("name", "lanes"), [*((name, "most") for name in CALLS), *NARROW])
+def test_right_at_awkward_sizes(name: str, lanes: str) -> None:
     call, shape, dtype = CALLS[name]
     torch.manual_seed(1)
     tensors = {"x": torch.randn(shape).to(dtype)}
     if name in ("shared_factor", "finished_with_a_vector"):
         tensors["w"] = torch.randn(shape[1])
-    source = generate(problem_of(call, tensors, varying=False), BUNDLE).kernel.source
-    assert "across_groups" in source
+    vector = (*BUNDLE, ("bundle_lanes", lanes))
+    source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
+    assert ("across_groups" if lanes == "most" else "across_lines") in source
     plan = plan_of(source, tensors)
     (launch,) = plan.launches
     assert launch.grid[1] > 1, "split into pieces"
@@ -85,6 +95,32 @@ def test_predicted_to_pay_for_few_columns() -> None:
     problem = problem_of(lambda t: t["x"].mean(0), {"x": torch.empty(2**20, 64)}, varying=False)
     thread = tuple((name, "thread" if name == "columns_by" else value) for name, value in BUNDLE)
     assert predicted_factor(problem, thread, BUNDLE, H100) > 1.3
+
+
+@pytest.mark.parametrize("lanes", ["most", "32", "16", "8"])
+def test_groups_are_joined_without_bank_conflicts(lanes: str) -> None:
+    """Eight neighbours a thread, side by side, are written to four banks of 32: eight times as slowly."""
+    tensors = {"x": torch.randn(400, 256).half()}
+    vector = (*BUNDLE, ("block_size", "256"), ("bundle_lanes", lanes), ("vector_width", "8"))
+    source = generate(problem_of(CALLS["half"][0], tensors, varying=False), vector).kernel.source
+    plan = plan_of(source, tensors)
+    report = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="half")).report
+    assert report.counts is not None
+    shared = [site for site in report.counts.sites if site.space == "shared"]
+    over = {site.kind: site.transactions / site.ideal_transactions for site in shared if site.requests > 256}
+    assert over == {"store": 8.0 if lanes == "most" else 1.0, "load": 1.0}
+
+
+def test_narrow_bundles_are_joined_by_more_blocks() -> None:
+    problem = problem_of(CALLS["variance"][0], {"x": torch.empty(2**15, 1024).half()}, varying=False)
+    wide = (*BUNDLE, ("block_size", "256"), ("vector_width", "8"))
+    sources = {
+        lanes: generate(problem, (*wide, ("bundle_lanes", lanes))).kernel.source for lanes in ("most", "8")
+    }
+    tensors = {"x": torch.empty(2**15, 1024).half()}
+    grids = {lanes: plan_of(source, tensors).launches[0].grid[:2] for lanes, source in sources.items()}
+    assert grids == {"most": (4, 132), "8": (16, 33)}
+    assert predicted_factor(problem, wide, (*wide, ("bundle_lanes", "8")), H100) > 1.1
 
 
 @pytest.mark.parametrize(("items", "ahead"), [("1", 4), ("4", 16)])

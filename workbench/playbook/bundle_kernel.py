@@ -25,6 +25,8 @@ _AHEAD = 4
 unrolled loads and adds in turn where its loads stream: 77.4 us instead of 70.8 for 8192 x 8192 on an H200."""
 _GATHERED = 8
 """The same of the partial results, which lie in L2."""
+_GATHERED_OF_FEW = 2
+"""The same where bundles are narrow: a group has one or two of them, and code is fetched cold."""
 _EACH = "for (int k = 0; k < VEC; ++k)"
 
 
@@ -57,7 +59,8 @@ class BundleKernel(SplitKernel):
         self.frame.scalars = ("pieces",)
         if self.frame.vector:
             self.frame.divisors.add(self.space.rows)
-        self.frame.helpers.update(["across_groups", "load"])
+        self._across = "across_lines" if site.schedule.bundle_lanes else "across_groups"
+        self.frame.helpers.update([self._across, "load"])
 
     def _piece(self) -> list[str]:
         """Nothing of its own: blocks take turns, as the groups of a block do."""
@@ -75,11 +78,13 @@ class BundleKernel(SplitKernel):
 
     def _rows(self, body: list[str]) -> list[str]:
         rows = self.frame.macros.text(self.space.rows)
+        fixed = self.site.schedule.bundle_lanes
+        lanes = str(fixed) if fixed else f"{rows} > 16 * VEC ? 32 : {rows} > 8 * VEC ? 16 : 8"
         return [
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
             "// A bundle of neighbouring results a block: a group's threads read VEC neighbours each, and",
             "// the groups take turns at what the results are made of.",
-            f"constexpr int LANES = {rows} > 16 * VEC ? 32 : {rows} > 8 * VEC ? 16 : 8;",
+            f"constexpr int LANES = {lanes};",
             "constexpr int BUNDLE = LANES * VEC, GROUPS = THREADS / LANES;",
             "const int group = threadIdx.x / LANES;",
             "const int first = blockIdx.x * BUNDLE + threadIdx.x % LANES * VEC;",
@@ -111,7 +116,7 @@ class BundleKernel(SplitKernel):
             member = replace(text, name=f"{each.name}[k]")
             entered.append(member.enter_partial([f"{pack}.at[k]" for pack in packs]))
         loop = [
-            f"#pragma unroll {_GATHERED}",
+            f"#pragma unroll {_GATHERED_OF_FEW if self.site.schedule.bundle_lanes else _GATHERED}",
             *block(
                 "for (int part = group; part < pieces; part += GROUPS)",
                 [*loads, "#pragma unroll", *block(_EACH, entered)],
@@ -134,7 +139,7 @@ class BundleKernel(SplitKernel):
             for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
                 self._results[key] = result
             self.frame.helpers.update(text.helpers[:1])
-            lines.append(f"{text.ctype} {text.name} = across_groups<{text.op}, LANES>({each.name});")
+            lines.append(f"{text.ctype} {text.name} = {self._across}<{text.op}, LANES>({each.name});")
         return lines
 
 

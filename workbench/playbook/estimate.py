@@ -15,16 +15,19 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook import lifetime, reach
+from workbench.playbook.again import found_again
 from workbench.playbook.arithmetic import instructions_of, join_ns
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, unguarded
 from workbench.playbook.following import Estimate, in_order
-from workbench.playbook.indexing import divisors_of, is_unit, repeated_row
+from workbench.playbook.indexing import divisors_of, is_unit, repeated_row, run_of
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.library_work import asked_of
 from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
+from workbench.playbook.lines import lines_of, worth_lines
+from workbench.playbook.lines_estimate import lines_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident
@@ -124,6 +127,9 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
         return (walk_beside_time if cut.is_beside else walk_down_time)(asked, kernel, cut)
     if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_time(asked, kernel, seen)
+    lines = lines_of(kernel) if schedule.lines else None
+    if lines is not None and worth_lines(lines, schedule, [asked.sizes]):
+        return lines_time(asked, kernel, lines)
     return _flat(asked, kernel)
 
 
@@ -158,11 +164,15 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     plain = {leaf.serial for root in roots for leaf in unguarded(root)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
+    if not asked.as_written:
+        lines.update((one, 1.0) for one in loads if _each_alone(asked, one, width))
     cost += reach.asked(lines.items(), width, schedule.narrow, bool(turned))
     stored = asked.stored(kernel.stores)
     fresh, near = asked.from_memory([load for load in loads if load not in turned])
     for load in turned:
         fresh += asked.read(load)
+    again = min(fresh, found_again(asked, kernel, in_planes=turn is not None))
+    fresh, near = fresh - again, near + again
     walk = Walk(
         fresh_bytes=fresh / warps,
         stored_bytes=stored / warps,
@@ -177,6 +187,12 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     found = launched(asked, Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
     blocks = math.ceil(warps * _LANES / schedule.threads)
     return replace(found, us=found.us + lifetime.crowded_us(asked.target, blocks, fresh + stored))
+
+
+def _each_alone(asked: Asked, load: Load, width: int) -> bool:
+    """True for what is one element for fewer of the kernel's than a vector has: it is found for each."""
+    run = run_of(load.view)
+    return not run.is_one and not load.lookups and asked.at(run) % width != 0
 
 
 def _scan(asked: Asked, scan: Scan) -> Estimate:

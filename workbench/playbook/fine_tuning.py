@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from workbench.playbook.early_loads import short_enough
 from workbench.playbook.fitting import team_for
+from workbench.playbook.lines import worth_lines
 from workbench.playbook.schedule import schedule_of
 from workbench.playbook.technique import Settings, Technique
 from workbench.playbook.traits import Traits
@@ -51,7 +52,80 @@ def _stored(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("plain", "streamed") if traits.kernels and settings.get("stream_hints") == "off" else ()
 
 
+def _bundle_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("most", "32", "16", "8") if settings.get("columns_by") == "bundle" else ()
+
+
+def _lines(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    if settings["fusion"] == "none" or schedule.fit or schedule.persistent or not schedule.width:
+        return ()
+    able = any(worth_lines(lines, schedule, traits.declared_cases) for lines in traits.lines)
+    return ("off", "2", "4", "8") if able else ()
+
+
+def _backwards(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    if settings["fusion"] == "none" or schedule.persistent or schedule.items > 1:
+        return ()
+    in_planes = bool(schedule.tile or schedule.lines)
+    return ("off", "on") if any(in_planes or not apart for apart in traits.again) else ()
+
+
 FINE_TUNING = (
+    Technique(
+        name="lines_a_thread",
+        title="a thread keeps its place in several lines",
+        values=("off", "2", "4", "8"),
+        offers=_lines,
+        structural=False,
+        bottleneck="compute",
+        look_for="instructions an element; loads of weights and means beside those of the data",
+        teaches=(
+            "What normalises channels-last images reads beside each element its channel's weight and bias, "
+            "and its group's mean: with a thread for each vector, four loads for one, and a division by the "
+            "channels and by those of a group to find them. Groups of ten channels do not even begin at "
+            "the borders of vectors, so that each element is divided for by itself. A thread that has the "
+            "same channels in four pixels finds all of that once, in 32 bits, keeps it in registers, and has "
+            "four vectors of the data on their way together."
+        ),
+    ),
+    Technique(
+        name="backwards",
+        title="the second pass goes backwards",
+        values=("off", "on"),
+        offers=_backwards,
+        structural=False,
+        bottleneck="memory",
+        look_for="L2 hit rate of the second pass; bytes from memory against two reads of the data",
+        teaches=(
+            "Statistics want all of the data before the first result can be written, so it is read twice. "
+            "When the first pass ends, L2 has what it has read last. A second pass that begins at the "
+            "beginning finds nothing: the caches keep what was used last, and each line that it needs is "
+            "pushed out shortly before it gets there. One that goes from the end to the beginning finds "
+            "the last 25 MB or so where they are. That is all of a small tensor either way, half of 50 MB, "
+            "and a tenth of 250 MB."
+        ),
+    ),
+    Technique(
+        name="bundle_lanes",
+        title="how wide a bundle of columns is",
+        values=("most", "32", "16", "8"),
+        offers=_bundle_lanes,
+        structural=False,
+        bottleneck="latency",
+        look_for="time between the end of the loop and that of the launch; bank conflicts",
+        teaches=(
+            "Where a matrix has few columns, wide bundles are few, and each is cut into many pieces: 1024 "
+            "columns of float16 in four bundles of 256 are 132 pieces each, and the one block that joins a "
+            "bundle reads 540 KB, five microseconds through the one way that a multiprocessor has to L2. "
+            "Eight lanes that read 16 bytes each fill a line of 128 bytes as well as 32 lanes do. Their "
+            "bundles are sixteen, of 33 pieces: sixteen blocks join 34 KB each. Before that a block joins "
+            "its own groups through shared memory, whose 32 banks serve one word each a clock. Eight "
+            "neighbours a thread, written side by side, put the first ones of 32 threads into four banks: "
+            "one place in 33 stays empty, and none of them meet."
+        ),
+    ),
     Technique(
         name="chains",
         title="independent chains in a reduction",

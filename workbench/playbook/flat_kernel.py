@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+from workbench.playbook.again import BACKWARDS, goes_back
 from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, walk
@@ -119,9 +120,13 @@ def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
         ]
         inner = [index, *block(f"if (WHOLE || i < {count})", body)]
         return lines + block(f"for (int item = 0; item < {schedule.items}; ++item)", inner)
+    back = goes_back(frame.site.program, schedule, kernel, in_planes=False)
+    if back:
+        first = f"size_t(({count} - 1) / (THREADS{width}) - blockIdx.x) * THREADS + threadIdx.x"
     index = f"const size_t i = ({first}){width};" if width else f"const size_t i = {first};"
+    index_lines = [BACKWARDS, index] if back else [index]
     beyond = f"if ({count} % (THREADS{width}) != 0 && i >= {count})"
-    return [index, *block(beyond, ["return;"]), *body]
+    return [*index_lines, *block(beyond, ["return;"]), *body]
 
 
 def _along_copies(frame: Frame, copies: Copies, shared: list[str], body: list[str]) -> list[str]:
@@ -176,7 +181,7 @@ def store_elements(
         value = frame.stored(store.buffer, scope.text(store.value).code)
         index = at(store.view) if at else index_text(store.view, "i", frame.macros, wide=True)
         element = frame.element(store.buffer, index)
-        if _streams_stores(frame) and frame.has_hints(store.buffer):
+        if streams_stores(frame) and frame.has_hints(store.buffer):
             scope.lines.append(f"__stcs(&{element}, {value});")
         else:
             scope.lines += statement(f"{element} = {value};")
@@ -218,7 +223,7 @@ def line_scope(
 
 def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     """What all vectors of a thread share, and what is done for each."""
-    frame.helpers.update(["load", "store_once" if _streams_stores(frame) else "store"])
+    frame.helpers.update(["load", "store_once" if streams_stores(frame) else "store"])
     packs = packs_of(frame, kernel, partial(line_scope, frame))
     lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
@@ -242,7 +247,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
             line = frame.pointer(store.buffer)
             after.append(f"store_within<VEC, {frame.ends_inside}>({line}, i, {pack});")
             continue
-        function = "store_once" if _streams_stores(frame) else "store"
+        function = "store_once" if streams_stores(frame) else "store"
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = inner.lines
@@ -263,5 +268,6 @@ def _place_in_line(frame: Frame, view: View) -> Text | None:
     return None
 
 
-def _streams_stores(frame: Frame) -> bool:
+def streams_stores(frame: Frame) -> bool:
+    """True where results are written past what will be read again."""
     return frame.site.schedule.stream or frame.site.schedule.stream_stores

@@ -12,6 +12,8 @@ from workbench.playbook.divisions import with_products, with_quotients
 from workbench.playbook.flat_kernel import flat_kernel
 from workbench.playbook.joint_kernel import sharing_launches
 from workbench.playbook.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
+from workbench.playbook.lines import lines_of, worth_lines
+from workbench.playbook.lines_kernel import lines_kernel
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.plan_text import PlanText
@@ -152,6 +154,9 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
         return write(site, kernel, name, cut)
     if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_kernel(site, kernel, name, seen)
+    lines = lines_of(kernel) if schedule.lines else None
+    if lines is not None and worth_lines(lines, schedule, site.cases[: site.declared]):
+        return lines_kernel(site, kernel, name, lines)
     return flat_kernel(site, kernel, name)
 
 

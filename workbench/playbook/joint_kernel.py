@@ -34,7 +34,8 @@ from workbench.playbook.together_kernel import BARRIER
 _LEAVES = re.compile(r"if \(row >= [^{]*\{\s*return;")
 """Threads beyond the last row are done: with their kernel alone, but not with a launch that goes on."""
 _MEETS = re.compile(
-    r"\b(arrives_last|__syncthreads|block_reduce|block_tree|across_groups|warp_reduce<(?:\w+, )?\d+>)"
+    r"\b(arrives_last|__syncthreads|block_reduce|block_tree|across_groups|across_lines"
+    r"|warp_reduce<(?:\w+, )?\d+>)"
 )
 """What threads of a block wait for one another in, or lanes of a warp that has several rows."""
 _HEAD = re.compile(r"__global__ __launch_bounds__\([^)]*\) void (\w+)\(")

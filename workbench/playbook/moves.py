@@ -75,6 +75,8 @@ TEACHING_ONLY = frozenset(
     ]
 )
 """Values that are there to be compared with; never proposed as an improvement."""
+_NARROW: Vector = (("bundle_lanes", "8"),)
+_FROM_END: Vector = (*_NARROW, ("backwards", "on"))
 _FULL_OF_VECTORS = 2**16
 """Rows that fill the card where a block has 128 of them: 512 blocks."""
 
@@ -175,12 +177,17 @@ def _structures(problem: Problem) -> list[Vector]:
         found[whole] = None
         if told:
             found[settled(problem, (*vector, ("row_totals", "told")))] = None
+        if bundles and (cache, split, single) == ("reread", "on", "on"):
+            found.update(dict.fromkeys(_of_columns(problem, whole)))
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
         if turned and threads == "256":
-            found[settled(problem, (*vector, ("index_width", "32"), ("turned_tile", "32")))] = None
+            across = (*vector, ("index_width", "32"), ("turned_tile", "32"))
+            found[settled(problem, across)] = None
+            if cache == "reread":
+                found[settled(problem, (*across, *_FROM_END))] = None
     apart = [*flat_seeds(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 
@@ -190,6 +197,15 @@ def _tells_totals(problem: Problem) -> bool:
     traits = traits_of(problem)
     rows = [row.shape.rows.at(case) for row in traits.rows for case in traits.declared_cases]
     return traits.row_totals and max(rows, default=0) <= _FEW_TO_HEAR
+
+
+def _of_columns(problem: Problem, vector: Vector) -> list[Vector]:
+    """Narrow bundles, and what their results are used for: line by line, and from the end."""
+    lines = (*_NARROW, ("lines_a_thread", "4"))
+    tried: list[Vector] = [_NARROW, _FROM_END, lines, (*lines, ("backwards", "on"))]
+    if dict(vector).get("vector_width") == "8":  # half the registers for what columns come to
+        tried.append((("bundle_lanes", "16"), *lines[1:], ("vector_width", "4")))
+    return [settled(problem, (*vector, *changes)) for changes in tried]
 
 
 def _kept_anyway(problem: Problem, vector: Vector) -> bool:

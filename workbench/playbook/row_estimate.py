@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.playbook import lifetime, reach
+from workbench.playbook.accumulators import MEMBERS
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.fitting import (
@@ -47,6 +48,8 @@ _CLUSTER_NS = 600.0
 """Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
 _PARTIALS_NS, _GATHERED = 400.0, 4
 """What reads the partial results of a split waits for so many of them at a time."""
+_AT_ONCE = 4
+"""Values of a column whose moments are taken together: width 8 has 120 registers, width 4 has 58 to 62."""
 _ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
 _JOINED_NS = 2200.0
 """More that a split's join takes: fences, and instructions that are fetched cold. An H100 needs 2.4 to 2.8 us
@@ -127,7 +130,7 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
     space = RowSpace(asked.program.pool, kernel)
     passes = passes_of(space, kernel, schedule.single_pass)
     rows, lanes = asked.at(space.rows), lanes_of(schedule)
-    abreast = bundle_of(rows, schedule.width) if schedule.bundle and pieces > 1 else 1
+    abreast = bundle_of(rows, schedule.width, schedule.bundle_lanes) if schedule.bundle and pieces > 1 else 1
     if schedule.team == "bundle":
         abreast = reach.rows_abreast(schedule, scheduled_shape(space, kernel, asked.schedule), asked.sizes)
     if shares_warps(schedule):
@@ -156,6 +159,7 @@ def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
     rest = asked.stored(stores) - sum(asked.stored(step.stores) for step in crew.passes)
     walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / crew.teams)
     mine = kept / crew.lanes if schedule.cache == "registers" else 0.0
+    mine += 0.0 if asked.as_written else _summed(asked, crew)
     shared = 4 * kept if schedule.cache == "shared" else 0.0
     blocks = resident(
         target, asked.schedule, schedule.threads, mine, shared * schedule.threads / crew.threads
@@ -176,6 +180,12 @@ def _in_pieces(asked: Asked, crew: Crew, work: Work, makes: list[bool]) -> Estim
     schedule = crew.schedule
     own = crew.lanes // crew.together * asked.width(crew.space.rows) if crew.together > 1 else crew.lanes
     gathered_ns = _PARTIALS_NS * math.ceil(crew.pieces / own / _GATHERED)
+    if crew.together > 1 and not asked.as_written:
+        meets_ns = _in_banks_ns(asked, crew)
+        walks = [replace(one, join_ns=one.join_ns + meets_ns * bool(one.join_ns)) for one in work.walks]
+        work = replace(work, walks=tuple(walks))
+        left = 4.0 * crew.pieces * crew.together * _members(crew)
+        gathered_ns += left / lifetime.SM_BYTES_PER_NS
     if not crew.keeps:
         return _split(asked, work, makes, gathered_ns)
     if schedule.join_grid and not schedule.prefetch:
@@ -192,6 +202,27 @@ def _in_pieces(asked: Asked, crew: Crew, work: Work, makes: list[bool]) -> Estim
         work = replace(work, resident=2 * work.resident, place_ns=0.0)
     room = 0 if schedule.join_grid else in_clusters(asked.target, asked.schedule.cluster)
     return launched(asked, work, room, stays=schedule.prefetch)
+
+
+def _members(crew: Crew) -> int:
+    """Numbers of four bytes that a piece leaves for a result, in the pass that leaves most."""
+    counts = {"welford": 3, "argmax": 2, "argmin": 2, **{kind: len(names) for kind, names in MEMBERS.items()}}
+    return max(sum(counts.get(one.kind, 1) for one in step.accumulators) for step in crew.passes)
+
+
+def _summed(asked: Asked, crew: Crew) -> float:
+    """Registers of a thread for what its columns come to, where it has several side by side."""
+    if crew.together == 1 or crew.pieces == 1 or not crew.schedule.bundle:
+        return 0.0
+    moments = any(one.kind == "welford" for step in crew.passes for one in step.accumulators)
+    return float(asked.width(crew.space.rows) * (_members(crew) + _AT_ONCE * moments))
+
+
+def _in_banks_ns(asked: Asked, crew: Crew) -> float:
+    """Until the groups of a block are joined: neighbours of a thread that are written side by side meet."""
+    width = asked.width(crew.space.rows)
+    meeting = 1 if crew.schedule.bundle_lanes else width
+    return crew.lanes / LANES * width * _members(crew) * meeting / lifetime.CLOCK_GHZ
 
 
 def _split(asked: Asked, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:

@@ -44,6 +44,8 @@ class Schedule:
     """Several blocks a row, joined by a further launch."""
     bundle: bool = False
     """Columns of a matrix: a block has a bundle of neighbours, where rows are split."""
+    bundle_lanes: int = 0
+    """Threads side by side that a bundle has; 0 for as many as its rows ask for."""
     join_last: bool = False
     """The block of a row that is done last joins them instead, where nothing is left to do but that."""
     join_grid: bool = False
@@ -96,6 +98,10 @@ class Schedule:
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
     """Results are written as streaming, whatever the loads are."""
+    lines: int = 0
+    """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
+    backwards: bool = False
+    """Elements that a launch before has read are gone through from the last to the first."""
     launches: Launches = "apart"
     """What kernels that follow one another have in common."""
 
@@ -126,7 +132,8 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
         steps = -(-columns // told_piece(schedule))
         most = min(MOST_TOLD // max(rows, 1), most_told(threads))
         return 1 if rows >= target.sm_count else max(1, min(most, steps))
-    together = bundle_of(rows, schedule.width) if schedule.bundle and team == "thread" else threads
+    bundled = schedule.bundle and team == "thread"
+    together = bundle_of(rows, schedule.width, schedule.bundle_lanes) if bundled else threads
     fill = target.sm_count * (target.threads_per_sm // (2 * threads))
     blocks = rows if team == "block" else -(-rows // together)
     share = fill // max(blocks, 1) if schedule.bundle or schedule.join_grid else -(-fill // max(blocks, 1))
@@ -174,15 +181,19 @@ _LANES_OF_BUNDLE = (8, 32)
 """Threads side by side, least and most: a line of memory of 128 bytes has 32 elements."""
 
 
-def bundle_of(rows: int, width: int) -> int:
-    """Results that a block computes together where each is a column of a matrix."""
+def bundle_of(rows: int, width: int, lanes: int = 0) -> int:
+    """Results that a block computes together where each is a column of a matrix; ``lanes`` as asked for."""
     width = width if rows % width == 0 else 1
+    if lanes:
+        return lanes * width
     least, most = (lanes * width for lanes in _LANES_OF_BUNDLE)
     return min(most, max(least, 1 << max(rows - 1, 0).bit_length()))
 
 
-def bundle_text(rows: str) -> str:
+def bundle_text(rows: str, lanes: int = 0) -> str:
     """The same in the plan language; ``{width}`` stands for the vector width."""
+    if lanes:
+        return f"{lanes} * {{width}}"
     least, most = (f"{lanes} * {{width}}" for lanes in _LANES_OF_BUNDLE)
     return f"min({most}, max({least}, next_pow2({rows})))"
 
@@ -261,6 +272,7 @@ def schedule_of(vector: Vector) -> Schedule:
         single_pass=on("single_pass", "off") or values.get("split_join") == "told",
         split=on("grid_split", "off"),
         bundle=values.get("columns_by") == "bundle",
+        bundle_lanes=int(values.get("bundle_lanes", "most").replace("most", "0")),
         join_last=values.get("split_join") in ("last", "told", "grid", "words"),
         join_grid=values.get("split_join") in ("grid", "words"),
         join_words=values.get("split_join") == "words",
@@ -288,5 +300,7 @@ def schedule_of(vector: Vector) -> Schedule:
         windows_here=values.get("window_parts") == "shared",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
+        lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
+        backwards=on("backwards", "off"),
         launches=launches,
     )

@@ -72,6 +72,42 @@ __device__ T across_groups(const T (&values)[PER_THREAD]) {
     return value;
 }
 """,
+    "across_lines": """
+// Groups of LANES threads hold values of the same results, PER_THREAD neighbours a thread. Thread i of the
+// block gets what all groups together have for result i. In shared memory one place of 33 stays empty: else
+// the first values of 32 threads would lie in the same few of its 32 banks, and be written one by one. Where
+// results are fewer than threads, several threads join a share of the groups each.
+template <typename Op, int LANES, int PER_THREAD, typename T>
+__device__ T across_lines(const T (&values)[PER_THREAD]) {
+    constexpr int RESULTS = LANES * PER_THREAD, GROUPS = THREADS / LANES;
+    constexpr int SHARES = THREADS > RESULTS ? THREADS / RESULTS : 1;
+    __shared__ T partial[GROUPS * RESULTS * 33 / 32];
+    const auto place = [](int group, int result) {
+        const int at = group * RESULTS + result;
+        return at + at / 32;
+    };
+#pragma unroll
+    for (int k = 0; k < PER_THREAD; ++k) {
+        partial[place(threadIdx.x / LANES, threadIdx.x % LANES * PER_THREAD + k)] = values[k];
+    }
+    __syncthreads();
+    const int result = threadIdx.x % RESULTS, share = threadIdx.x / RESULTS;
+    T value = partial[place(share, result)];
+    for (int group = share + SHARES; group < GROUPS; group += SHARES) {
+        value = Op::join(value, partial[place(group, result)]);
+    }
+    if constexpr (SHARES > 1) {
+        partial[place(share, result)] = value;  // which nobody else reads before the barrier
+        __syncthreads();
+        value = partial[place(0, result)];
+        for (int other = 1; other < SHARES; ++other) {
+            value = Op::join(value, partial[place(other, result)]);
+        }
+    }
+    __syncthreads();  // partial may be written again only when everybody has read it
+    return value;
+}
+""",
     "job": """
 // What would be a block of a launch of its own, where kernels share one.
 struct Job {

@@ -54,7 +54,10 @@ def split_kernel(
     teams = site.size(rows) if team == "block" else f"cdiv({site.size(rows)}, {threads})"
     bundle = ""
     if schedule.bundle:
-        teams, bundle = f"cdiv({site.size(rows)}, {{bundle}})", bundle_text(site.size(rows))
+        teams, bundle = (
+            f"cdiv({site.size(rows)}, {{bundle}})",
+            bundle_text(site.size(rows), schedule.bundle_lanes),
+        )
     found = SplitText(
         texts,
         partials.all if texts else (),

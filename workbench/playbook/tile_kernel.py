@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from workbench.playbook.again import ALL_BACKWARDS, BACKWARDS, by_plane, goes_back
 from workbench.playbook.cuda_text import PRODUCT, SUM, Text
 from workbench.playbook.expr import Expr, Index, Load
 from workbench.playbook.flat_kernel import narrow_limits, narrowed, store_elements
@@ -78,7 +79,7 @@ def tile_kernel(site: Site, kernel: Kernel, name: str, turn: Turn) -> KernelText
     """Write the kernel of stores over the same line, some of whose loads are turned."""
     frame = frame_for(site, kernel, vector=False)
     tiles = _Tiles(frame, turn, tiled_loads(turn, site.schedule.tile))
-    lines = [*_head(tiles), *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
+    lines = [*_head(tiles, kernel), *_fetched(tiles, kernel), *_read(tiles), "__syncthreads();"]
     lines += _written(tiles, kernel)
     grid = _grid(site, turn)
     if not site.schedule.narrow:
@@ -102,7 +103,7 @@ def _outer(turn: Turn) -> Size:
 # ------------------------------------------------------------------------------------ where a block is
 
 
-def _head(tiles: _Tiles) -> list[str]:
+def _head(tiles: _Tiles, kernel: Kernel) -> list[str]:
     frame, turn = tiles.frame, tiles.turn
     for word in ("TILE", "line", "across", "below", "first_row", "first_col"):
         frame.names.new(word)
@@ -118,6 +119,8 @@ def _head(tiles: _Tiles) -> list[str]:
         padding = pitch(tiles.size, buffer.dtype) - tiles.size
         lines.append(f"__shared__ {frame.element_type(load.buffer)} {name}[TILE][TILE + {padding}];")
     lines += ["const int lane = threadIdx.x % TILE;", "const int line = threadIdx.x / TILE;"]
+    if goes_back(frame.site.program, frame.site.schedule, kernel, in_planes=True):
+        return [*lines, *_from_end(tiles, kernel)]
     lines += [f"const size_t across = ({along} + TILE - 1) / TILE;"]
     lines += ["const size_t first_col = blockIdx.x % across * TILE;"]
     outer = _outer(turn)
@@ -126,6 +129,30 @@ def _head(tiles: _Tiles) -> list[str]:
     lines += [f"const size_t below = ({down} + TILE - 1) / TILE;"]
     lines += ["const size_t first_row = blockIdx.x / across % below * TILE;"]
     return [*lines, *_coordinates(tiles, "blockIdx.x / (across * below)")]
+
+
+def _from_end(tiles: _Tiles, kernel: Kernel) -> list[str]:
+    """The tile of a block where they are taken from the last to the first.
+
+    Those that lie beside one another in the input follow one another: they were read together before.
+    """
+    macros, turn = tiles.frame.macros, tiles.turn
+    planes, apart = macros.text(_outer(turn)), by_plane(tiles.frame.site.program, kernel)
+    place = tiles.frame.names.new("place")
+    at, outer = "blockIdx.x", "0"
+    if not _outer(turn).is_one and apart:
+        at, outer = f"blockIdx.x / {planes}", f"blockIdx.x % {planes}"
+    elif not _outer(turn).is_one:
+        at, outer = "blockIdx.x % (across * below)", f"({planes} - 1 - blockIdx.x / (across * below))"
+    return [
+        ALL_BACKWARDS if apart else BACKWARDS,
+        f"const size_t across = ({macros.text(turn.along)} + TILE - 1) / TILE;",
+        f"const size_t below = ({macros.text(turn.down)} + TILE - 1) / TILE;",
+        f"const size_t {place} = {at};",
+        f"const size_t first_col = (across - 1 - {place} / below) * TILE;",
+        f"const size_t first_row = {place} % below * TILE;",
+        *_coordinates(tiles, outer),
+    ]
 
 
 def _coordinates(tiles: _Tiles, outer: str) -> list[str]:

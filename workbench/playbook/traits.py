@@ -6,15 +6,18 @@ Owns the facts that decide which technique applies; derived once a problem from 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from workbench.model import DTYPE_BYTES, Problem
+from workbench.model import DTYPE_BYTES, H100, Case, Problem
+from workbench.playbook.again import by_plane, left_in_l2, read_before
 from workbench.playbook.divisions import divides
 from workbench.playbook.early_loads import early_loads
 from workbench.playbook.expr import Apply, Index, Load, leaves, loads_below, unguarded, walk
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
+from workbench.playbook.lines import Lines, lines_of
 from workbench.playbook.lowering import lower
 from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
@@ -75,6 +78,11 @@ class Traits:
     """Kernels without rows that read a tensor as it lies, and once more where an index says."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
+    lines: tuple[Lines, ...]
+    """Those of kernels without rows whose lines share what is read beside them."""
+    again: tuple[bool, ...]
+    """For each kernel without rows that reads more than L2 has, which one before has read: whether the
+    one before went through its planes side by side."""
     rows: tuple[RowTraits, ...]
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
@@ -159,6 +167,10 @@ def _traits(digest: str, holder: _Holder) -> Traits:
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)
         ),
+        lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
+        again=tuple(
+            by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)
+        ),
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels),
@@ -180,6 +192,17 @@ def _reads_elsewhere(kernel: Kernel) -> bool:
     loads = loads_below(store.value for store in kernel.stores)
     found = {load.buffer for load in loads if load.lookups}
     return any(load.buffer in found and not load.lookups for load in loads)
+
+
+def _reads_again(program: Program, kernel: Kernel, declared: Sequence[Case]) -> bool:
+    if kernel.stores[0].level != "flat":
+        return False
+    again = [program.buffers[name] for name in read_before(program, kernel)]
+    return any(
+        left_in_l2(H100, _span(one, case.size_map) * DTYPE_BYTES[one.dtype], back=False) < 1.0
+        for one in again
+        for case in declared
+    )
 
 
 def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:

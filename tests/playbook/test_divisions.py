@@ -120,3 +120,12 @@ def test_a_size_divides_as_a_number_does(call: Call) -> None:
     source = generate(problem_of(call, tensors), (("fusion", "all"),)).kernel.source
     assert " / ROWS" not in source
     check(call, source, tensors)
+
+
+def test_a_mean_inside_another_reduction_stays_one() -> None:
+    """It is divided once a column; two reductions in one are known by it, and pieces of columns rely on that."""
+    tensors = {"x": torch.randn(64, 8)}
+    for reciprocal in ("off", "on"):
+        vector = (("fusion", "all"), ("reciprocal", reciprocal), ("single_pass", "on"))
+        source = generate(problem_of(lambda t: t["x"].var(0), tensors), vector).kernel.source
+        assert "Moments" in source and "over(" not in source

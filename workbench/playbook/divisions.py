@@ -127,17 +127,15 @@ def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
 
 
 def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
-    space = RowSpace(pool, kernel) if store.level == "full" else None
+    space = RowSpace(pool, kernel) if store.level != "flat" else None
     exact = {part.serial for expr in walk(store.value, True) if _is_step(expr) for part in walk(expr)}
-    reduced = {part.serial for part in _reduced(store.value)}
+    once = _once(store)
 
     def op_of(expr: Apply) -> str:
-        if expr.op != "div" or expr.dtype != "f32" or expr.serial in exact:
+        if expr.op != "div" or expr.dtype != "f32" or expr.serial in exact | once:
             return expr.op
-        if store.level == "row" and expr.serial not in reduced:
-            return expr.op  # once a row
         if space is not None and space.row_form(expr) is not None:
-            return expr.op
+            return expr.op  # once a row: a mean is known as one by its division
         match expr.args[1]:
             case Const(value=int() | float() as value):
                 return "over" if _is_ordinary(value) else expr.op
@@ -148,6 +146,14 @@ def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
                 return "quotient" if read else expr.op
 
     return replace(store, value=pool.respelt(store.value, op_of, bodies=True))
+
+
+def _once(store: Store) -> set[int]:
+    """What a store of one value a row computes from what its reductions come to."""
+    if store.level != "row":
+        return set()
+    reduced = {part.serial for part in _reduced(store.value)}
+    return {part.serial for part in walk(store.value)} - reduced
 
 
 def _reduced(root: Expr) -> Iterator[Expr]:
@@ -187,14 +193,13 @@ def divides(pool: Pool, kernel: Kernel) -> bool:
 
 
 def _store(pool: Pool, kernel: Kernel, store: Store) -> Store:
-    space = RowSpace(pool, kernel) if store.level == "full" else None
+    space = RowSpace(pool, kernel) if store.level != "flat" else None
     value = store.value
     for _ in range(_MOST_STEPS):
-        # A division a row is not worth a rewrite.
-        of_elements = {part.serial for part in _reduced(value)} if store.level == "row" else None
+        once = _once(replace(store, value=value))
 
-        def product(expr: Expr, among: set[int] | None = of_elements) -> Expr | None:
-            return _product(pool, space, expr) if among is None or expr.serial in among else None
+        def product(expr: Expr, once: set[int] = once) -> Expr | None:
+            return None if expr.serial in once else _product(pool, space, expr)
 
         new = pool.mapped(value, product, bodies=True)
         if new is value:
@@ -206,6 +211,8 @@ def _store(pool: Pool, kernel: Kernel, store: Store) -> Store:
 def _product(pool: Pool, space: RowSpace | None, expr: Expr) -> Expr | None:
     if not isinstance(expr, Apply) or expr.op != "div" or expr.dtype != "f32":
         return None
+    if space is not None and space.row_form(expr) is not None:
+        return None  # once a row: not worth a rewrite, and a mean is known as one by its division
     over, under = expr.args
     inverse = _inverse(pool, space, over, under)
     if inverse is not None and isinstance(over, Const) and over.value == 1.0:

@@ -123,7 +123,7 @@ def test_a_size_divides_as_a_number_does(call: Call) -> None:
 
 
 def test_a_mean_inside_another_reduction_stays_one() -> None:
-    """It is divided once a column; two reductions in one are known by it, and pieces of columns rely on that."""
+    """It is divided once a column; two reductions in one are known by it, and pieces rely on that."""
     tensors = {"x": torch.randn(64, 8)}
     for reciprocal in ("off", "on"):
         vector = (("fusion", "all"), ("reciprocal", reciprocal), ("single_pass", "on"))

@@ -424,6 +424,28 @@ def test_components_summed_up_inside_another_reduction_are_fixed(
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "windows", "shapes", "fixed"),
+    [
+        ("x", "(3, 4)", "", [6, 8]),
+        ("F.max_pool2d(x, 2)", "(3, 2)", "", [6, 8]),
+        ("x", "(3, 4)", "[((2, 3, 6, 8),), ((5, 3, 6, 8),)]", [6, 8]),
+        ("x", "(3, 4)", "[((2, 3, 6, 8),), ((2, 3, 12, 8),)]", [8]),
+        ("x", "(5, 4)", "", [8]),
+        ("x", "1", "", []),
+    ],
+)
+def test_axes_that_an_adaptive_pool_cuts_evenly_are_fixed(
+    before: str, windows: str, shapes: str, fixed: list[int]
+) -> None:
+    source = f"def f(x):\n    return F.adaptive_avg_pool2d({before}, {windows})\n"
+    cell = f"{source}inputs = [torch.randn(2, 3, 6, 8)]\n" + (f"shapes = {shapes}\n" if shapes else "")
+    problem = opened(f"from torch.nn import functional as F\n{cell}")
+    assert [dim for dim in problem.tensors[0].dims if isinstance(dim, int)] == fixed
+    told = [note for note in problem.notes if note.startswith("fixed, so that an adaptive pool")]
+    assert bool(told) == bool(fixed) and all(f"{size} along axis" in told[0] for size in fixed)
+
+
 def test_rows_of_four_that_lie_in_memory_stay_rows() -> None:
     cell = "def f(a, b):\n    return (a - b).square().sum(-1).amax()\n"
     problem = opened(cell + "inputs = [torch.randn(37, 4), torch.randn(37, 4)]\n")

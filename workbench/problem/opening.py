@@ -26,6 +26,7 @@ from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.components import components
 from workbench.problem.cost import fixed_elements
+from workbench.problem.equal_windows import equal_windows
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
 from workbench.problem.layout import strides_of
@@ -91,11 +92,12 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     returned = watched(seen)
     tell("tracing the reference")
     traced, problem = _described(capture, seen, isinstance(returned, tuple | list))
-    if few := components(problem):
-        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), few)
+    few, even = components(problem), equal_windows(problem)
+    if few or even:
+        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), (*few, *even))
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_component_notes(few, seen))
+    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_fixed_notes(few, even, seen))
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
@@ -152,12 +154,18 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
 
 
-def _component_notes(fixed: Collection[tuple[str, int]], seen: Seen) -> tuple[str, ...]:
+def _fixed_notes(
+    few: Collection[tuple[str, int]], even: Collection[tuple[str, int]], seen: Seen
+) -> tuple[str, ...]:
     """Say which sizes are no sizes any more."""
-    axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
-    if not axes:
-        return ()
-    return (f"fixed, as components that are summed up inside another reduction: {', '.join(axes)}",)
+    notes = []
+    for fixed, why in (
+        (few, "as components that are summed up inside another reduction"),
+        (even, "so that an adaptive pool has windows of one size"),
+    ):
+        axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
+        notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []
+    return tuple(notes)
 
 
 def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:

@@ -87,3 +87,31 @@ def test_what_a_number_divides_is_one_value_in_all_passes(dtype: torch.dtype, re
     assert source.count("tanhf(") == source.count("expf(") == 1
     assert " / 5e+01f" not in source
     check(capped, source, tensors, "checked")
+
+
+def normed_sum(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.layer_norm(t["x"] + 2 * t["y"], t["x"].shape[-1:])
+
+
+def masked(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.softmax(torch.where(t["seen"], t["x"], -1e9), -1)
+
+
+def both_again(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.softmax(t["x"] * t["y"], -1) * t["y"]
+
+
+@pytest.mark.parametrize("cache", ["registers", "shared"])
+@pytest.mark.parametrize("size", [48, 37])
+@pytest.mark.parametrize(("call", "kept"), [(normed_sum, 1), (masked, 1), (both_again, 2)])
+def test_what_later_passes_need_of_two_rows_is_one(call: Call, kept: int, size: int, cache: str) -> None:
+    """A sum waits, not what it is the sum of; what is needed by itself waits too."""
+    tensors = {"x": torch.randn(5, size), "y": torch.randn(5, size), "seen": torch.rand(5, size) < 0.7}
+    tensors["seen"][:, 0] = True
+    read = {"seen": (masked,), "y": (normed_sum, both_again)}
+    tensors = {name: t for name, t in tensors.items() if name not in read or call in read[name]}
+    vector = (("fusion", "all"), ("row_cache", cache), ("threads_per_row", "warp"), ("vector_width", "4"))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    held = r"float \w+_kept\[KEPT\]" if cache == "registers" else r"float\* \w+_kept = shared"
+    assert len(re.findall(held, source)) == kept
+    check(call, source, tensors, "checked")

@@ -32,6 +32,8 @@ class _Fetch(Pass):
 class FetchingKernel(RowKernel):
     """A kernel whose row, or piece of a row, waits in registers from before its first pass."""
 
+    takes_together = False
+
     def _fetched(self) -> list[str]:
         """The loads alone."""
         entries = self.waits.entries

@@ -140,19 +140,21 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
         rows = math.ceil(rows / abreast)
     teams = rows * pieces if lanes > 1 else math.ceil(rows * pieces / LANES)
     keeps = schedule.cache != "reread"
-    waits = frozenset(wait.load.serial for wait in waiting_loads(space, passes)) if keeps else frozenset()
+    together = pieces == 1 and not schedule.prefetch
+    waiting = waiting_loads(space, passes, together) if keeps else []
+    waits = frozenset(load.serial for wait in waiting for load in (wait.load, *wait.taken_in))
     held = 1.0
     # A cluster's blocks, and those that take rows in turns, keep all of their pieces.
     if keeps and pieces > 1 and schedule.join_grid and not schedule.prefetch:
-        held = share_held(schedule.threads, len(waits), asked.at(space.columns) / pieces)
-    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, held)
+        held = share_held(schedule.threads, len(waiting), asked.at(space.columns) / pieces)
+    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, len(waiting), held)
 
 
 def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
     """The launch of a crew: its walks, and how many of its teams a multiprocessor has room for."""
     schedule, target = crew.schedule, asked.target
     walks = [walk_of(asked, crew, number) for number in range(len(crew.passes))]
-    kept = crew.held * len(crew.waits) * asked.at(crew.space.columns) / crew.pieces
+    kept = crew.held * crew.slots * asked.at(crew.space.columns) / crew.pieces
     kept *= crew.together if schedule.team in ("bundle", "warp") else 1
     if more := spilled(target, schedule, kept / crew.lanes):
         walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + more * crew.threads)

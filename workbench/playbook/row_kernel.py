@@ -55,6 +55,8 @@ class RowKernel:
 
     in_order = True
     """Each thread takes its columns in from the first to the last, but for one beside the vectors."""
+    takes_together = True
+    """What waits of several loads may be one value: not all of them are asked for beforehand."""
     arriving: type[NextRow] = NextRow
     """How the next row is copied ahead, where it is."""
     begin = ""
@@ -83,7 +85,8 @@ class RowKernel:
         self._bordered = False
         self.rows = Scope(self._row_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math)
         cache = site.schedule.cache
-        waiting = waiting_loads(self.space, self.passes) if cache != "reread" else []
+        together = self.takes_together and not site.schedule.prefetch
+        waiting = waiting_loads(self.space, self.passes, together) if cache != "reread" else []
         self.peeling = self._peeling()
         self.waits = Waits.of(waiting, cache, self.frame, self.peeling is not None)
         self.early = self._early(waiting)

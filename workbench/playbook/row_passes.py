@@ -7,7 +7,7 @@ known; the last pass stores what has a value a column.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, unguarded, walk
@@ -284,6 +284,8 @@ class Waiting:
     last: int
     turns: tuple[tuple[int, Expr], ...] = ()
     """Passes, and what takes its place in each: later ones use it only through that."""
+    taken_in: tuple[Load, ...] = ()
+    """Other loads that go into what takes its place, and are not needed afterwards."""
 
     def before(self, number: int) -> Expr:
         """What waits for a pass."""
@@ -294,21 +296,44 @@ class Waiting:
         return next((part for turn, part in self.turns if turn == number), None)
 
 
-def waiting_loads(space: RowSpace, passes: list[Pass]) -> list[Waiting]:
-    """Loads of more than one pass that depend on the row, each with what it may turn into."""
+def waiting_loads(space: RowSpace, passes: list[Pass], together: bool = False) -> list[Waiting]:
+    """Loads of more than one pass that depend on the row, each with what it may turn into.
+
+    ``together``, what later passes need of several may be one value: a sum, where it is all they ask for. Not
+    where all loads of a row are asked for before its first pass.
+    """
     uses: dict[int, list[int]] = {}
     loads: dict[int, Load] = {}
     for number, step in enumerate(passes):
         for load in space.column_loads(step.roots):
             loads[load.serial] = load
             uses.setdefault(load.serial, []).append(number)
-    found = []
-    for serial, numbers in uses.items():
-        load = loads[serial]
-        if len(numbers) > 1 and differs_by_row(space, load):
-            turns = tuple(_replacements(space, passes, load, numbers))
-            found.append(Waiting(load, numbers[0], numbers[-1], turns))
-    return found
+    several = {
+        loads[serial].serial: numbers
+        for serial, numbers in uses.items()
+        if len(numbers) > 1 and differs_by_row(space, loads[serial])
+    }
+    found, gone = dict[int, Waiting](), set[int]()
+    for serial, numbers in several.items():
+        if serial not in gone:
+            turns = tuple(_replacements(space, passes, loads[serial], numbers, together))
+            others = [
+                loads[other]
+                for other, when in several.items()
+                if together and other != serial and _goes_in(passes, loads[other], when, turns)
+            ]
+            gone.update(other.serial for other in others)
+            found[serial] = Waiting(loads[serial], numbers[0], numbers[-1], turns, tuple(others))
+    return [wait for serial, wait in found.items() if serial not in gone]
+
+
+def _goes_in(passes: list[Pass], load: Load, numbers: list[int], turns: tuple[tuple[int, Expr], ...]) -> bool:
+    """True where a load's first pass makes what all later uses of it go through."""
+    for turn, part in turns:
+        if turn == numbers[0]:
+            later = [root for step in passes[turn:] for root in step.roots]
+            return _hides(later, part, load)
+    return False
 
 
 def differs_by_row(space: RowSpace, load: Load) -> bool:
@@ -318,16 +343,19 @@ def differs_by_row(space: RowSpace, load: Load) -> bool:
 
 
 def _replacements(
-    space: RowSpace, passes: list[Pass], load: Load, numbers: list[int]
+    space: RowSpace, passes: list[Pass], load: Load, numbers: list[int], together: bool
 ) -> Iterator[tuple[int, Expr]]:
     """What takes a load's place, pass by pass: a scaled score, and then its exponential."""
     for number in numbers[:-1]:
+        others = space.column_loads(passes[number].roots) if together else []
         later = [root for step in passes[number + 1 :] for root in step.roots]
         candidates = [
             part
             for root in passes[number].roots
             for part in walk(root)
-            if isinstance(part, Apply) and part.dtype == load.dtype == "f32" and _only_from(space, part, load)
+            if isinstance(part, Apply)
+            and part.dtype == load.dtype == "f32"
+            and _only_from(space, part, load, others)
         ]
         for part in sorted(candidates, key=lambda part: -part.serial):
             # Also in the pass that loads it: where all loads are asked for at once, what it becomes takes its
@@ -337,10 +365,11 @@ def _replacements(
                 break
 
 
-def _only_from(space: RowSpace, part: Expr, load: Load) -> bool:
-    """True when ``load`` is all below ``part`` that differs from column to column, but for places."""
+def _only_from(space: RowSpace, part: Expr, load: Load, others: Collection[Load]) -> bool:
+    """True when ``part`` is made of ``load``, ``others``, places and what is one value a row."""
     varying = [leaf for leaf in leaves(part) if space.row_form(leaf) is None]
-    return [leaf for leaf in varying if not isinstance(leaf, Index)] == [load]
+    seen = [leaf for leaf in varying if not isinstance(leaf, Index)]
+    return load in seen and all(leaf is load or leaf in others for leaf in seen)
 
 
 def _hides(roots: list[Expr], part: Expr, load: Load) -> bool:

@@ -39,7 +39,9 @@ class Crew:
     together: int
     """Rows that a team takes at a time."""
     waits: frozenset[int]
-    """Serials of the loads that are kept from the pass that reads them to a later one."""
+    """Serials of loads that are kept from the pass that reads them to a later one, or go into what is."""
+    slots: int
+    """Values of a column that are kept."""
     held: float
     """Part of those that there is room for; the rest is read again, from L2."""
 

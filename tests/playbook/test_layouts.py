@@ -147,3 +147,16 @@ def test_library_calls_return_what_is_expected_of_what_they_are_given(call: Call
     source = generate(problem_of(call, tensors), ()).kernel.source
     assert [s.op for s in plan_of(source, tensors).steps if s.kind == "library"] == ["aten.sort"]
     assert _order(check(call, source, tensors).outputs[0]) == (0, 2, 3, 1)
+
+
+@pytest.mark.parametrize("fusion", ["all", "none"])
+def test_a_square_result_comes_back_turned_too(fusion: str) -> None:
+    """Turned, it has the shape that it had: only its strides tell."""
+
+    def both(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        chosen = torch.where(t["x"] > 0.25, t["x"], 1.5)
+        return chosen.t(), chosen
+
+    tensors = {"x": torch.randn(8, 8)}
+    source = generate(problem_of(both, tensors, varying=False), (("fusion", fusion),)).kernel.source
+    check(both, source, tensors)

@@ -422,7 +422,8 @@ class Lowering:
             buffer = self.buffers[expr.buffer]
             whole = buffer.role != "argument" and buffer.dtype == value.dtype
             if whole and expr.view.size == product(buffer.shape):
-                return Output(expr.buffer, None if buffer.shape == shape else shape, strides)
+                as_it_is = buffer.shape == shape and strides is None  # a square one may be turned
+                return Output(expr.buffer, None if as_it_is else shape, strides)
         name = self.write(value, "out" if ref.item is None else f"out_{ref.item}")
         return Output(name, shape if strides else None, strides)
 

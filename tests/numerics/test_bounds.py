@@ -368,3 +368,22 @@ def test_zero_and_nan_are_both_right_where_an_infinite_weight_met_the_mean_befor
         wrong = right.clone()
         wrong[:, column] = answer
         assert compare(wrong, bound).max_ratio > 1
+
+
+def test_a_nan_that_only_the_graph_loses_is_still_asked_for() -> None:
+    """Without an infinity nothing is honest about it: the reference's own result is what is right."""
+    op = ops.make(
+        lambda x: torch.relu(x) + 1,
+        {"x": (3, 4)},
+        (
+            ops.node("kept", "aten.gt.Scalar", ops.ref("x"), 0),
+            ops.node("chosen", "aten.where.ScalarOther", ops.ref("kept"), ops.ref("x"), 0),
+            ops.node("y", "aten.add.Tensor", ops.ref("chosen"), 1),
+        ),
+    )
+    x = torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+    x[1, 2] = torch.nan
+    bound = op.bound({"x": x})
+    right = op.call(x)
+    assert compare(right, bound).max_ratio <= 1
+    assert compare(right.nan_to_num(1.0), bound).max_ratio > 1

@@ -88,9 +88,10 @@ def bounds(
     ) as error:
         tracked, reason = (), f"the graph could not be interpreted ({type(error).__name__})"
     own = native()
+    infinite = any(t.is_floating_point() and bool(t.isinf().any()) for t in tensors.values())
     result = []
     for position, (spec, expected) in enumerate(zip(problem.outputs, oracle, strict=True)):
-        odd = _in_dispute(tracked[position].value, expected) if position < len(tracked) else None
+        odd = _in_dispute(tracked[position].value, expected, infinite) if position < len(tracked) else None
         if odd is not None and agrees(_as_the_oracle(tracked[position], expected, odd), expected):
             bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
             result.append(_admitting(_asking_nothing(bound, odd), own[position]))
@@ -100,16 +101,18 @@ def bounds(
     return tuple(result)
 
 
-def _in_dispute(value: Tensor, expected: Tensor) -> Tensor:
-    """Where the graph has NaN and the oracle has none, or the other way round: both in float64.
+def _in_dispute(value: Tensor, expected: Tensor, infinite: bool) -> Tensor:
+    """Where the graph has NaN and the oracle an infinity, or the other way round: both in float64.
 
     A mean is infinite as a sum over a count, NaN by Welford's updates, which subtract it from itself; and
     there it depends on where in its row the infinity lies. An infinite weight of a batch norm makes NaN where
-    the mean is multiplied with it beforehand, as torch does on a CPU; without, an infinity, and ReLU a zero.
+    the mean is multiplied with it beforehand, as torch does on a CPU; without, an infinity, and ReLU a zero:
+    so of ``infinite`` inputs any number may stand against NaN. Of others, a NaN that is lost stays a mistake.
     """
     if value.shape != expected.shape or not (value.is_floating_point() and expected.is_floating_point()):
         return torch.zeros(expected.shape, dtype=torch.bool, device=expected.device)
-    return value.isnan() != expected.isnan()
+    apart = value.isnan() != expected.isnan()
+    return apart if infinite else apart & (value.isinf() | expected.isinf())
 
 
 def _as_the_oracle(tracked: Tracked, expected: Tensor, odd: Tensor) -> Tracked:

@@ -30,27 +30,6 @@ def test_every_committed_row_says_what_it_moves() -> None:
     assert looked_up["read"] == 512 * 8 + 512 * 4096 * 4, "not the whole table"
 
 
-def test_every_committed_row_says_what_it_moves() -> None:
-    receipts, _ = measured_rows.read_measured(measured_rows.MEASURED)
-    rows = {(row["problem"], row["shape"]): row for row in measured_rows.best_measured(receipts)}
-    assert all(row["read"] > 0 and row["written"] > 0 for row in rows.values())
-    softmax = rows["softmax", "4096x4096"]
-    assert (softmax["read"], softmax["written"]) == (4096 * 4096 * 4, 4096 * 4096 * 4)
-    looked_up = rows["embedding", "512,32000x4096"]
-    assert looked_up["read"] == 512 * 8 + 512 * 4096 * 4, "not the whole table"
-
-
-OWED = {
-    ("NVIDIA H200", problem, shape)
-    for problem, shapes in {
-        "channels_last_bias": ("32x256x56x56", "16x64x112x112"),
-        "channels_last_norm": ("16x128x128x128", "8x320x64x64"),
-    }.items()
-    for shape in shapes
-}
-"""Rows whose bare moves nobody has measured yet: the page has a dash there, and counts them as neither."""
-
-
 def test_every_committed_row_from_16_mib_on_has_a_bare_move_of_its_card() -> None:
     receipts, _ = measured_rows.read_measured(measured_rows.MEASURED)
     rows = [row for row in measured_rows.best_measured(receipts) if bare_moves.moves([row])]

@@ -53,6 +53,7 @@ REFERENCES: dict[str, Case] = {
         of(x=(5, 13)),
     ),
     "clamps": (lambda t: t["x"].clamp(-0.5, 0.5) + F.relu(t["x"]) + t["x"].clamp(min=0.1), of(x=(65,))),
+    "whole_powers": (lambda t: (t["x"] ** 4 + t["x"] ** 7, t["h"] ** 8), of(x=(65,), h=((65,), half))),
     "where_mask": (lambda t: torch.where(t["m"], t["x"], t["x"].neg()), of(x=(6, 9), m=mask)),
     "masked_fill": (lambda t: t["x"].masked_fill(t["m"], -torch.inf).softmax(1), of(x=(6, 9), m=mask)),
     "comparisons": (lambda t: ((t["x"] > 0) & (t["x"] < 1), (t["x"] != t["x"]).logical_not()), of(x=(6, 9))),

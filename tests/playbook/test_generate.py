@@ -39,6 +39,12 @@ def test_right_on_the_emulator(name: str) -> None:
         check(call, generate(problem, vector).kernel.source, tensors(), "checked")
 
 
+@pytest.mark.parametrize(("exponent", "called"), [(3, False), (4, False), (8, False), (9, True), (2.5, True)])
+def test_small_whole_powers_are_products(exponent: float, called: bool) -> None:
+    problem = problem_of(lambda t: t["x"] ** exponent, {"x": torch.rand(65)}, "power")
+    assert ("powf(" in generate(problem, ()).kernel.source) == called
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_right_for_a_random_vector_and_accepted_by_nvrtc(name: str) -> None:

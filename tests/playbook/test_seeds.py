@@ -7,8 +7,9 @@ import torch.nn.functional as F
 
 from tests.playbook.problems import problem_of
 from workbench.model import H100, Problem
-from workbench.playbook.moves import naive_vector, seed_vectors
-from workbench.playbook.seeds import times_of, unlike, worth_timing
+from workbench.playbook.moves import naive_vector, parse_vector, seed_vectors
+from workbench.playbook.seeds import best_at_each, times_of, unlike, worth_timing
+from workbench.playbook.techniques import settled
 
 
 def softmax(rows: int, columns: int) -> Problem:
@@ -54,6 +55,18 @@ def test_a_shape_of_its_own_brings_a_seed_of_its_own() -> None:
     assert any(a < b for a, b in zip(many, few, strict=True))
     assert any(a > b for a, b in zip(many, few, strict=True))
     assert set(unlike(problem, [plain, split], H100, 2)) == {plain, split}
+
+
+def test_a_shape_is_not_denied_what_is_slow_at_the_others() -> None:
+    x = torch.empty(4096, 1024, device="meta")
+    cases = ({"s0": 1, "s1": 2**20},)
+    problem = problem_of(lambda t: torch.softmax(t["x"], 1), {"x": x}, "softmax", cases=cases)
+    short = settled(problem, parse_vector("row_cache=registers threads_per_row=warp vector_width=4"))
+    split = settled(problem, parse_vector("grid_split=on vector_width=4"))
+    slow = settled(problem, parse_vector("vector_width=1"))
+    assert best_at_each(problem, [slow, split, short], H100) == [short, split]
+    assert best_at_each(softmax(4096, 1024), [split, short], H100) == []
+    assert best_at_each(problem, [], H100) == []
 
 
 def test_the_naive_chain_stays_where_it_is_cheap() -> None:

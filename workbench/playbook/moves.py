@@ -17,7 +17,7 @@ from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.flat_seeds import flat_seeds
 from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.schedule import schedule_of
-from workbench.playbook.seeds import times_of, unlike, worth_timing
+from workbench.playbook.seeds import best_at_each, times_of, unlike, worth_timing
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.techniques import TECHNIQUES, settled
@@ -108,7 +108,7 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     for vector in list(order)[:count]:
         factor = predicted_factor(problem, naive, vector, target)
         cards.append(_seed_card(problem, vector, naive, factor))
-    mixed = from_prediction(problem, list(order), target)
+    mixed = from_prediction(problem, [*order, *best_at_each(problem, structures, target)], target)
     if mixed is not None:
         cards = [*cards[: len(first)], mixed, *cards[len(first) :]][:count]
     return tuple(cards)

@@ -59,6 +59,14 @@ def unlike(problem: Problem, vectors: Sequence[Vector], target: Target, count: i
     return taken
 
 
+def best_at_each(problem: Problem, vectors: Sequence[Vector], target: Target) -> list[Vector]:
+    """What is predicted to be fastest at one declared shape or another, however slow it is at the others."""
+    times = {vector: times_of(problem, vector, target) for vector in vectors}
+    if len(problem.cases) < 2 or not times:
+        return []
+    return list(dict.fromkeys(min(times, key=lambda one: times[one][case.label]) for case in problem.cases))
+
+
 def _mean(times: Times) -> float:
     """Logarithm of the geometric mean."""
     return math.fsum(map(math.log, times.values())) / len(times)

@@ -5,6 +5,7 @@ from problem.cells import opened
 
 from workbench.errors import ProblemError
 from workbench.numerics.inputs import draw
+from workbench.playbook.generate import generate
 from workbench.problem import intake
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
@@ -444,6 +445,16 @@ def test_axes_that_an_adaptive_pool_cuts_evenly_are_fixed(
     assert [dim for dim in problem.tensors[0].dims if isinstance(dim, int)] == fixed
     told = [note for note in problem.notes if note.startswith("fixed, so that an adaptive pool")]
     assert bool(told) == bool(fixed) and all(f"{size} along axis" in told[0] for size in fixed)
+
+
+@pytest.mark.parametrize(("windows", "fixed"), [(6, [6]), (12, [])])
+def test_as_many_windows_as_channels_are_a_depthwise_convolution(windows: int, fixed: list[int]) -> None:
+    source = "def f(x, w):\n    return F.conv1d(x, w, padding=3, groups=x.shape[1])[..., : x.shape[-1]]\n"
+    cell = f"{source}inputs = [torch.randn(2, 6, 11), torch.randn({windows}, 1, 4)]\n"
+    problem = opened(f"from torch.nn import functional as F\n{cell}")
+    assert [dim for dim in problem.tensors[0].dims if isinstance(dim, int)] == fixed
+    assert bool([note for note in problem.notes if "each its own" in note]) == bool(fixed)
+    assert ("aten.convolution" in generate(problem, ()).note) != bool(fixed)
 
 
 def test_rows_of_four_that_lie_in_memory_stay_rows() -> None:

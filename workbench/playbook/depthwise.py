@@ -95,6 +95,8 @@ def _read(lowering: Lowering, node: OpNode) -> _Convolution | None:
     if not is_float(source.dtype) or 0 in kernel or not groups.divides(channels):
         return None
     mixed, first = channels // groups, taps.shape[0]
+    if not transposed and not groups.divides(first):
+        return None
     made = taps.shape[1] if transposed else first // groups
     grouped = len(kernel) == 1 or mixed.is_one or not groups.is_one
     if not (grouped and _few(mixed, made)) or (not transposed and taps.shape[1] != mixed):

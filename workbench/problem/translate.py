@@ -268,6 +268,9 @@ class Translation:
             raise NotSymbolic(why, self._axes_with(names))
         if isinstance(args[8], int) and (names := _names(dims[:1])):
             raise NotSymbolic(_as_many(args[8]), self._axes_with(names))
+        if isinstance(args[8], Sym) and first == groups and dims[0] != args[8].sym:
+            why = f"{first} windows for {groups} channels, each its own, which no size says"
+            raise NotSymbolic(why, self._axes_with(_names((dims[0], args[8].sym))))
 
     @property
     def _where(self) -> str:

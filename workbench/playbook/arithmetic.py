@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workbench.model import DType
-from workbench.playbook.expr import Apply, Expr, walk
+from workbench.playbook.expr import Apply, Expr, walk, walk_all
 from workbench.playbook.lifetime import CLOCK_GHZ
 
 _CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
@@ -67,11 +67,9 @@ def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int]
     """Instructions a column, without memory; what ``known`` has the serials of was computed before."""
     seen = set(known)
     total = 0.0
-    for root in roots:
-        for expr in walk(root):
-            if isinstance(expr, Apply) and expr.serial not in seen:
-                seen.add(expr.serial)
-                total += _cost(expr, fast_math)
+    for expr in walk_all(list(roots)):
+        if isinstance(expr, Apply) and expr.serial not in seen:
+            total += _cost(expr, fast_math)
     return total
 
 

@@ -138,8 +138,8 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
 def _allowed(asked: Asked, kernel: Kernel, width: int) -> int:
     """The width that is left where all vectors begin at borders: 1 for slices that begin anywhere."""
     seen = [store.view for store in kernel.stores]
-    for root in (store.value for store in kernel.stores):
-        seen += [e.view for e in unguarded(root) if isinstance(e, Load) and not e.lookups]
+    read = unguarded(*(store.value for store in kernel.stores))
+    seen += [expr.view for expr in read if isinstance(expr, Load) and not expr.lookups]
     views = [view for view in seen if is_unit(view) and repeated_row(view) is None]
     sizes = [asked.at(size) for view in views for size in divisors_of(view)]
     return next((one for one in (width, width // 2) if one and not any(size % one for size in sizes)), 1)
@@ -163,7 +163,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
         turned, items = set(woven.loads), asked.at(woven.planes)
     warps = math.ceil(count / width / items / _LANES)
     cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
-    plain = {leaf.serial for root in roots for leaf in unguarded(root)}
+    plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
     if not asked.as_written:

@@ -46,6 +46,12 @@ WINDOWS_FROM = 10**9
 graphs one in some hundred is."""
 LAST_FROM = 2 * 10**9
 """The images of seeds from here on lie channels last, those that come in and those that are returned."""
+COLUMNS_FROM = 3 * 10**9
+"""Seeds from here on begin with statistics of columns, over the first or a middle axis with so many rows that
+several blocks share them, and are mostly written as bundles of columns in pieces."""
+TALL = (65, 129, 192, 257, 400, 513, 700)
+MOST_TALL = 16000
+"""Rows of such columns, and elements."""
 WINDOWS = ((2, 2, 0), (3, 1, 1), (3, 2, 1), (3, 2, 0), (2, 1, 0))
 """Extent, step and padding."""
 OVERLAPPING = ((2, 1, 0), (3, 1, 1), (3, 2, 1), (4, 1, 1), (5, 1, 0), (5, 1, 2), (5, 2, 2), (7, 1, 3))
@@ -107,6 +113,8 @@ class _Maker:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     kinds: list[str] = field(default_factory=list)
+    down: tuple[int, ...] | None = None
+    """Axes of the statistics that are being drawn."""
 
     def __post_init__(self) -> None:
         self.dice = random.Random(self.seed)
@@ -118,14 +126,17 @@ class _Maker:
     def sample(self) -> Sample:
         dice = self.dice
         varying = dice.random() < 0.6
-        if self.windowed:
+        if self.tall:
+            kept = [self.input(self._tall_shape(varying), dice.choice(FLOATS))]
+            kept += self._statistics(self._unlike(kept[0]))
+        elif self.windowed:
             kept = [self.input(self._planes(varying), dice.choice(FLOATS))]
             kept += [self._unary(self.real(kept[0]))] if dice.random() < 0.3 else []
             kept.append(self._first_windows(self.real(kept[-1])))
         else:
             dims = tuple(self._axis(size, varying) for size in self._shape())
             kept = [self.input(dims, dice.choice(FLOATS))]
-        for _ in range(dice.randint(0, 2) if self.windowed else dice.randint(1, 7)):
+        for _ in range(dice.choice((0, 0, 1, 2)) if self.tall else dice.randint(*self.steps)):
             kept.append(self.step(dice.choice(kept[-2:])))
         outputs = list(dict.fromkeys([kept[-1].ref, *(dice.choice(kept[1:]).ref for _ in range(2))]))
         outputs = [self._computed(ref, kept) for ref in outputs[: dice.choice((1, 1, 2, 3))]]
@@ -149,20 +160,77 @@ class _Maker:
         order = list(range(len(made.dims)))
         self.laid.shuffle(order)
         other = order != sorted(order) and self.laid.random() < 0.4
-        if self.seed >= LAST_FROM and len(order) == 4:
+        if self.last and len(order) == 4:
             order, other = [0, 2, 3, 1], True
         return OutputSpec(dtype=made.dtype, dims=made.dims, order=tuple(order) if other else None)
 
     @property
+    def steps(self) -> tuple[int, int]:
+        """Operations that follow the first, at least and at most."""
+        return (0, 2) if self.windowed else (1, 7)
+
+    @property
     def windowed(self) -> bool:
         """True for the seeds that begin with windows."""
-        return self.seed >= WINDOWS_FROM
+        return WINDOWS_FROM <= self.seed < COLUMNS_FROM
+
+    @property
+    def last(self) -> bool:
+        """True for the seeds whose images lie channels last."""
+        return LAST_FROM <= self.seed < COLUMNS_FROM
+
+    @property
+    def tall(self) -> bool:
+        """True for the seeds that begin with statistics of columns."""
+        return self.seed >= COLUMNS_FROM
+
+    def _tall_shape(self, varying: bool) -> tuple[Dim, ...]:
+        dice = self.dice
+        before = (dice.randint(2, 3),) if dice.random() < 0.35 else ()
+        rows = dice.choice(TALL)
+        room = MOST_TALL // (rows * before[0] if before else rows)
+        columns = dice.choice([n for n in (1, 3, 4, 7, 8, 12, 16, 20, 32, 33, 64, 72, 128) if n <= room])
+        return tuple(self._axis(size, varying) for size in (*before, rows, columns))
+
+    def _unlike(self, x: Made) -> Made:
+        """Columns with means of their own: no other column's will do."""
+        shift = self.input(x.dims[-1:], "f32")
+        return self.one("add.Tensor", self.wide(x), shift.ref)
+
+    def _statistics(self, x: Made) -> list[Made]:
+        """Of columns: moments, or another family along the axis before the last."""
+        last = len(x.dims) - 2
+        self.down = tuple(range(last + 1)) if self.dice.random() < 0.25 else (last,)
+        names = {"softmax": self._softmax, "norm": self._norm, "logsumexp": self._logsumexp}
+        name = self.dice.choice(("moments", "moments", "moments", *names))
+        if name == "softmax" or name == "logsumexp":
+            self.down = (last,)
+        self.kinds.append(name)
+        found = self._moments(x, self.down) if name == "moments" else [names[name](x)]
+        self.down = None
+        return [made for made in found if made is not None]
+
+    def _moments(self, x: Made, axes: tuple[int, ...]) -> list[Made]:
+        """Mean, variance or its root, and the distances from the mean, as decompositions have them."""
+        count = _times(*(x.dims[axis] for axis in axes))
+        mean = self.mean(x, axes)
+        less = self.one("sub.Tensor", x, mean.ref)
+        squares = self.total(self.one("mul.Tensor", less, less.ref), axes)
+        spread = self.one(
+            "div.Tensor", squares, _arg(_plus(count, -1) if self.dice.random() < 0.5 else count)
+        )
+        if self.dice.random() < 0.4:
+            spread = self.one("sqrt.default", spread)
+        if self.dice.random() < 0.6:
+            return self.dice.sample([mean, spread], self.dice.randint(1, 2))
+        scale = self.one("rsqrt.default", self.one("add.Scalar", spread, 0.01))
+        return [mean, spread, self.one("mul.Tensor", less, scale.ref)]
 
     def _planes(self, varying: bool) -> tuple[Dim, ...]:
         dice = self.dice
         height, width = dice.randint(3, 24), dice.choice((3, 4, 7, 8, 13, 16, 30, 33, 40))
         batch, channels = self._axis(dice.randint(1, 3), varying), dice.randint(1, 4)
-        return (batch, dice.choice((2, 4, 6, 8)) if self.seed >= LAST_FROM else channels, height, width)
+        return (batch, dice.choice((2, 4, 6, 8)) if self.last else channels, height, width)
 
     def _first_windows(self, x: Made) -> Made:
         while (found := self._pool(x)) is None or min(self.at(dim) for dim in found.dims) < 1:
@@ -181,6 +249,12 @@ class _Maker:
             walks = self.dice.random() < 0.7
             drawn |= {"fusion": "all", "depthwise": "on", "walk_down": "off"}
             drawn |= {"strip": "off", "walk_down": self.dice.choice("1248")} if walks else {}
+        if self.tall and self.dice.random() < 0.8:
+            team = self.dice.choice(("bundle", "bundle", "thread"))
+            drawn |= {"fusion": "all", "threads_per_row": team, "grid_split": "on", "columns_by": "bundle"}
+            drawn |= {"block_size": self.dice.choice(("128", "256", "512")), "cluster": "1"}
+            drawn |= {"vector_width": self.dice.choice("124"), "by_shape": "one"}
+            drawn |= {"single_pass": self.dice.choice(("on", "on", "off"))}
         return tuple(sorted(drawn.items()))
 
     def _shape(self) -> tuple[int, ...]:
@@ -221,7 +295,7 @@ class _Maker:
         """A new argument; integers below ``high``. One in three is not contiguous."""
         name = "xyzuvwabcdefgh"[len(self.specs)] if len(self.specs) < 14 else f"t{len(self.specs)}"
         strides = self._strides(dims) if self.dice.random() < 0.33 else None
-        if self.seed >= LAST_FROM and len(dims) == 4:
+        if self.last and len(dims) == 4:
             strides = (_times(*dims[1:]), 1, _times(dims[3], dims[1]), dims[1])
         shape = tuple(self.at(dim) for dim in dims)
         if high:
@@ -391,7 +465,9 @@ class _Maker:
     # -------------------------------------------------------------------------------- along axes
 
     def axes(self, x: Made, most: int = 4) -> tuple[int, ...]:
-        """Some axes, in order."""
+        """Some axes, in order; all those that are asked for where some are."""
+        if self.down is not None:
+            return self.down
         count = min(most, self.dice.choice((1, 1, 1, 2, 3)), len(x.dims))
         return tuple(sorted(self.dice.sample(range(len(x.dims)), count)))
 

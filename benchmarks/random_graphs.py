@@ -6,6 +6,7 @@ header costs more than most kernels; a batch runs in a process of its own. Usage
 
     python benchmarks/random_graphs.py --count 500 --seed 1
 
+Seeds from 3000000000 on begin with statistics of columns that several blocks share.
 ``--processes 16 --seconds 500`` runs batches side by side, one a core, and begins none after so long; the
 receipt then says how many graphs it came to. Prints failures as they come; adds the run to
 ``random-graphs.json`` in ``benchmarks/receipts``, or in the folder ``$WORKBENCH_RECEIPTS`` names. One graph

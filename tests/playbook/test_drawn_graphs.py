@@ -7,9 +7,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
+import pytest
 import random_graphs
-from graph_maker import LAST_FROM, WINDOWS_FROM, sample
+from graph_maker import COLUMNS_FROM, LAST_FROM, WINDOWS_FROM, sample
 
+from workbench.playbook import cuda_helpers
 from workbench.playbook.generate import generate
 
 
@@ -32,6 +34,28 @@ def test_seeds_of_channels_last_images_walk_beside() -> None:
     assert all("pool" in one.kinds and one.tensors["x"].stride(1) == 1 for one in drawn)
     sources = [generate(one.problem, one.vector).kernel.source for one in drawn]
     assert sum("Planes lie side by side" in source for source in sources) >= 3
+
+
+def test_seeds_of_columns_share_them_among_blocks() -> None:
+    parts = [random_graphs.written(sample(COLUMNS_FROM + seed)) for seed in range(24)]
+    shared = [part for part in parts if any(launch.grid[1] > 1 for launch in part.plan.launches)]
+    assert len(shared) >= 8
+    assert sum("Welford" in part.source for part in shared) >= 3
+    assert sum("const int first = blockIdx.x * BUNDLE" in part.source for part in shared) >= 2
+
+
+def test_moments_of_pieces_that_are_joined_wrongly_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = "const float share = __fdividef(b.count, count);"
+    wrong = right.replace(";", " * 0.5f;")
+    text = cuda_helpers._TEXTS["welford"]
+    assert right in text
+    texts = {**cuda_helpers._TEXTS, "welford": text.replace(right, wrong)}
+    monkeypatch.setattr(cuda_helpers, "_TEXTS", texts)
+    parts = [random_graphs.written(sample(COLUMNS_FROM + seed)) for seed in range(24)]
+    joining = [part.sample for part in parts if "Welford::join" in part.source]
+    smallest = min(joining, key=lambda one: one.tensors["x"].numel())
+    (outcome,) = random_graphs.batch([smallest.seed])
+    assert "numbers" in outcome.failure
 
 
 def test_wrong_numbers_are_told() -> None:

@@ -23,7 +23,7 @@ from workbench.playbook.techniques import TECHNIQUES
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import random_graphs
-from graph_maker import LAST_FROM, WINDOWS_FROM
+from graph_maker import COLUMNS_FROM, LAST_FROM, WINDOWS_FROM
 
 DRAWN, WINDOWED, TOGETHER = 448, 64, 32
 
@@ -171,6 +171,7 @@ def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:
         *range(0, DRAWN, TOGETHER),
         *range(WINDOWS_FROM, WINDOWS_FROM + WINDOWED, TOGETHER),
         *range(LAST_FROM, LAST_FROM + WINDOWED, TOGETHER),
+        *range(COLUMNS_FROM, COLUMNS_FROM + WINDOWED, TOGETHER),
     ],
 )
 def test_drawn_graphs_match_float64(first: int) -> None:

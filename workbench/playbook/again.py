@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from workbench.model import Target
 from workbench.playbook.asked_bytes import Asked
-from workbench.playbook.expr import Load, walk
+from workbench.playbook.expr import Load, loads_below
 from workbench.playbook.program import Kernel, Program
 from workbench.playbook.schedule import Schedule
 
@@ -70,4 +70,4 @@ def _whole(program: Program, kernel: Kernel) -> set[str]:
 
 def _loads(kernel: Kernel) -> list[Load]:
     roots = [store.value for store in kernel.stores]
-    return [expr for root in roots for expr in walk(root, into_reductions=True) if isinstance(expr, Load)]
+    return loads_below(roots)

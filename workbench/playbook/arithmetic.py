@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from workbench.playbook.expr import Apply, Expr, walk
+from workbench.model import DType
+from workbench.playbook.expr import Apply, Expr, walk, walk_all
 from workbench.playbook.lifetime import CLOCK_GHZ
 
 _CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
@@ -55,7 +57,7 @@ _SHORT_STEP = 12.0
 _JOINED_CYCLES = {
     **dict.fromkeys(["softmax", "logsum"], 200.0),
     **dict.fromkeys(["weighted", "distances", "divergence", "divergence_open"], 90.0),
-    **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0},
+    **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0, "logsumexp": 70.0},
 }
 """One step of a butterfly: a shuffle for every member and what joins them."""
 _SIMPLE_JOIN = 32.0
@@ -65,11 +67,9 @@ def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int]
     """Instructions a column, without memory; what ``known`` has the serials of was computed before."""
     seen = set(known)
     total = 0.0
-    for root in roots:
-        for expr in walk(root):
-            if isinstance(expr, Apply) and expr.serial not in seen:
-                seen.add(expr.serial)
-                total += _cost(expr, fast_math)
+    for expr in walk_all(list(roots)):
+        if isinstance(expr, Apply) and expr.serial not in seen:
+            total += _cost(expr, fast_math)
     return total
 
 
@@ -119,6 +119,33 @@ def accumulated(kind: str, width: int = 0) -> tuple[float, float]:
         column, vector, cycles = _BY_VECTOR[kind]
         return column + vector / max(width, 1), cycles / max(width, 1)
     return _ACCUMULATED.get(kind, _SIMPLE)
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What a running total takes: instructions, and cycles of the chain from one value to the next."""
+
+    value: float = 2.0
+    """Beside what computes it, until its total is stored."""
+    join: float = 0.0
+    """Two totals; 0 where it is one instruction, which is counted with the values."""
+    cycles: float = 5.0
+
+
+_RUNNING_LOGSUM = Scanned(value=44.0, join=14.0, cycles=35.0)
+"""Counted in PTX: 6 for the total of a thread, 12 to take it in again, 26 for the logarithm; 72 a column in
+all, by threads of four in blocks of 64, where joins of logarithms had 194."""
+_ACCURATE_LOG, _LOG = 26.0, 3.0
+
+
+def scanned(op: str, dtype: DType, fast_math: bool) -> Scanned:
+    """Of a scan by its operation."""
+    if op != "logsumexp":
+        return Scanned()
+    if dtype == "f64":
+        return Scanned(value=180.0, join=90.0, cycles=200.0)
+    saved = _ACCURATE_LOG - _LOG if fast_math else 0.0
+    return replace(_RUNNING_LOGSUM, value=_RUNNING_LOGSUM.value - saved)
 
 
 def join_cycles(kind: str) -> float:

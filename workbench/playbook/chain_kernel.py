@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from workbench.playbook.cuda_text import PRODUCT
 from workbench.playbook.expr import Expr, Load, unguarded
 from workbench.playbook.indexing import is_unit
 from workbench.playbook.kernel_text import KernelText, Site, block, frame_for
@@ -48,12 +49,14 @@ class ChainKernel(ScanKernel):
         self.ahead = ahead
         self.before = ""
         self.first = taken.new(f"{ahead.buffer}_totals")
-        self.made = {ahead.buffer: f"{self.first}[k]"}
+        self.first_join = Join(ahead.op, ahead.value.dtype, site.schedule.fast_math)
+        self.made = {ahead.buffer: self.first_join.result(f"{self.first}[k]").within(PRODUCT)}
 
     def by_blocks(self, name: str) -> KernelText:
         """A block a row, tile by tile: all loads, then one scan after the other."""
-        joins = [Join(self.ahead.op, self.ahead.value.dtype), self.join]
-        self.frame.helpers.update(["block_scan", *(helper for join in joins for helper in join.helpers)])
+        joins = [self.first_join, self.join]
+        self.frame.helpers.update(["block_scan"])
+        self.frame.helpers.update(name for join in joins for name in (*join.shuffles, *join.helpers))
         carries = [self.frame.names.new(f"{self.ahead.buffer}_carry"), "carry"]
         roots = [self.ahead.value, self.scan.value, *(store.value for store in self.scan.tail)]
         loop = [
@@ -104,14 +107,14 @@ class ChainKernel(ScanKernel):
         own, before = (self.frame.names.new(f"{scan.buffer}_{word}") for word in ("own", "before"))
         self.before = before
         scope = self._at_hand([scan.value])
-        value = join.entered(scope.text(scan.value), "col")
+        value = join.taken(own, scope.text(scan.value), "col")
         joined = f"{totals}[k] = {join.struct}::join({before}, {totals}[k]);"
         return [
             f"{join.ctype} {totals}[VEC], {own} = {join.start};",
             "#pragma unroll",
             *block(
                 f"for ({self._each()})",
-                [*scope.lines, f"{totals}[k] = {own} = {join.struct}::join({own}, {value});"],
+                [*scope.lines, f"{totals}[k] = {own} = {value};"],
             ),
             f"const {join.ctype} {before} = block_scan<{join.struct}>({own}, {join.start}, {carry});",
             "#pragma unroll",
@@ -126,7 +129,8 @@ class ChainKernel(ScanKernel):
         after: list[str] = []
         for store in self.stores:
             made = store.buffer == self.ahead.buffer
-            value = self.frame.stored(store.buffer, f"{self.first}[k]") if made else self._value(store, scope)
+            total = self.made[self.ahead.buffer]
+            value = self.frame.stored(store.buffer, total) if made else self._value(store, scope)
             row, column = split(store.view, self.scan.rows, self.scan.columns)
             if not is_unit(column):
                 at = "(col + k)" if self.frame.vector else "col"

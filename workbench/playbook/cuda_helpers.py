@@ -430,9 +430,10 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "logsumexp": ("larger", "smaller"),
     "lastmax": ("best",),
     "lastmin": ("best",),
-    "shift_up": ("best",),
-    "block_scan_places": ("block_scan", "shift_up"),
-    "stacked_places": ("stacked_scan", "shift_up"),
+    "running_logsum": ("running", "exp_below"),
+    "logsum_of_values": ("running_logsum",),
+    "shift_up_best": ("shift_up", "best"),
+    "shift_up_running": ("shift_up", "running"),
     "pieces_before": ("stacked_scan",),
     "look_back": ("warp_reduce",),
     "look_back_at_once": ("block_reduce", "min"),
@@ -476,8 +477,8 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         needed.discard("exchange")
         shuffle = "__shfl_xor_sync(0xffffffff, value, offset)"
         texts["warp_reduce"] = _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)
-    for name, places in (("block_scan", "block_scan_places"), ("stacked_scan", "stacked_places")):
-        if places in needed:
+    if "shift_up" in needed:
+        for name in ("block_scan", "block_scan_parts", "stacked_scan"):
             texts[name] = _TEXTS[name].replace("__shfl_up_sync(0xffffffff, value,", "shift_up(value,")
     texts.update(CLUSTERS)
     return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -16,7 +16,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook import lifetime, reach
 from workbench.playbook.again import found_again
-from workbench.playbook.arithmetic import instructions_of, join_ns
+from workbench.playbook.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
 from workbench.playbook.expr import Load, loads_below, unguarded
@@ -52,6 +52,8 @@ from workbench.playbook.woven_planes import woven_planes
 
 _TOTALS_US = 2.0  # to arrive, and to join what all blocks of a launch have left (a guess)
 _LANES = 32
+_JOINS = 6
+"""Of a thread's total in a scan: five within its warp, and with what comes before. One more for each warp."""
 
 
 def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
@@ -136,8 +138,8 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
 def _allowed(asked: Asked, kernel: Kernel, width: int) -> int:
     """The width that is left where all vectors begin at borders: 1 for slices that begin anywhere."""
     seen = [store.view for store in kernel.stores]
-    for root in (store.value for store in kernel.stores):
-        seen += [e.view for e in unguarded(root) if isinstance(e, Load) and not e.lookups]
+    read = unguarded(*(store.value for store in kernel.stores))
+    seen += [expr.view for expr in read if isinstance(expr, Load) and not expr.lookups]
     views = [view for view in seen if is_unit(view) and repeated_row(view) is None]
     sizes = [asked.at(size) for view in views for size in divisors_of(view)]
     return next((one for one in (width, width // 2) if one and not any(size % one for size in sizes)), 1)
@@ -161,7 +163,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
         turned, items = set(woven.loads), asked.at(woven.planes)
     warps = math.ceil(count / width / items / _LANES)
     cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
-    plain = {leaf.serial for root in roots for leaf in unguarded(root)}
+    plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
     if not asked.as_written:
@@ -206,9 +208,12 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
     width = asked.width(scan.columns)
     tiles = columns / lanes / width
     scans = 1 if scan.ahead is None else 2
-    joined = tiles * scans * join_ns("sum", lanes, asked.schedule.tree) if lanes > 1 else 0.0
+    kind = "logsumexp" if scan.op == "logsumexp" else "sum"
+    joined = tiles * scans * join_ns(kind, lanes, asked.schedule.tree) if lanes > 1 else 0.0
     deep = 1 if lanes > 1 else UNROLLED
-    cost = instructions_of(scan.values, asked.schedule.fast_math) + 2 + reach.A_REQUEST * 2 / width
+    taken = scanned(scan.op, scan.value.dtype, asked.schedule.fast_math)
+    cost = instructions_of(scan.values, asked.schedule.fast_math) + taken.value + reach.A_REQUEST * 2 / width
+    cost += taken.join * (_JOINS + lanes / _LANES) / width if lanes > 1 else 0.0
     units = rows if lanes > 1 else math.ceil(rows / _LANES)
     share = 1
     if asked.schedule.look_back and may_tile(scan):
@@ -216,12 +221,12 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
     if share > 1:
         parts = asked.schedule.parts
         units, tiles, deep = rows * share, parts, parts
-        joined = 2 * join_ns("sum", lanes, asked.schedule.tree) + LOOK_BACK_NS
+        joined = 2 * join_ns(kind, lanes, asked.schedule.tree) + LOOK_BACK_NS
     walk = Walk(
         fresh_bytes=fresh / units,
         stored_bytes=stored / units,
         instructions=cost * rows * columns / units,
-        chain_cycles=5.0 * columns / lanes / share,
+        chain_cycles=taken.cycles * columns / lanes / share,
         trips=tiles / deep,
         join_ns=joined,
     )

@@ -5,7 +5,7 @@ Owns the nodes and their sharing; equal expressions are the same object. Never p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DType
@@ -229,10 +229,10 @@ def leaves(root: Expr) -> Iterator[Load | Index | Reduction]:
             yield expr
 
 
-def unguarded(root: Expr) -> Iterator[Expr]:
+def unguarded(*roots: Expr) -> Iterator[Expr]:
     """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen."""
     seen: set[int] = set()
-    stack = [root]
+    stack = list(reversed(roots))
     while stack:
         expr = stack.pop()
         if expr.serial in seen:
@@ -245,8 +245,13 @@ def unguarded(root: Expr) -> Iterator[Expr]:
 
 def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
     """Every expression below and including ``root``, operands first, each once."""
+    return walk_all((root,), into_reductions)
+
+
+def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[Expr]:
+    """The same of several roots: steps of a recurrence have all steps before below them."""
     seen: set[int] = set()
-    stack: list[tuple[Expr, bool]] = [(root, False)]
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         expr, ready = stack.pop()
         if ready:
@@ -262,9 +267,4 @@ def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
 
 def loads_below(roots: Iterable[Expr]) -> list[Load]:
     """Every load that the roots need, those inside reductions too, each once, in the order they are met."""
-    found: dict[int, Load] = {}
-    for root in roots:
-        for expr in walk(root, into_reductions=True):
-            if isinstance(expr, Load):
-                found[expr.serial] = expr
-    return list(found.values())
+    return [expr for expr in walk_all(list(roots), into_reductions=True) if isinstance(expr, Load)]

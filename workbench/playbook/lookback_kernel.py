@@ -11,10 +11,11 @@ from dataclasses import replace
 
 from workbench.model import Target
 from workbench.playbook.chain_kernel import chain_kernel
+from workbench.playbook.cuda_text import Text
 from workbench.playbook.kernel_text import KernelText, Site, StackedText, TiledText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Scan
-from workbench.playbook.scan_joins import PLACES
+from workbench.playbook.scan_joins import PLACES, Join
 from workbench.playbook.scan_kernel import ScanKernel, in_rows, scan_kernel
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
@@ -78,12 +79,13 @@ class _TiledScan(ScanKernel):
 
     def text(self, name: str) -> KernelText:
         """A tile a block: load all of it, scan it, ask what came before, store."""
-        self.frame.helpers.update(["block_scan_parts", *self.join.helpers])
+        self.frame.helpers.update(["block_scan_parts", *self.join.shuffles, *self.join.helpers])
         self.frame.scalars = ("tiles",)
         struct, start = self.join.struct, self.start
         ticket, before = self.numbered(name), self.looked_back(name)
         first = [f"{self.ctype} total = {start};", *self._guarded(self.own_totals()), "parts[part] = total;"]
-        last = [f"const {self.ctype} before = {struct}::join(tiles_before, parts[part]);"]
+        before_tile = self.join.entered(Text("tiles_before"), "") if self.join.is_pair else "tiles_before"
+        last = [f"const {self.ctype} before = {struct}::join({before_tile}, parts[part]);"]
         body = [
             "// Tiles are numbered as blocks start: a tile only ever waits for blocks that run.",
             "__shared__ int ticket;",
@@ -91,13 +93,22 @@ class _TiledScan(ScanKernel):
             "__syncthreads();",
             *self._place(),
             f"constexpr int PARTS = {self.site.schedule.parts};",
-            f"{self.ctype} {f'totals[PARTS][{self.width}], ' if self.keeps_own else ''}parts[PARTS];",
+            *self._declared(),
             *self._parts(first),
             f"const {self.ctype} tile_total = block_scan_parts<{struct}>(parts, {start});",
             *before,
             *self._parts([*last, *self._guarded(self.left())]),
         ]
         return self.frame.finish(name, body, f"{self.site.factor(self.scan.rows)} * tiles")
+
+    def _declared(self) -> list[str]:
+        if self.join.is_pair:
+            return [
+                f"{self.kept_type} {self.totals.replace('part', 'PARTS')}[{self.width}];",
+                f"{self.ctype} parts[PARTS];",
+            ]
+        own = f"totals[PARTS][{self.width}], " if self.keeps_own else ""
+        return [f"{self.ctype} {own}parts[PARTS];"]
 
     def numbered(self, name: str) -> str:
         """The number of a tile."""
@@ -151,10 +162,14 @@ class _OneWordScan(_TiledScan):
     def looked_back(self, name: str) -> list[str]:
         """The words, and who clears them."""
         self.frame.helpers.add("look_back_at_once")
-        struct = self.join.struct
+        struct, total, start = self.join.struct, "tile_total", self.start
+        if self.join.is_pair:  # tiles tell one another the number itself, which is one word
+            plain = Join(self.scan.op, "f64")
+            self.frame.helpers.update(plain.helpers)
+            struct, total, start = plain.struct, self.join.result(total).code, "-INFINITY"
         return [
             f"const float tiles_before = look_back<{struct}>(",
-            f"    tile_total, {self.start}, tile, {name}_told + ticket",
+            f"    {total}, {start}, tile, {name}_told + ticket",
             ");",
             f"forget({name}_told, &{name}_done);",
         ]

@@ -14,9 +14,16 @@ template <typename T>
 __device__ T shift_up(T value, int offset) {
     return __shfl_up_sync(0xffffffff, value, offset);
 }
+""",
+    "shift_up_best": """
 template <typename T>
 __device__ Best<T> shift_up(Best<T> best, int offset) {
     return {shift_up(best.value, offset), shift_up(best.column, offset)};
+}
+""",
+    "shift_up_running": """
+__device__ Running shift_up(Running value, int offset) {
+    return {shift_up(value.top, offset), shift_up(value.sum, offset)};
 }
 """,
     "block_scan": """
@@ -39,7 +46,7 @@ __device__ T block_scan(T value, T start, T& carry) {
     T before = carry;
 #pragma unroll
     for (int other = 0; other < WARPS; ++other) {
-        before = other < warp ? Op::join(before, totals[other]) : before;
+        before = other == warp ? carry : before;
         carry = Op::join(carry, totals[other]);
     }
     const T left = __shfl_up_sync(0xffffffff, value, 1);

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from workbench.model import DType
 from workbench.playbook.accumulators import bounds
-from workbench.playbook.cuda_text import CTYPES, Text
+from workbench.playbook.cuda_text import CTYPES, SUM, Text
 
 PLACES = frozenset(["lastmax", "lastmin"])
 """Scans that tell where the extreme lies, the later one of equals."""
@@ -19,6 +19,11 @@ _STRUCTS = {
 }  # fmt: skip
 
 
+def is_pair(op: str, dtype: DType) -> bool:
+    """True for totals that are kept as two numbers: one scale, and a sum in it."""
+    return op == "logsumexp" and dtype == "f32"
+
+
 @dataclass(frozen=True)
 class Join:
     """The words for one scan."""
@@ -26,26 +31,47 @@ class Join:
     op: str
     dtype: DType
     """Of the values that are scanned."""
+    fast_math: bool = False
+
+    @property
+    def is_pair(self) -> bool:
+        """True where a total is kept as two numbers, and what is stored has to be computed from them.
+
+        A join of pairs costs as much as taking a value in, and their totals twice the registers: so threads
+        keep their values, and take them in a second time once they know what comes before.
+        """
+        return is_pair(self.op, self.dtype)
 
     @property
     def struct(self) -> str:
         """Name of the struct whose ``join`` takes what comes before and what comes after."""
-        return _STRUCTS[self.op]
+        return "RunningLogSum" if self.is_pair else _STRUCTS[self.op]
 
     @property
     def helpers(self) -> tuple[str, ...]:
         """Texts in cuda_helpers.py."""
-        return (self.op,)
+        return ("running_logsum",) if self.is_pair else (self.op,)
+
+    @property
+    def shuffles(self) -> tuple[str, ...]:
+        """Texts that a scan among threads needs beside: of totals that are more than a number."""
+        if self.op in PLACES:
+            return ("shift_up_best",)
+        return ("shift_up_running",) if self.is_pair else ()
 
     @property
     def ctype(self) -> str:
         """Type of a total."""
         plain = CTYPES[self.dtype]
+        if self.is_pair:
+            return "Running"
         return f"Best<{plain}>" if self.op in PLACES else plain
 
     @property
     def start(self) -> str:
         """The total of nothing."""
+        if self.is_pair:
+            return "Running{-FLT_MAX, 0.0f}"
         lowest, highest = bounds(self.dtype)
         suffix = {"f32": ".0f", "f64": ".0", "i64": "ll"}.get(self.dtype, "")
         match self.op:
@@ -64,6 +90,8 @@ class Join:
 
     def entered(self, value: Text, column: str) -> str:
         """The total of one value."""
+        if self.is_pair:
+            return self.taken(self.start, value, column)
         return f"{self.ctype}{{{value.code}, {column}}}" if self.op in PLACES else value.code
 
     def step(self, value: Text, column: str) -> str:
@@ -72,8 +100,16 @@ class Join:
             return f"total += {value.code};"
         if self.op == "prod":
             return f"total *= {value.within(13)};"
-        return f"total = {self.struct}::join(total, {self.entered(value, column)});"
+        return f"total = {self.taken('total', value, column)};"
+
+    def taken(self, total: str, value: Text, column: str) -> str:
+        """A total and one value more."""
+        if self.is_pair:
+            return f"{self.struct}::add({total}, {value.code})"
+        return f"{self.struct}::join({total}, {self.entered(value, column)})"
 
     def result(self, total: str) -> Text:
         """What a total says."""
+        if self.is_pair:
+            return Text(f"{total}.top + {'__logf' if self.fast_math else 'logf'}({total}.sum)", SUM)
         return Text(f"{total}.column") if self.op in PLACES else Text(total)

@@ -61,7 +61,7 @@ class ScanKernel:
     """The kernel being written."""
 
     totals = "totals"
-    """The array that holds the totals of a thread's own columns."""
+    """The array that holds the totals of a thread's own columns; or their values, where totals are pairs."""
 
     def __init__(self, site: Site, scan: Scan, vector: bool) -> None:
         self.scan = scan
@@ -71,7 +71,9 @@ class ScanKernel:
         for word in _OWN:
             self.frame.names.new(word)
         self.site = site
-        self.join = Join(scan.op, scan.value.dtype)
+        self.join = Join(scan.op, scan.value.dtype, site.schedule.fast_math)
+        if self.join.is_pair:
+            self.totals = self.totals.replace("totals", self.frame.names.new("values"))
         self.ctype = self.join.ctype
         self.start = self.join.start
         self.columns = self.frame.macros.text(scan.columns)
@@ -129,7 +131,7 @@ class ScanKernel:
         at = "begin + threadIdx.x" + (" * VEC" if self.frame.vector else "")
         loop = [
             f"const int col = {self.turned(at)};",
-            *([f"{self.ctype} totals[{self.width}];"] if self.keeps_own else []),
+            *([f"{self.kept_type} {self.totals}[{self.width}];"] if self.keeps_own else []),
             f"{self.ctype} total = {self.start};",
             *block(f"if ({self.inside})", self.own_totals()),
             f"const {self.ctype} before = block_scan<{self.join.struct}>(total, {self.start}, carry);",
@@ -145,8 +147,7 @@ class ScanKernel:
 
     def need_block_scan(self) -> None:
         """Ask for the helper functions of a block."""
-        places = self.scan.op in PLACES
-        self.frame.helpers.update(["block_scan_places" if places else "block_scan", *self.join.helpers])
+        self.frame.helpers.update(["block_scan", *self.join.shuffles, *self.join.helpers])
 
     @property
     def width(self) -> str:
@@ -167,8 +168,15 @@ class ScanKernel:
         """False where a thread's one column counts only for those behind it."""
         return self.inclusive or self.frame.vector
 
+    @property
+    def kept_type(self) -> str:
+        """Type of what a thread keeps of its columns: totals, or the values where totals are pairs."""
+        return CTYPES[self.scan.value.dtype] if self.join.is_pair else self.ctype
+
     def own_totals(self) -> list[str]:
         """The thread's own columns, each with those before it."""
+        if self.join.is_pair:
+            return self._own_values()
         if not self.frame.vector:
             scope = self._scope("col", [self.scan.value])
             value = scope.text(self.scan.value)
@@ -179,6 +187,16 @@ class ScanKernel:
         step = self.join.step(scope.text(self.scan.value), "col + k")
         inner = [*scope.lines, step, f"{self.totals}[k] = total;"]
         return [*lines, "#pragma unroll", *block(f"for ({self._each()})", inner)]
+
+    def _own_values(self) -> list[str]:
+        """The values of the thread's own columns, and their total."""
+        self.frame.helpers.add("logsum_of_values")
+        lines = self._loaded([self.scan.value]) if self.frame.vector else []
+        scope = self._scope("(col + k)" if self.frame.vector else "col", [self.scan.value])
+        value = scope.text(self.scan.value).code
+        each = [*scope.lines, f"{self.totals}[{'k' if self.frame.vector else '0'}] = {value};"]
+        loop = ["#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each)]
+        return [*lines, *(loop if self.frame.vector else each), f"total = logsum_of({self.totals});"]
 
     def _each(self) -> str:
         return "int k = VEC - 1; k >= 0; --k" if self.scan.backwards else "int k = 0; k < VEC; ++k"
@@ -211,7 +229,7 @@ class ScanKernel:
     def left(self) -> list[str]:
         """The totals with what came before them, and what is computed from them, into memory."""
         if not self.frame.vector:
-            return [*self._joined("0"), *self._scalar_stores()]
+            return [*self._resumed(), *self._joined("0"), *self._scalar_stores()]
         wanted = [store.value for store in self.scan.tail]
         lines = self._loaded(wanted)
         scope = self._scope("(col + k)", wanted)
@@ -232,12 +250,19 @@ class ScanKernel:
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"store({self._address(store.buffer, store.view)}, {pack});")
         inner = [*self._joined("k"), *scope.lines, *inner]
-        return [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", inner), *after]
+        each = self._each() if self.join.is_pair else "int k = 0; k < VEC; ++k"
+        return [*self._resumed(), *lines, "#pragma unroll", *block(f"for ({each})", inner), *after]
+
+    def _resumed(self) -> list[str]:
+        """Pairs: values are taken in a second time, one after the other, from what comes before them."""
+        return [f"{self.ctype} total = before;"] if self.join.is_pair else []
 
     def _joined(self, k: str) -> list[str]:
         """The total of the column at hand, and of those before it where that is asked for."""
         struct = self.join.struct
         lines = []
+        if self.join.is_pair:
+            return [f"total = {self.join.taken('total', Text(f'{self.totals}[{k}]'), 'col')};"]
         if self.inclusive:
             lines.append(f"const {self.ctype} total = {struct}::join(before, {self.totals}[{k}]);")
         if not self.exclusive:

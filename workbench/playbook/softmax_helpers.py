@@ -105,5 +105,39 @@ struct OnlineLogSum : OnlineSoftmax {
     }
 };
 """,
+    "running_logsum": """
+// The logarithm of a sum of exponentials on its way: the largest value so far, and the sum of exponentials
+// of distances from it. One exponential for each value or join, and a logarithm only of what is stored.
+// The largest is never infinite: an infinite value leaves an infinite sum, and not NaN.
+struct RunningLogSum {
+    __device__ static Running add(Running a, float value) {
+        const float capped = value > FLT_MAX ? FLT_MAX : value, distance = capped - a.top;
+        const float scale = exp_below(-fabsf(distance));
+        const float rescaled = a.sum * scale + (1.0f + (value - capped));
+        return distance >= 0.0f ? Running{capped, rescaled} : Running{a.top, a.sum + scale};
+    }
+    __device__ static Running join(Running a, Running b) {
+        const float distance = b.top - a.top, scale = exp_below(-fabsf(distance));
+        return distance > 0.0f ? Running{b.top, a.sum * scale + b.sum}
+                               : Running{a.top, a.sum + b.sum * scale};
+    }
+};
+""",
+    "logsum_of_values": """
+// The values of a thread: their largest first, so that the sum never changes scale.
+template <int MANY>
+__device__ Running logsum_of(const float (&values)[MANY]) {
+    Running all{-FLT_MAX, 0.0f};
+#pragma unroll
+    for (int k = 0; k < MANY; ++k) {
+        all.top = fmaxf(all.top, fminf(values[k], FLT_MAX));
+    }
+#pragma unroll
+    for (int k = 0; k < MANY; ++k) {
+        all.sum += exp_below(values[k] - all.top);
+    }
+    return all;
+}
+""",
 }
 """Texts by the names that kernels ask for."""

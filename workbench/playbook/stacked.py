@@ -6,7 +6,7 @@ Owns these numbers, for the plan, the kernels and the model of time alike. Never
 from __future__ import annotations
 
 from workbench.playbook.program import Scan
-from workbench.playbook.scan_joins import PLACES
+from workbench.playbook.scan_joins import PLACES, is_pair
 from workbench.playbook.schedule import Schedule
 
 WIDEST, NARROWEST = 32, 8
@@ -20,7 +20,7 @@ SMALL_PIECE = 8
 _RESIDENT, _KEPT = 1024, 288
 """Threads of a multiprocessor, and bytes that each of them may keep then; from 240 on, a few are spilled."""
 _ARRAYS, _TOLD = 6, 8
-"""Totals of each row beside those of its columns, and bytes of a word."""
+"""Totals of each row beside what is kept of its columns, and bytes of a word."""
 _WORD = 4
 """Bytes of a total that a word carries beside the news of them."""
 _BYTES = {"f32": 4, "i32": 4, "f64": 8, "i64": 8}
@@ -37,9 +37,14 @@ def stacked_text(rows: str) -> str:
 
 
 def bytes_of_total(scan: Scan) -> int:
-    """Of one total; a place counts in 32 bits beside its value."""
+    """Of one total; a place counts in 32 bits beside its value, a sum has its scale beside it."""
     value = _BYTES[scan.value.dtype]
-    return 2 * value if scan.op in PLACES else value
+    return 2 * value if scan.op in PLACES or is_pair(scan.op, scan.value.dtype) else value
+
+
+def bytes_of_column(scan: Scan) -> int:
+    """What a thread keeps of a column until it knows what comes before: of pairs, the value."""
+    return _BYTES[scan.value.dtype] if is_pair(scan.op, scan.value.dtype) else bytes_of_total(scan)
 
 
 def may_tell(scan: Scan) -> bool:
@@ -55,7 +60,7 @@ def words_of_total(scan: Scan) -> int:
 def promised_for(scan: Scan, schedule: Schedule, width: int) -> int:
     """Threads that the compiler leaves room for, with 64 registers each, where they keep little."""
     told = _TOLD * STRETCH * WIDEST * words_of_total(scan) // schedule.threads
-    kept = (schedule.parts + _ARRAYS) * width * bytes_of_total(scan) + told
+    kept = (schedule.parts * bytes_of_column(scan) + _ARRAYS * bytes_of_total(scan)) * width + told
     return max(_RESIDENT, schedule.threads) if kept <= _KEPT else 0
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook import lifetime, reach
-from workbench.playbook.arithmetic import instructions_of, join_ns
+from workbench.playbook.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.following import Estimate
 from workbench.playbook.launch_estimate import launched
@@ -22,6 +22,7 @@ from workbench.playbook.schedule import Schedule
 from workbench.playbook.stacked import (
     STRETCH,
     bundle_of,
+    bytes_of_column,
     bytes_of_total,
     piece_of,
     pieces_of_columns,
@@ -33,8 +34,6 @@ _HEARD_NS = 1400.0
 """A piece draws its number, and hears what those before it tell: two trips to L2. Not measured."""
 _A_ROW, _A_WARP = 8.0, 2.5
 """Instructions of a thread for one row beside its joins: four within a warp, one for each warp."""
-_JOIN = {"logsumexp": 40.0}
-"""Instructions to join two totals, where they are many."""
 _LINE, _WORD = 128, 8
 
 
@@ -63,11 +62,11 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
         near_bytes=near / units + heard,
         instructions=each * covered / units,
         lines=(fresh + near + stored) / _LINE / units,
-        chain_cycles=5.0 * tiles * chain,
+        chain_cycles=tiles * chain,
         trips=float(tiles),
         join_ns=joins * tiles * join_ns("sum", schedule.threads, False) + (_HEARD_NS if pieces > 1 else 0.0),
     )
-    held = (schedule.parts + 3) * width * bytes_of_total(scan) / 4
+    held = (schedule.parts * bytes_of_column(scan) + 3 * bytes_of_total(scan)) * width / 4
     teams = resident(asked.target, schedule, schedule.threads, held)
     found = launched(
         replace(asked, schedule=schedule), Work(units, schedule.threads, teams, (walk,), 0.0, 0.0)
@@ -78,8 +77,9 @@ def stacked_time(asked: Asked, scan: Scan) -> Estimate:
 
 
 def _instructions(scan: Scan, schedule: Schedule, width: int, joins: int) -> tuple[float, float]:
-    """For each column of a row, and how many wait for one another in a tile, where a block joins so often."""
-    join, warps = _JOIN.get(scan.op, 1.0), schedule.threads / 32
-    each = instructions_of(scan.values, schedule.fast_math) + 2 * (1 + join) + reach.A_REQUEST * 2 / width
+    """For each column of a row, and cycles of a tile's chain, where a block joins so often."""
+    taken = scanned(scan.op, scan.value.dtype, schedule.fast_math)
+    join, warps = max(taken.join, 1.0), schedule.threads / 32
+    each = instructions_of(scan.values, schedule.fast_math) + taken.value + 2 + reach.A_REQUEST * 2 / width
     each += joins * (_A_ROW + 4 * join + warps * (_A_WARP + join)) / schedule.parts
-    return each, (2 * schedule.parts + joins * warps) * join
+    return each, taken.cycles * (2 * schedule.parts + joins * warps)

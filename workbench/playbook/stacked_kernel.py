@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Load, unguarded
 from workbench.playbook.indexing import is_unit
 from workbench.playbook.kernel_text import KernelText, Site, StackedText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Scan
-from workbench.playbook.scan_joins import PLACES
 from workbench.playbook.scan_kernel import ScanKernel
 from workbench.playbook.scope import statement
 from workbench.playbook.stacked import (
@@ -82,8 +82,7 @@ class _StackedScan(ScanKernel):
         self.at_row = "(row + k)" if vector else "row"
         if vector:
             self.frame.divisors.add(scan.rows)
-        places = "stacked_places" if scan.op in PLACES else "stacked_scan"
-        self.frame.helpers.update([places, *self.join.helpers])
+        self.frame.helpers.update(["stacked_scan", *self.join.shuffles, *self.join.helpers])
 
     # -------------------------------------------------------------------------------- the two ways
 
@@ -187,17 +186,27 @@ class _StackedScan(ScanKernel):
         asked = [f"{name}[step] = {self._asked(load)};" for name, load in packs]
         self.packs = {load.serial: f"{name}[step].at[k]" for name, load in packs}
         scope = self._scope("col", [value], self.at_row)
-        entered = self.join.entered(scope.text(value), "col")
-        inner = [*scope.lines, f"totals[step][k] = before[k] = {struct}::join(before[k], {entered});"]
+        own = f"{self.totals}[step][k]"
+        if self.join.is_pair:
+            kept = [f"{own} = {scope.text(value).code};"]
+            kept.append(f"before[k] = {self.join.taken('before[k]', Text(own), 'col')};")
+        else:
+            kept = [f"{own} = before[k] = {self.join.taken('before[k]', scope.text(value), 'col')};"]
+        inner = [*scope.lines, *kept]
         column = self._column() if any(_COLUMN.search(line) for line in inner) else []
         return [
             *declared,
             *(_down([*self._column(), *asked]) if asked else []),
-            f"{self.ctype} totals[DOWN][VEC], before[VEC], whole[VEC];",
+            *self._declared(),
             *_for_each([f"before[k] = {self.start};"]),
             *_down([*column, *_for_each(inner)]),
             f"stacked_scan<{struct}, LANES>(before, whole, {self.start});",
         ]
+
+    def _declared(self) -> list[str]:
+        if self.join.is_pair:
+            return [f"{self.kept_type} {self.totals}[DOWN][VEC];", f"{self.ctype} before[VEC], whole[VEC];"]
+        return [f"{self.ctype} totals[DOWN][VEC], before[VEC], whole[VEC];"]
 
     def _column(self) -> list[str]:
         at = f"min(begin + step, {self.columns} - 1)"
@@ -249,6 +258,9 @@ class _StackedScan(ScanKernel):
     def _at_hand(self) -> list[str]:
         """The total of the column at hand, and of those before it where that is asked for."""
         struct, lines = self.join.struct, list[str]()
+        if self.join.is_pair:
+            taken = self.join.taken("before[k]", Text(f"{self.totals}[step][k]"), "col")
+            return [f"const {self.ctype} total = before[k] = {taken};"]
         if self.inclusive:
             lines.append(f"const {self.ctype} total = {struct}::join(before[k], totals[step][k]);")
         if self.exclusive:

@@ -24,6 +24,7 @@ from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
+from workbench.playbook.scan_joins import is_pair
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
@@ -147,6 +148,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
     problem = holder.problem
     program = program_of(problem, True)
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    scans = tuple(step for step in program.steps if isinstance(step, Scan))
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     return Traits(
@@ -173,11 +175,11 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         ),
         rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
         narrowest_bytes=_narrowest(program, kernels),
-        slow_math=_slow(kernels),
+        slow_math=_slow(kernels) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=applying(problem) | program.applied,
         divides=any(divides(program.pool, kernel) for kernel in kernels),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
-        scans=tuple(step for step in program.steps if isinstance(step, Scan)),
+        scans=scans,
         stages=len(stages_of(kernels)),
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),

@@ -14,6 +14,8 @@ from workbench.playbook.traits import traits_of
 
 _TILES = (("64", "256"), ("32", "64"), ("128", "256"), ("32", "128"), ("64", "64"), ("64", "128"))
 """Edge of the results of a block, and its threads: 16 results a thread, 16, 64, 8, 64, 32."""
+_BESIDE = (("eight", "off"), ("warp", "off"), ("block", "off"), ("block", "on"))
+"""Who has rows of the kernels beside them: of norms before, of a mean over all results behind."""
 
 
 def pair_seeds(problem: Problem) -> list[Vector]:
@@ -23,11 +25,15 @@ def pair_seeds(problem: Problem) -> list[Vector]:
         return []
     width = "8" if traits.narrowest_bytes == 2 else "4"
     found: dict[Vector, None] = {}
-    for (tile, threads), team in itertools.product(_TILES, ("eight", "warp", "block")):
+    for (tile, threads), (team, split) in itertools.product(_TILES, _BESIDE):
         vector = (
             ("block_size", threads),
+            ("columns_by", "bundle"),
+            ("grid_split", split),
             ("pair_tile", tile),
             ("reciprocal", "on"),
+            ("single_pass", split),
+            ("split_join", "last"),
             ("threads_per_row", team),
             ("vector_width", width),
         )

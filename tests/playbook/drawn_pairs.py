@@ -39,7 +39,12 @@ def drawn_pairs(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
 
     tile, threads = draw.choice(_TILES)
     used = {"a", "b"} | ({"w"} if mixed == 4 else set()) | ({"s"} if 2 in (alone, tail) else set())
-    vector = (("block_size", threads), ("pair_tile", tile), ("reciprocal", draw.choice(["on", "off"])))
+    vector = (
+        ("block_size", threads),
+        ("pair_tile", tile),
+        ("reciprocal", draw.choice(["on", "off"])),
+        ("vector_width", draw.choice("14")),
+    )
     call_ = call if "w" in used else _with_w(call)
     return call_, {name: tensor for name, tensor in tensors.items() if name in used}, vector
 

@@ -81,7 +81,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 VECTORS: tuple[Vector, ...] = (
     (("block_size", "64"), ("pair_tile", "32")),
-    (("block_size", "256"), ("pair_tile", "64")),
+    (("block_size", "256"), ("pair_tile", "64"), ("vector_width", "4")),
 )
 
 

@@ -40,9 +40,9 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
         for side in ("1", "2", "4", "8")
     },
-    ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("row_totals", "launch")),
-    ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("row_totals", "launch")),
-    ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("row_totals", "launch")),
+    ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
+    ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
+    ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers"), ("vector_width", "4")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "eight"): (("block_size", "128"),),

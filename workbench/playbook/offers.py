@@ -80,6 +80,11 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
     lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings)
+    wide = schedule_of(tuple(settings.items())).pair_tile and any(
+        one.loads for pairs in traits.pairs for one in pairs.operands
+    )
+    if wide and not (lines or along or beside):
+        return ("1", "2", "4")
     if not (lines or along or beside):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.accumulators import AccumulatorText
@@ -40,7 +40,7 @@ _WORDS = (
     "place",
     "slot",
 )
-_MORE_WORDS = ("first_row", "first_col", "below", "plane", "i")
+_MORE_WORDS = ("j", "first_row", "first_col", "below", "plane", "i")
 _RUN = 8
 """Neighbouring rows that a warp reads where those lie side by side: a sector, of each of four columns."""
 
@@ -115,11 +115,17 @@ class _Kernel:
 def pair_kernel(site: Site, kernel: Kernel, name: str, tiling: Tiling) -> KernelText:
     """Write the kernel of results that are pairs of rows."""
     site.macros.name(kernel.stores[0].columns, "COLS")
+    text = _text(site, kernel, name, tiling)
+    possible = text.width is None or text.width.is_possible
+    return text if possible else _text(site, kernel, name, replace(tiling, width=1))
+
+
+def _text(site: Site, kernel: Kernel, name: str, tiling: Tiling) -> KernelText:
     if not site.schedule.fast_math:
         kernel = with_quotients(site.program.pool, kernel)
     pairs = pairs_of(site.program.pool, kernel)
     assert pairs is not None
-    frame = frame_for(site, kernel, vector=False)
+    frame = frame_for(site, kernel, vector=tiling.width > 1)
     for word in (*_WORDS, *_MORE_WORDS):
         frame.names.new(word)
     frame.helpers.add("load")
@@ -162,14 +168,13 @@ def _accumulators(one: _Kernel, kernel: Kernel) -> list[AccumulatorText]:
 
 
 def _head(one: _Kernel) -> list[str]:
-    tiling, columns = one.tiling, one.size(one.pairs.columns)
-    piece = "16" if tiling.piece == 16 else f"{columns} < {tiling.piece} ? 16 : {tiling.piece}"
+    tiling = one.tiling
     return [
         "// A block has TILE x TILE results, a thread BELOW x RIGHT of them: what it reads of a row from",
         "// shared memory goes into all its results of that row.",
         f"constexpr int TILE = {tiling.tile}, BELOW = {tiling.below}, RIGHT = {tiling.right};",
         "constexpr int DOWN = TILE / BELOW, ACROSS = TILE / RIGHT;",
-        f"constexpr int PIECE = {piece};",
+        f"constexpr int PIECE = {tiling.piece};",
     ]
 
 
@@ -273,13 +278,14 @@ def _piece(one: _Kernel, sums: Sequence[AccumulatorText]) -> list[str]:
     columns = one.size(one.pairs.columns)
     lines: list[str] = []
     for axis, _, _ in _sides(one):
+        held = one.pairs.held(axis, varies=True)
+        wide = [operand for operand in held if operand.loads and one.tiling.width > 1]
+        lines += _in_vectors(one, axis, wide)
         for along in (True, False):
-            held = [operand for operand in one.pairs.held(axis, varies=True) if operand.along == along]
-            lines += _brought_in(one, axis, held, along)
+            apart = [operand for operand in held if operand not in wide and operand.along == along]
+            lines += _brought_in(one, axis, apart, along)
     lines += _shared_by_all(one)
     step = [f"const int there = min(PIECE, {columns} - first);"]
-    if one.tiling.is_roomy:
-        step.append("#pragma unroll 2")
     step += block(f"for (int k = 0; k < there; k += {one.pairs.vector})", _taken_in(one, sums))
     return [*lines, "__syncthreads();", *step, "__syncthreads();"]
 
@@ -307,8 +313,67 @@ def _brought_in(one: _Kernel, axis: int, operands: Sequence[Operand], along: boo
         *scope.lines,
         *stores,
     ]
-    unrolled = "#pragma unroll" + ("" if one.tiling.is_roomy else f" {one.tiling.ahead}")
-    return [unrolled, *block("for (int n = 0; n < TILE * PIECE / THREADS; ++n)", body)]
+    return [_unrolled(one), *block("for (int n = 0; n < TILE * PIECE / THREADS; ++n)", body)]
+
+
+def _unrolled(one: _Kernel) -> str:
+    return "#pragma unroll" + ("" if one.tiling.is_roomy else f" {one.tiling.ahead}")
+
+
+def _in_vectors(one: _Kernel, axis: int, operands: Sequence[Operand]) -> list[str]:
+    """The same, VEC columns at a time."""
+    if not operands:
+        return []
+    frame, columns = one.frame, one.size(one.pairs.columns)
+    frame.helpers.add("store")
+    packs: dict[int, str] = {}
+    lines = [
+        "const int at = (n * THREADS + threadIdx.x) * VEC;",
+        "const int place = at / PIECE;",
+        "const int slot = at % PIECE;",
+        f"const int k = min(first + slot, {columns} - VEC);",
+        _row_of(one, axis, "place"),
+    ]
+    for load in dict.fromkeys(load for operand in operands for load in operand.loads):
+        rows, cols = split(load.view, one.space.rows, one.space.columns)
+        packs[load.serial] = frame.names.new(f"{load.buffer}_pack")
+        frame.vectors.add(load.buffer)
+        frame.divisors.add(one.space.columns)
+        frame.use_rows(load.buffer, rows)
+        element = frame.element(load.buffer, one.index(rows, cols))
+        ctype = frame.element_type(load.buffer)
+        lines.append(f"const Pack<{ctype}, VEC> {packs[load.serial]} = load<VEC>(&{element});")
+    lines += _entered(one, operands, packs)
+    return [_unrolled(one), *block("for (int n = 0; n < TILE * PIECE / VEC / THREADS; ++n)", lines)]
+
+
+def _entered(one: _Kernel, operands: Sequence[Operand], packs: Mapping[int, str]) -> list[str]:
+    """What is made of vectors of columns, stored where it waits."""
+    frame, lines, each, stores = one.frame, list[str](), list[str](), list[str]()
+    bound = {
+        load.serial: frame.value(load, f"{packs[load.serial]}.at[j]")
+        for operand in operands
+        for load in operand.loads
+    }
+    scope = one.scope(bound)
+    made = [operand for operand in operands if not _is_plain(one, operand.expr)]
+    scope.prepare(operand.expr for operand in made)
+    for operand in operands:
+        name = packs.get(operand.expr.serial, "")
+        if operand in made:
+            name = frame.names.new(f"{_stem(operand)}_pack")
+            lines.append(f"Pack<{CTYPES[operand.expr.dtype]}, VEC> {name};")
+            each.append(f"{name}.at[j] = {scope.text(operand.expr).code};")
+        stores.append(f"store(&{one.names[operand.expr.serial]}[place][slot], {name});")
+    if each:
+        body = [*scope.lines, *each]
+        lines += ["#pragma unroll", *block("for (int j = 0; j < VEC; ++j)", body)]
+    return [*lines, *stores]
+
+
+def _is_plain(one: _Kernel, expr: Expr) -> bool:
+    """True for elements that are kept as they are."""
+    return isinstance(expr, Load) and one.frame.site.buffer(expr.buffer).dtype == expr.dtype
 
 
 def _shared_by_all(one: _Kernel) -> list[str]:

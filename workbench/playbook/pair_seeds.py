@@ -23,7 +23,6 @@ def pair_seeds(problem: Problem) -> list[Vector]:
     traits = traits_of(problem)
     if not traits.pairs:
         return []
-    width = "8" if traits.narrowest_bytes == 2 else "4"
     found: dict[Vector, None] = {}
     for (tile, threads), (team, split) in itertools.product(_TILES, _BESIDE):
         vector = (
@@ -35,7 +34,7 @@ def pair_seeds(problem: Problem) -> list[Vector]:
             ("single_pass", split),
             ("split_join", "last"),
             ("threads_per_row", team),
-            ("vector_width", width),
+            ("vector_width", "4"),
         )
         whole = settled(problem, vector)
         if dict(whole).get("pair_tile") == tile:

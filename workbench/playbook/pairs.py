@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES
-from workbench.playbook.expr import Apply, Expr, Index, Load, Pool, leaves, walk
+from workbench.playbook.expr import Apply, Expr, Index, Load, Pool, leaves, unguarded, walk
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import Accumulator, RowSpace, passes_of
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import ONE, ZERO, Size, product
 from workbench.playbook.turning import MOST_STATIC_BYTES
-from workbench.playbook.views import NotAView, View, merged, runs, split
+from workbench.playbook.views import Axis, NotAView, View, merged, runs, split
 
 LEAST_PAIRED, LEAST_SUMMED = 16, 8
 """Rows of either operand, and elements of a row, below which tiles are mostly empty or read little twice."""
@@ -29,9 +29,10 @@ _PLAIN = frozenset(["sum", "prod", "max", "min", "any", "all"])
 """Reductions whose partial result is one number."""
 _LEAST_RESULTS, _MOST_RESULTS = 4, 64
 """Of a thread: with fewer it reads shared memory most of the time, with more it runs out of registers."""
+_PIECES = (32, 16)
 _ROOMY, _AHEAD = 16, 8
-"""Results of a thread up to which it asks for all of a piece at once, and for how much beyond. With 16 results
-and 16 loads of each operand on their way a thread has some 160 registers, with 64 and all of 32 it spills."""
+"""Results and loads of a thread up to which it asks for all of a piece at once, and for how much beyond. With
+16 results and 16 loads of each operand it has some 160 registers; with 64 and all of 32 it spills."""
 _COLUMNS = -1
 """What is reduced, among the numbers of the axes."""
 
@@ -50,6 +51,8 @@ class Operand:
     """It differs from column to column, and waits in shared memory."""
     along: bool
     """Its columns lie side by side in memory, rather than its rows."""
+    loads: tuple[Load, ...]
+    """What it reads of each column, where vectors of columns can be read; else none."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ class Tiling:
     below: int
     right: int
     piece: int
-    """Columns that wait in shared memory at a time, at most."""
+    """Columns that wait in shared memory at a time."""
+    width: int = 1
+    """Columns that a thread reads at a time where they lie side by side."""
 
     @property
     def brought(self) -> int:
-        """Elements that a thread brings in of an operand, of a whole piece."""
-        return self.tile * self.piece // self.threads
+        """Loads by which a thread brings its share of an operand in."""
+        return self.tile * self.piece // self.threads // self.width
 
     @property
     def is_roomy(self) -> bool:
@@ -107,7 +112,7 @@ class Tiling:
 
     @property
     def ahead(self) -> int:
-        """Elements of an operand that a thread has on their way at a time."""
+        """Loads of an operand that a thread has on their way at a time."""
         return self.brought if self.is_roomy else min(self.brought, _AHEAD)
 
 
@@ -148,7 +153,7 @@ def tiling_of(pairs: Pairs, tile: int, threads: int) -> Tiling | None:
     if not _LEAST_RESULTS <= results <= _MOST_RESULTS or results * sum(pairs.results) > 4 * _MOST_RESULTS:
         return None
     right = 1 << (results.bit_length() - 1) // 2
-    fits = (piece for piece in (32, 16) if shared_bytes(pairs, tile, piece) <= MOST_STATIC_BYTES)
+    fits = (piece for piece in _PIECES if shared_bytes(pairs, tile, piece) <= MOST_STATIC_BYTES)
     piece = next(fits, None)
     return None if piece is None else Tiling(tile, threads, results // right, right, piece)
 
@@ -163,7 +168,13 @@ def tiled_pairs(
     if pairs is None or not worth_pairing(pairs, cases):
         return None
     tiling = tiling_of(pairs, schedule.pair_tile, schedule.threads)
-    return None if tiling is None else (pairs, tiling)
+    if tiling is None:
+        return None
+    if max((pairs.columns.at(case) for case in cases), default=_PIECES[0]) <= _PIECES[1]:
+        tiling = replace(tiling, piece=_PIECES[1])
+    wide = schedule.width <= pairs.vector and tiling.brought % schedule.width == 0
+    able = wide and any(one.loads for one in pairs.operands)
+    return pairs, replace(tiling, width=schedule.width if able else 1)
 
 
 def shared_bytes(pairs: Pairs, tile: int, piece: int) -> int:
@@ -280,8 +291,31 @@ def _operands(
         elif any(True for _ in leaves(expr)):
             axis = next((at for at in paired if at in needs[expr.serial]), None)
             varies = _COLUMNS in needs[expr.serial]
-            found[expr.serial] = Operand(expr, axis, varies, _lies_along(space, axes, expr, axis))
+            found[expr.serial] = _operand(space, axes, expr, axis, varies)
     return tuple(found.values())
+
+
+def _operand(space: RowSpace, axes: Sequence[Size], expr: Expr, axis: int | None, varies: bool) -> Operand:
+    along = _lies_along(space, axes, expr, axis)
+    read = [leaf for leaf in _elements([expr]) if not _is_same(space, leaf)]
+    always = {one.serial for one in unguarded(expr)}
+    able = axis is not None and all(
+        isinstance(leaf, Load)
+        and not leaf.lookups
+        and leaf.serial in always
+        and _parts(space, leaf)[1].axes == (Axis(space.columns, ONE),)
+        for leaf in read
+    )
+    loads = tuple(leaf for leaf in read if isinstance(leaf, Load)) if able else ()
+    return Operand(expr, axis, varies, along, loads)
+
+
+def _is_same(space: RowSpace, leaf: Load | Index) -> bool:
+    """True for what is the same in every column."""
+    looked_up = isinstance(leaf, Load) and any(
+        not _is_same(space, one) for index, _ in leaf.lookups for one in _elements([index])
+    )
+    return _parts(space, leaf)[1].is_constant and not looked_up
 
 
 def _lies_along(space: RowSpace, axes: Sequence[Size], expr: Expr, axis: int | None) -> bool:

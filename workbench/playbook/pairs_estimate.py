@@ -59,7 +59,7 @@ def pairs_time(asked: Asked, kernel: Kernel, pairs: Pairs, tiling: Tiling) -> Es
     share = fresh / max(fresh + near, 1.0)
     brought = Walk(
         near_bytes=near / blocks,
-        instructions=columns * sum(_brought(asked, one, edge) for one in pairs.operands if one.varies),
+        instructions=columns * sum(_brought(asked, one, tiling) for one in pairs.operands if one.varies),
         trips=trips * (1.0 - share),
         join_ns=pieces * _BARRIERS_NS,
     )
@@ -89,11 +89,15 @@ def _bytes_a_column(asked: Asked, operand: Operand, edge: int) -> float:
     return float(rows * max((asked.element(load) for load in loads), default=0))
 
 
-def _brought(asked: Asked, operand: Operand, edge: int) -> float:
+def _brought(asked: Asked, operand: Operand, tiling: Tiling) -> float:
     """Instructions of a block, of a column."""
-    rows = 1 if operand.axis is None else edge
+    rows = 1 if operand.axis is None else tiling.tile
     cost = instructions_of([operand.expr], asked.schedule.fast_math)
-    return rows * (_BROUGHT + cost + A_REQUEST * len(loads_below([operand.expr])))
+    loads = len(loads_below([operand.expr]))
+    if not operand.loads:
+        return rows * (_BROUGHT + cost + A_REQUEST * loads)
+    wide = len(operand.loads)
+    return rows * (cost + A_REQUEST * (loads - wide) + (_BROUGHT + A_REQUEST * wide) / tiling.width)
 
 
 def _packs(pairs: Pairs, tiling: Tiling) -> int:

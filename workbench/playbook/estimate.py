@@ -29,7 +29,7 @@ from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lines import lines_of, worth_lines
 from workbench.playbook.lines_estimate import lines_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
-from workbench.playbook.pairs import tiled_pairs
+from workbench.playbook.pair_tiling import tiled_pairs
 from workbench.playbook.pairs_estimate import pairs_time
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident

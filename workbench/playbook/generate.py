@@ -17,7 +17,7 @@ from workbench.playbook.lines_kernel import lines_kernel
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.pair_kernel import pair_kernel
-from workbench.playbook.pairs import tiled_pairs
+from workbench.playbook.pair_tiling import tiled_pairs
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import Kernel as ProgramKernel
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan

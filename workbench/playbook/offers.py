@@ -21,7 +21,7 @@ from workbench.playbook.fitting import (
     team_for,
 )
 from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
-from workbench.playbook.pairs import tiling_of
+from workbench.playbook.pair_tiling import tiling_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,

@@ -17,7 +17,8 @@ from workbench.playbook.following import Estimate
 from workbench.playbook.launch_estimate import launched
 from workbench.playbook.lifetime import Walk, Work
 from workbench.playbook.operations import is_float
-from workbench.playbook.pairs import Operand, Pairs, Tiling, shared_bytes
+from workbench.playbook.pair_tiling import Tiling, shared_bytes
+from workbench.playbook.pairs import Operand, Pairs
 from workbench.playbook.program import Kernel
 from workbench.playbook.reach import A_REQUEST
 from workbench.playbook.residency import resident

@@ -19,7 +19,8 @@ from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lines import Lines, lines_of
 from workbench.playbook.lowering import lower
-from workbench.playbook.pairs import Pairs, pairs_of, worth_pairing
+from workbench.playbook.pair_tiling import worth_pairing
+from workbench.playbook.pairs import Pairs, pairs_of
 from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of

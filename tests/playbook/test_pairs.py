@@ -140,6 +140,33 @@ def estimate_of(problem: Problem, vector: Vector) -> float:
     return mean_us(problem, settled(problem, vector), H100)
 
 
+ODD: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "places": (
+        lambda t: torch.where(
+            torch.arange(35)[:, None, None] < torch.arange(20)[:, None], t["a"], t["b"]
+        ).sum(-1),
+        of(a=(35, 1, 16), b=(20, 16))(),
+    ),
+    "padded": (
+        lambda t: (t["a"][:, None] * torch.nn.functional.pad(t["b"], (2, 2))[None]).sum(-1),
+        of(a=(35, 20), b=(20, 16))(),
+    ),
+    "two axes summed": (
+        lambda t: (t["a"].permute(2, 0, 1)[:, None] - t["b"].permute(0, 2, 1)).abs().sum((-1, -2)),
+        of(a=(4, 6, 35), b=(20, 6, 4))(),
+    ),
+    "batch last": (lambda t: (t["a"][:, None] * t["b"][None]).sum(2), of(a=(17, 9, 5), b=(18, 9, 5))()),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_right_however_operands_lie(name: str) -> None:
+    call, tensors = ODD[name]
+    source = generate(problem_of(call, tensors, "odd"), VECTORS[1]).kernel.source
+    assert "[PIECE" in source
+    check(call, source, tensors, "checked")
+
+
 OTHERS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "few rows": (CALLS["distances"][0], of(a=(8, 64), b=(70, 64))()),
     "few columns": (CALLS["distances"][0], of(a=(70, 6), b=(70, 6))()),

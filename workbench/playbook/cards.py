@@ -91,6 +91,10 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("turned_tile", "off"): "Read inputs as they lie",
     ("turned_tile", "32"): "Turn tiles of 32 x 32 round in shared memory",
     ("turned_tile", "64"): "Turn tiles of 64 x 64 round in shared memory",
+    ("pair_tile", "off"): "Read the two rows of each result by themselves",
+    ("pair_tile", "32"): "Tiles of 32 x 32 results share their rows in shared memory",
+    ("pair_tile", "64"): "Tiles of 64 x 64 results share their rows in shared memory",
+    ("pair_tile", "128"): "Tiles of 128 x 128 results share their rows in shared memory",
     ("walk_down", "off"): "Nobody walks down a plane",
     ("walk_down", "1"): "A thread walks down a column of results",
     ("walk_down", "2"): "A thread walks down two columns of results",
@@ -188,6 +192,7 @@ RISKS: Mapping[str, str] = {
     "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. "
     "Where totals run along little, threads are left without work.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",
+    "pair_tile": "Two barriers a piece of the columns; the last tiles of a row or column are partly empty.",
     "scan_tile": "Registers limit how many threads fit on a multiprocessor.",
     "row_cache": "Registers or shared memory limit how many threads fit on a multiprocessor.",
     "single_pass": "More arithmetic per element, in a longer chain of dependences.",

@@ -29,6 +29,8 @@ from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lines import lines_of, worth_lines
 from workbench.playbook.lines_estimate import lines_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
+from workbench.playbook.pair_tiling import tiled_pairs
+from workbench.playbook.pairs_estimate import pairs_time
 from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
 from workbench.playbook.residency import resident
 from workbench.playbook.row_cuts import cut_of
@@ -115,6 +117,9 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
         return window_time(asked, kernel, kernel.ahead)
     if kernel.stores[0].level == "flat":
         return _line(asked, kernel)
+    tiled = tiled_pairs(asked.program.pool, kernel, asked.schedule, [asked.sizes])
+    if tiled is not None:
+        return pairs_time(asked, kernel, *tiled)
     found = row_time(asked, kernel)
     totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
     return found if kernel.tail is None else replace(found, us=found.us + totals_us)

@@ -16,6 +16,8 @@ from workbench.playbook.lines import lines_of, worth_lines
 from workbench.playbook.lines_kernel import lines_kernel
 from workbench.playbook.lookback_kernel import scan_step
 from workbench.playbook.names import Macros, Names
+from workbench.playbook.pair_kernel import pair_kernel
+from workbench.playbook.pair_tiling import tiled_pairs
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import Kernel as ProgramKernel
 from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
@@ -135,6 +137,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
                 steps.append((step, window_kernel(site, step, ahead, name)))
                 continue
             steps.append((step, _line_kernel(site, step, name)))
+            continue
+        declared = site.cases[: site.declared]
+        if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
+            steps.append((step, pair_kernel(site, step, name, tiled[1])))
             continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]

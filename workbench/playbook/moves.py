@@ -15,6 +15,7 @@ from workbench.playbook.by_shape import from_prediction, of_classes
 from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.flat_seeds import flat_seeds
+from workbench.playbook.pair_seeds import pair_seeds
 from workbench.playbook.rewrites import MAY_COST, REWRITES
 from workbench.playbook.schedule import schedule_of
 from workbench.playbook.seeds import best_at_each, times_of, unlike, worth_timing
@@ -39,6 +40,9 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
         for side in ("1", "2", "4", "8")
     },
+    ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
+    ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
+    ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers"), ("vector_width", "4")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "eight"): (("block_size", "128"),),
@@ -51,6 +55,7 @@ _WEIGHT = (
     "fusion",
     *REWRITES,
     "turned_tile",
+    "pair_tile",
     "walk_down",
     "strip",
     "window_parts",
@@ -188,7 +193,8 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, across)] = None
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
-    apart = [*flat_seeds(problem), *_scanning(problem), *found, *_abreast(problem), *taking_turns(problem)]
+    others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem)]
+    apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 
 

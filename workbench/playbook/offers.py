@@ -21,6 +21,7 @@ from workbench.playbook.fitting import (
     team_for,
 )
 from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
+from workbench.playbook.pair_tiling import tiling_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,
@@ -79,6 +80,11 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
     lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings)
+    wide = schedule_of(tuple(settings.items())).pair_tile and any(
+        one.loads for pairs in traits.pairs for one in pairs.operands
+    )
+    if wide and not (lines or along or beside):
+        return ("1", "2", "4")
     if not (lines or along or beside):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
@@ -217,7 +223,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
-    if alone or bound or schedule.team_fit or schedule.tile:
+    if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
     return ("apart", *(("beside",) if traits.stages < traits.kernels else ()), *together)
@@ -228,7 +234,7 @@ def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
 
 
 def persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "on") if _lines(traits, settings) or traits.kernels > traits.flat_kernels else ()
+    return ("off", "on") if _lines(traits, settings) or traits.rows else ()
 
 
 def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -259,6 +265,13 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         for case in traits.declared_cases
         if team_for(schedule, row.shape) == "block"
     }
+    if schedule.pair_tile:
+        tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
+        return tuple(
+            threads
+            for threads in fixed
+            if all(tiling_of(pairs, schedule.pair_tile, int(threads)) for pairs in tiled)
+        )
     return (*fixed, "fit") if fits - {256} else fixed
 
 
@@ -268,6 +281,12 @@ def fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
+
+
+def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Tiles that a block of 256 threads has room for; a value a row is asked for by nobody else then."""
+    fits = [str(tile) for tile in (32, 64, 128) if any(tiling_of(pairs, tile, 256) for pairs in traits.pairs)]
+    return ("off", *fits) if fits and settings["fusion"] == "all" else ()
 
 
 def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -327,7 +346,7 @@ def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Not where blocks share a row, rows a block, or kernels a launch: these have ways of their own."""
-    if not traits.row_totals or settings["fusion"] == "none":
+    if not traits.row_totals or settings["fusion"] == "none" or settings.get("pair_tile", "off") != "off":
         return ()
     plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
     alone = all(settings.get(name, value) == value for name, value in plain)

@@ -86,6 +86,8 @@ class Schedule:
     """Indices of kernels without rows have 32 bits."""
     tile: int = 0
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
+    pair_tile: int = 0
+    """Edge of the tiles of results that are pairs of rows, whose rows a block brings in; 0 for none."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -294,6 +296,7 @@ def schedule_of(vector: Vector) -> Schedule:
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
+        pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),

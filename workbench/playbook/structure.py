@@ -44,6 +44,26 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="pair_tile",
+        title="tiles of results share the rows they are made of",
+        values=("off", "32", "64", "128"),
+        offers=offers.pair_tile,
+        structural=True,
+        bottleneck="memory",
+        look_for="bytes from L2 and load instructions a result; bank conflicts of the tiles",
+        teaches=(
+            "Distances of every point from every other read two rows for each result: 512 points of 128 "
+            "numbers are 262,144 results and 268 MB of reads, of a tensor of 262 kB. A block that takes a "
+            "square of 64 x 64 results brings its 128 rows in once, a piece of the columns at a time, and "
+            "reads them from shared memory. What is computed of one row alone, such as a division by its "
+            "norm, is computed as it is brought in. A thread has 4 x 4 results in registers: eight elements "
+            "that it reads serve sixteen results, so that arithmetic takes longer than reading. Large tiles "
+            "read least, small ones make more blocks, where results are too few for the card. It is how "
+            "matrix products are written (Volkov and Demmel, Benchmarking GPUs to Tune Dense Linear Algebra, "
+            "2008), with any function in the place of the product."
+        ),
+    ),
+    Technique(
         name="walk_down",
         title="a thread walks down its plane, several results side by side",
         values=("off", "1", "2", "4", "8"),

@@ -84,7 +84,7 @@ def settled(problem: Problem, vector: Vector) -> Vector:
     applying: dict[str, str] = {}
     for name, technique in TECHNIQUES.items():
         wanted = asked.get(name, _SEED_VALUES.get(name, technique.plain))
-        offers = technique.offers(traits, settings)
+        offers = technique.offers(traits.besides(settings), settings)
         settings[name] = wanted if wanted in offers else offers[0] if offers else technique.plain
         if len(offers) > 1:
             applying[name] = settings[name]

@@ -6,8 +6,8 @@ Owns the facts that decide which technique applies; derived once a problem from 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, H100, Case, Problem
@@ -19,6 +19,8 @@ from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lines import Lines, lines_of
 from workbench.playbook.lowering import lower
+from workbench.playbook.pair_tiling import worth_pairing
+from workbench.playbook.pairs import Pairs, pairs_of
 from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
@@ -56,6 +58,8 @@ class RowTraits:
     """Once the last reductions are joined, nothing a column is left to do."""
     late: bool = False
     """Later passes read vectors that the first does not, such as a weight a column."""
+    paired: bool = False
+    """Its results are pairs of rows, among ``Traits.pairs``."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Traits:
     """For each kernel without rows that reads more than L2 has, which one before has read: whether the
     one before went through its planes side by side."""
     rows: tuple[RowTraits, ...]
+    pairs: tuple[Pairs, ...]
+    """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
@@ -103,6 +109,12 @@ class Traits:
     cases: tuple[tuple[tuple[str, int], ...], ...]
     """Sizes of the declared cases, then of the proofs."""
     declared: int
+
+    def besides(self, settings: Mapping[str, str]) -> Traits:
+        """What is left for others to decide: kernels of pairs in tiles have rows of nobody else's."""
+        if settings.get("pair_tile", "off") == "off":
+            return self
+        return replace(self, rows=tuple(row for row in self.rows if not row.paired))
 
     @property
     def all_cases(self) -> list[dict[str, int]]:
@@ -151,6 +163,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
+    pairs = _paired(program, kernels, problem.cases)
     return Traits(
         kernels=len(kernels),
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
@@ -173,7 +186,12 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         again=tuple(
             by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)
         ),
-        rows=tuple(row_traits(program, k) for k in kernels if k.stores[0].level != "flat"),
+        rows=tuple(
+            replace(row_traits(program, k), paired=id(k) in pairs)
+            for k in kernels
+            if k.stores[0].level != "flat"
+        ),
+        pairs=tuple(pairs.values()),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow(kernels) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=applying(problem) | program.applied,
@@ -185,6 +203,13 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )
+
+
+def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, Pairs]:
+    """Kernels of pairs whose rows are read again and again, by identity."""
+    cases = [case.size_map for case in declared]
+    found = {id(kernel): pairs_of(program.pool, kernel) for kernel in kernels}
+    return {at: pairs for at, pairs in found.items() if pairs and worth_pairing(pairs, cases)}
 
 
 def _reads_elsewhere(kernel: Kernel) -> bool:

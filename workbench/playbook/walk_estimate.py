@@ -112,6 +112,7 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
         again_bytes=reads.again / crew.teams,
         near_bytes=reads.near / crew.teams,
         instructions=cost * (way.columns + LANES * way.peeled) * (LANES if way.lanes == 1 else 1),
+        lines=0.0 if asked.as_written else _shared_lines(asked, crew, step, way),
         chain_cycles=chain,
         trips=max(mine / way.width / _deep(asked, crew, step, way, entered), 1.0) if reads.any else 0.0,
         join_ns=max(joins_ns, default=0.0),
@@ -140,6 +141,14 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
             requests += 1 if kept_at == "shared" else 1.0 - crew.held
         seen.add(load.serial)
     return _Reads(fresh, near + behind, again, requests, streams)
+
+
+def _shared_lines(asked: Asked, crew: Crew, step: Pass, way: _Steps) -> float:
+    """Lines that a team asks L1 for, of what its rows share with others."""
+    found = 0.0
+    for load in crew.space.column_loads(step.roots):
+        found += reach.shared_lines(crew.space, load, way.lanes, way.width, asked.element(load))
+    return found * way.columns
 
 
 def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:

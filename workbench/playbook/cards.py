@@ -41,6 +41,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("interleaved", "off"): "Walk along rows that lie interleaved",
     ("whole_walks", "on"): "Reduce over the whole tensor, where parts of it are wanted",
     ("whole_walks", "off"): "Reduce over each part of a tensor by itself",
+    ("scattered_sums", "on"): "Add values at the places that data names, all at once",
+    ("scattered_sums", "off"): "Leave sums at places that data names to the library",
     ("fusion", "all"): "One kernel for the whole chain",
     ("fusion", "none"): "One kernel for every operation",
     ("vector_width", "1"): "Scalar loads",
@@ -165,6 +167,8 @@ RISKS: Mapping[str, str] = {
     "taken_out": "Another order of rounding; sums of larger numbers, divided afterwards.",
     "depthwise": "Another order of summation; windows of many elements cost arithmetic too.",
     "whole_walks": "Elements that are no part of the result are read and compared too: an eighth at most.",
+    "scattered_sums": "Additions come in another order in every run, and with it go the last bits; places "
+    "that many values want serve them one after the other.",
     "interleaved": "Another order of summation; each element is read again where its row is normalised.",
     "walk_down": "More registers a thread, and fewer threads; the first rows of a walk make nothing whole.",
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",

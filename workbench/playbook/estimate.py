@@ -29,13 +29,14 @@ from workbench.playbook.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.lines import lines_of, worth_lines
 from workbench.playbook.lines_estimate import lines_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
-from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
+from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.residency import resident
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained, read_by
 from workbench.playbook.scan_kernel import UNROLLED, in_rows
+from workbench.playbook.scatter_estimate import scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.stacked_estimate import stacked_time
@@ -102,6 +103,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return stacked_time(asked, step)
         case Scan():
             return _scan(asked, step)
+        case Scatter():
+            return scatter_time(asked, step)
         case Kernel():
             return _kernel(asked, step)
 

@@ -49,7 +49,8 @@ def _lines(traits: Traits, settings: Settings) -> int:
     beside = _beside(traits, settings)
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
-    return max(0, traits.flat_kernels - turned - strips - beside - _here(traits, settings))
+    along = traits.flat_kernels + len(traits.scatters)
+    return max(0, along - turned - strips - beside - _here(traits, settings))
 
 
 def _beside(traits: Traits, settings: Settings) -> int:
@@ -214,7 +215,7 @@ def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Kernels without a library call between them, whose blocks know nothing of their launch."""
     schedule = schedule_of(tuple(settings.items()))
-    alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
+    alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
     if alone or bound or schedule.team_fit or schedule.tile:

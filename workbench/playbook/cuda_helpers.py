@@ -445,8 +445,6 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "cluster_reduce": ("warp_reduce", "cluster_meet"),
     "cluster_in_turn": ("warp_reduce", "cluster_meet"),
     "add_all": ("pack",),
-    "largest_at": ("larger",),
-    "smallest_at": ("smaller",),
 }
 
 OPS: Mapping[str, str] = {

@@ -27,8 +27,6 @@ _A_CLOCK = 16
 _TRIPS = 2 * L2_TRIP / DRAM_TRIP
 """A gather waits for its index. Both mostly come from L2: neighbouring warps share sectors of indices, and
 rows are named by several (a guess)."""
-_EXCHANGED = 4.0
-"""Times as long where a place is read, compared and exchanged instead of added to (a guess)."""
 _LANES = 32
 
 
@@ -79,5 +77,4 @@ def _served_us(asked: Asked, scatter: Scatter, moved: float) -> float:
     """Until L2 has done all atomics; those of few places have few slices to do them."""
     places = asked.bytes_of(scatter.buffer)
     busy = min(_SLICES, max(1.0, places / _A_CLOCK))
-    us = moved / (busy * _A_CLOCK * CLOCK_GHZ) * 1e-3
-    return us if scatter.op == "sum" else us * _EXCHANGED
+    return moved / (busy * _A_CLOCK * CLOCK_GHZ) * 1e-3

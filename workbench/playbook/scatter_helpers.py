@@ -8,32 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def _extreme(name: str, chosen: str, which: str) -> str:
-    """The larger or smaller of two numbers stays: CUDA has atomics of it for whole numbers only."""
-    return f"""
-// The {which} of two numbers stays; NaN wins, as in torch. Who finds that another was faster looks again.
-__device__ void {name}(float* at, float value) {{
-    unsigned* word = reinterpret_cast<unsigned*>(at);
-    unsigned seen = *word, held = ~seen;
-    while (held != seen) {{
-        held = seen;
-        const float best = {chosen}(__uint_as_float(held), value);
-        if (__float_as_uint(best) == held) return;
-        seen = atomicCAS(word, held, __float_as_uint(best));
-    }}
-}}
+def _extreme(name: str, which: str, grows: str, falls: str, nan: str) -> str:
+    """The larger or smaller of two numbers stays; CUDA has atomics of that for whole numbers only.
 
-__device__ void {name}(double* at, double value) {{
-    unsigned long long* word = reinterpret_cast<unsigned long long*>(at);
-    unsigned long long seen = *word, held = ~seen;
-    while (held != seen) {{
-        held = seen;
-        const double best = {chosen}(__longlong_as_double(held), value);
-        if (static_cast<unsigned long long>(__double_as_longlong(best)) == held) return;
-        seen = atomicCAS(word, held, static_cast<unsigned long long>(__double_as_longlong(best)));
+    ``grows`` is the atomic for numbers without a sign, ``falls`` the one for those with a sign, whose bits
+    are the larger the further below zero they are; ``nan`` has bits that win both.
+    """
+
+    def function(ctype: str, whole: str, as_whole: str) -> str:
+        return f"""
+__device__ void {name}({ctype}* at, {ctype} value) {{
+    const {whole} bits = value != value ? {nan} : {as_whole}(value);
+    if (bits >= 0) {{
+        {grows}(reinterpret_cast<{whole}*>(at), bits);
+    }} else {{
+        {falls}(reinterpret_cast<unsigned {whole}*>(at), static_cast<unsigned {whole}>(bits));
     }}
 }}
 """
+
+    return (
+        f"""
+// The {which} of two numbers stays; NaN wins, as in torch. Bits of floats are in the order of whole numbers,
+// and where there is a sign in the opposite one. What lies there first has NaN's bits as they are here.
+"""
+        + function("float", "int", "__float_as_int").lstrip("\n")
+        + function("double", "long long", "__double_as_longlong").replace("0x7fffffff", "0x7fffffffffffffff")
+    )
 
 
 SCATTERS: Mapping[str, str] = {
@@ -61,6 +62,6 @@ __device__ void add_all(float* at, const Pack<float, VEC>& values) {
     }
 }
 """,
-    "largest_at": _extreme("largest_at", "larger", "larger"),
-    "smallest_at": _extreme("smallest_at", "smaller", "smaller"),
+    "largest_at": _extreme("largest_at", "larger", "atomicMax", "atomicMin", "0x7fffffff"),
+    "smallest_at": _extreme("smallest_at", "smaller", "atomicMin", "atomicMax", "-1"),
 }

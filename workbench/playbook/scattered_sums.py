@@ -7,13 +7,14 @@ put in place of others, means, truth values. Few places along an axis are replac
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.model import DType, OpNode
 from workbench.playbook.agreements import met_by
-from workbench.playbook.expr import Expr, Load, Reduction, leaves
+from workbench.playbook.expr import Const, Expr, Load, Reduction, leaves
 from workbench.playbook.movement import INDICES, from_the_end, indexed, keep_axes, looked_up
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Scatter
@@ -67,11 +68,21 @@ def _joined(lowering: Lowering, node: OpNode, asked: _Asked) -> bool:
         del lowering.buffers[buffer]
         return False
     value = lowering.broadcast(_apart(lowering, asked.value), asked.shape)
-    begin = type(into)(into.shape, dtype, lowering.cast(into.expr, dtype))
+    begin = type(into)(into.shape, dtype, _begun(lowering, lowering.cast(into.expr, dtype), asked.op))
     lowering.store(buffer, begin, identity(product(into.shape)))
     lowering.scatter(Scatter(asked.op, lowering.cast(value.expr, dtype), place, product(asked.shape)))
     lowering.keep_view(node, lowering.converted(lowering.loaded(buffer), into.shape, into.dtype))
     return True
+
+
+def _begun(lowering: Lowering, expr: Expr, op: str) -> Expr:
+    """What there is to begin with; a NaN with the bits that no other number replaces."""
+    if op == "sum" or expr.dtype not in ("f32", "f64") or isinstance(expr, Const):
+        return expr
+    pool = lowering.pool
+    nan = pool.const(math.nan, expr.dtype)
+    nan = pool.apply("neg", expr.dtype, (nan,)) if op == "min" else nan
+    return pool.apply("where", expr.dtype, (pool.apply("isnan", "bool", (expr,)), nan, expr))
 
 
 def _apart(lowering: Lowering, value: Value) -> Value:

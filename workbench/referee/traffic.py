@@ -54,6 +54,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
             barriers=counts.barriers / max(counts.blocks, 1),
             warp_operations=counts.warp_operations / max(counts.blocks, 1),
             stored=min(touched, touched * counts.store_bytes / counted),
+            joined=_joined(observation, counts) * _threads(launch) / _threads(step),
         ),
         True,
     )
@@ -99,6 +100,12 @@ def _most_alike(
 def kernel_stem(kernel: str) -> str:
     """``softmax_rows<256>`` -> ``softmax_rows``."""
     return kernel.partition("<")[0].strip()
+
+
+def _joined(observation: Observation, counts: LaunchCounts) -> float:
+    """Bytes of sectors that atomics change, which are taken to be all of this launch where it has so many."""
+    sites = [s for s in observation.sites if s.space == "global" and s.kind == "atomic"]
+    return float(SECTOR * min(counts.sectors, sum(s.transactions for s in sites)))
 
 
 def _touched(sites: tuple[AccessSite, ...]) -> float:

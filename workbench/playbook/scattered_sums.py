@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.model import DType, OpNode
+from workbench.model import DType, OpNode, Ref
 from workbench.playbook.agreements import met_by
-from workbench.playbook.expr import Const, Expr, Load, Reduction, leaves
+from workbench.playbook.expr import Apply, Const, Expr, Load, Reduction, leaves
 from workbench.playbook.movement import INDICES, from_the_end, indexed, keep_axes, looked_up
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Scatter
@@ -62,17 +62,33 @@ def _joined(lowering: Lowering, node: OpNode, asked: _Asked) -> bool:
     if product(asked.shape).is_zero:
         lowering.keep_view(node, into)
         return True
-    buffer = lowering.new_buffer(node.name, dtype, into.shape)
+    begun = _goes_on(lowering, node, asked)
+    buffer = begun or lowering.new_buffer(node.name, dtype, into.shape)
     place = asked.place(lowering.loaded(buffer))
     if not isinstance(place, Load):
-        del lowering.buffers[buffer]
+        if not begun:
+            del lowering.buffers[buffer]
         return False
     value = lowering.broadcast(_apart(lowering, asked.value), asked.shape)
-    begin = type(into)(into.shape, dtype, _begun(lowering, lowering.cast(into.expr, dtype), asked.op))
-    lowering.store(buffer, begin, identity(product(into.shape)))
+    if not begun:
+        begin = type(into)(into.shape, dtype, _begun(lowering, lowering.cast(into.expr, dtype), asked.op))
+        lowering.store(buffer, begin, identity(product(into.shape)))
     lowering.scatter(Scatter(asked.op, lowering.cast(value.expr, dtype), place, product(asked.shape)))
     lowering.keep_view(node, lowering.converted(lowering.loaded(buffer), into.shape, into.dtype))
     return True
+
+
+def _goes_on(lowering: Lowering, node: OpNode, asked: _Asked) -> str:
+    """The buffer of another such operation whose results nobody else sees: these join them. Else empty."""
+    (into, *_) = node.args
+    match asked.into.expr:
+        case (Load() as held) | Apply(op="cast", args=(Load() as held,)) if not held.lookups:
+            calls = [one.call for one in lowering.operations if isinstance(one.call, Scatter)]
+            alike = any((call.buffer, call.op) == (held.buffer, asked.op) for call in calls)
+            before = lowering.nodes.get(into.ref) if isinstance(into, Ref) else None
+            made = before is not None and before.op in _RULES and lowering.only_user(before.name) is node
+            return held.buffer if alike and made else ""
+    return ""
 
 
 def _begun(lowering: Lowering, expr: Expr, op: str) -> Expr:
@@ -145,12 +161,27 @@ def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
     return _Asked(into, reached, index.shape, place, op)
 
 
+def _put(lowering: Lowering, node: OpNode) -> _Asked | None:
+    """``put`` that adds: an index counts along all elements, one row after the other."""
+    into, index, value = (lowering.value(arg) for arg in node.args[:3])
+    if len(node.args) < 4 or node.args[3] is not True or index.dtype not in INDICES:
+        return None
+
+    def place(source: Value) -> Expr | None:
+        line = lowering.through(source, lambda view: view, (product(into.shape),))
+        found = from_the_end(lowering, _apart(lowering, index), product(into.shape))
+        return indexed(lowering, line, [(0, found)], index.shape)
+
+    return _Asked(into, value, index.shape, place)
+
+
 _REDUCED = {"sum": "sum", "amax": "max", "amin": "min"}
 
 Rule = Callable[["Lowering", OpNode], _Asked | None]
 
 _RULES: Mapping[str, Rule] = {
     "aten.index_put.default": _index_put,
+    "aten.put.default": _put,
     "aten.scatter_add.default": _scatter,
     "aten.scatter_reduce.two": _scatter,
 }

@@ -11,11 +11,10 @@ from functools import partial
 
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.divisions import with_products, with_quotients
-from workbench.playbook.expr import Expr, Load, walk
+from workbench.playbook.expr import Expr, loads_below
 from workbench.playbook.flat_kernel import line_grid, line_loop, line_scope, narrow_limits, narrowed
 from workbench.playbook.indexing import (
     VectorIndex,
-    divisors_of,
     index_text,
     is_unit,
     name_pieces,
@@ -35,9 +34,15 @@ _COMMENT = {
 
 def scatter_kernel(site: Site, scatter: Scatter, name: str) -> KernelText:
     """Write the kernel of a step."""
-    text = _written(site, scatter, name, site.schedule.width > 1 and is_unit(scatter.place.view))
+    text = _written(site, scatter, name, site.schedule.width > 1 and _has_vectors(scatter))
     possible = text.width is None or text.width.is_possible
     return text if possible else _written(site, scatter, name, False)
+
+
+def _has_vectors(scatter: Scatter) -> bool:
+    """True where neighbours are added, or read: values, or their indices."""
+    loads = [one for one in loads_below(scatter.values) if not one.lookups]
+    return any(is_unit(one.view) for one in (scatter.place, *loads))
 
 
 def _written(site: Site, scatter: Scatter, name: str, vector: bool) -> KernelText:
@@ -73,14 +78,16 @@ def _scalar_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
 def _vector_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
     """A vector of values: one place for all of it where an index leads to a row, else a place each."""
     value, place = kernel.stores[0].value, scatter.place
-    frame.divisors.update(divisors_of(place.view))
-    sizes = together_where(place)
+    frame.divisors.add(scatter.columns)
+    sizes = together_where(place) if is_unit(place.view) else None
     together = sizes is not None and allowed(frame, sizes)
-    packs = packs_of(frame, kernel, partial(line_scope, frame))
+    first = kernel.stores[0]
+    apart = [] if together else [replace(first, value=index) for index in scatter.values[1:]]
+    packs = packs_of(frame, Kernel([first, *apart]), partial(line_scope, frame))
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements)
     inner.bound.update(packs.conditions)
-    inner.bound.update(_loaded(frame, packs, value))
+    inner.bound.update(_loaded(frame, packs, [value, *(store.value for store in apart)]))
     inner.prepare([value] if together else [value, *(index for index, _ in place.lookups)])
     joining = inner.text(value).code
     before, after = list[str](), list[str]()
@@ -102,9 +109,9 @@ def _vector_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
     return [*before, *packs.shared, *packs.lines, *loop, *after]
 
 
-def _loaded(frame: Frame, packs: Packs, value: Expr) -> dict[int, Text]:
+def _loaded(frame: Frame, packs: Packs, roots: list[Expr]) -> dict[int, Text]:
     """What vectors hold is there already: nothing below it needs a name."""
-    loads = [one for one in walk(value) if isinstance(one, Load)]
+    loads = loads_below(roots)
     held = {one: packs.elements.get(one.serial, "{element}") for one in loads}
     return {one.serial: frame.value(one, code) for one, code in held.items() if "{element}" not in code}
 

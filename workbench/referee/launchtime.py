@@ -182,7 +182,7 @@ def _life_s(shape: Shape, traffic: Traffic, own: float, trips_ns: tuple[float, f
     loaded = max(traffic.unique - traffic.stored, 1.0)
     waiting = max(traffic.width, traffic.in_flight)
     first = max(loaded / threads / waiting, 1.0)
-    again = (traffic.requested - traffic.unique) / loaded
+    again = max(traffic.requested - traffic.unique - traffic.joined, 0.0) / loaded  # no atomic is waited for
     warps = -(-shape.threads // WARP)
     cycles = CYCLES_AN_INSTRUCTION * own + CYCLES_A_WARP_OPERATION * traffic.warp_operations / warps
     back = shape.spill_loaded / BYTES_IN_FLIGHT * trips_ns[1]

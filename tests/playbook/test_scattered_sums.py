@@ -107,6 +107,14 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
         lambda: {"i": indices(10, 500)},
     ),
     "gradient of an embedding": (gradient, lambda: {"g": torch.randn(4, 20, 8), "i": indices(10, 4, 20)}),
+    "few places": (
+        lambda t: t["x"].index_add(0, t["i"], t["v"].exp()),
+        lambda: {"x": torch.randn(7), "v": torch.rand(3001), "i": indices(7, 3001)},
+    ),
+    "few rows": (
+        lambda t: t["x"].index_add(0, t["i"], t["v"]),
+        lambda: {"x": torch.rand(7, 8).half(), "v": torch.rand(3001, 8).half(), "i": indices(7, 3001)},
+    ),
     "of rows": (of_rows, lambda: {"x": torch.randn(50, 9)}),
     "one after the other": (
         one_after_the_other,
@@ -127,6 +135,7 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
 }
 PLAIN: Vector = ()
 VECTORS: Vector = (("block_size", "128"), ("vector_width", "4"))
+BY_BLOCK: Vector = (*VECTORS, ("scatter_by", "block"))
 NARROW: Vector = (*VECTORS, ("index_width", "32"), ("loads_in_flight", "2"))
 
 
@@ -159,6 +168,32 @@ def test_zeros_have_signs_and_nan_has_the_last_word(reduce: str, dtype: torch.dt
     check(call, generate(problem_of(call, given), PLAIN).kernel.source, given, "checked")
 
 
+@pytest.mark.parametrize("name", ["few places", "few rows", "counts"])
+def test_blocks_add_up_what_few_places_get(name: str) -> None:
+    call, tensors = CASES[name]
+    torch.manual_seed(0)
+    given = tensors()
+    source = generate(problem_of(call, given), BY_BLOCK).kernel.source
+    assert "__shared__" in source
+    check(call, source, given, "checked")
+    # Not for as many places as there are values, nor at a size that makes many of them.
+    call, tensors = CASES["neighbours"]
+    assert "scatter_by" not in dict(settled(problem_of(call, tensors()), BY_BLOCK))
+    if name == "few rows":
+        few = plan_of(source, given).launches[-2].kernel
+        many = plan_of(source, {**given, "x": torch.zeros(700, 8).half()}).launches[-2].kernel
+        assert few == f"{many.partition('<')[0]}_by_block<4>"
+
+
+def test_few_places_are_not_left_to_few_slices_of_l2() -> None:
+    call, tensors = CASES["few places"]
+    problem = problem_of(call, tensors())
+    few = problem_of(call, tensors(), cases=(dict(zip(problem.symbols, (10, 2**22), strict=True)),))
+    problem = few.model_copy(update={"cases": few.cases[1:]})
+    best = dict(seed_vectors(problem, H100, 3)[-1].vector or ())
+    assert best["scatter_by"] == "block" and best["vector_width"] == "4"
+
+
 def test_a_vector_is_one_request_where_an_index_leads_to_a_row() -> None:
     for name, together in (("neighbours", True), ("an index each", False)):
         call, tensors = CASES[name]
@@ -167,7 +202,12 @@ def test_a_vector_is_one_request_where_an_index_leads_to_a_row() -> None:
 
 
 def test_nvrtc_takes_them_without_warnings() -> None:
-    for name, vector in (("neighbours", VECTORS), ("ends", NARROW), ("sums of int64", VECTORS)):
+    for name, vector in (
+        ("neighbours", VECTORS),
+        ("ends", NARROW),
+        ("sums of int64", VECTORS),
+        ("few rows", BY_BLOCK),
+    ):
         call, tensors = CASES[name]
         given = tensors()
         source = generate(problem_of(call, given), vector).kernel.source

@@ -90,6 +90,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("scan_by", "thread"): "A thread scans a row, beside its neighbours",
     ("scan_by", "bundle"): "A block scans rows that lie side by side",
     ("scan_by", "pieces"): "A block for every piece of rows that lie side by side",
+    ("scatter_by", "memory"): "Every value is added in memory",
+    ("scatter_by", "block"): "A block adds up what few places get, in shared memory",
     ("turned_tile", "off"): "Read inputs as they lie",
     ("turned_tile", "32"): "Turn tiles of 32 x 32 round in shared memory",
     ("turned_tile", "64"): "Turn tiles of 64 x 64 round in shared memory",
@@ -169,6 +171,7 @@ RISKS: Mapping[str, str] = {
     "whole_walks": "Elements that are no part of the result are read and compared too: an eighth at most.",
     "scattered_sums": "Additions come in another order in every run, and with it go the last bits; places "
     "that many values want serve them one after the other.",
+    "scatter_by": "Two barriers a block, and shared memory; lanes of a warp that name one place take turns.",
     "interleaved": "Another order of summation; each element is read again where its row is normalised.",
     "walk_down": "More registers a thread, and fewer threads; the first rows of a walk make nothing whole.",
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",

@@ -23,7 +23,7 @@ from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained
-from workbench.playbook.scatter_kernel import scatter_kernel
+from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.sizes import Size
@@ -128,7 +128,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")
-            steps.append((step, scatter_kernel(site, step, name)))
+            steps.append((step, scatter_step(site, step, name, names)))
             continue
         step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer

@@ -62,6 +62,7 @@ _WEIGHT = (
     "launches",
     "look_back",
     "scan_by",
+    "scatter_by",
     "single_pass",
     "threads_per_row",
     "vector_width",

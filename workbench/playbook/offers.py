@@ -21,6 +21,7 @@ from workbench.playbook.fitting import (
     team_for,
 )
 from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
+from workbench.playbook.own_sums import has_few_places
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,
@@ -239,6 +240,11 @@ def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
             if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
                 return ("off", "on")
     return ()
+
+
+def scatter_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    few = [scatter for scatter in traits.scatters if has_few_places(scatter, traits.declared_cases)]
+    return ("memory", "block") if few and settings["fusion"] == "all" else ()
 
 
 def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:

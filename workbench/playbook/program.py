@@ -137,6 +137,8 @@ class Scatter:
     place: Load
     """The element that it joins: a load of the buffer, looked up, over the same line."""
     columns: Size
+    places: Size
+    """Elements of the buffer."""
 
     @property
     def buffer(self) -> str:

@@ -20,7 +20,9 @@ from workbench.playbook.indexing import (
     name_pieces,
     once_a_vector,
 )
-from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernel_text import Frame, KernelText, ShapedText, Site, block, frame_for, lookup_text
+from workbench.playbook.names import Names
+from workbench.playbook.own_sums import MOST_PLACES, keeps_own, launched_few, with_own
 from workbench.playbook.packs import Packs, allowed, packs_of, together_where
 from workbench.playbook.program import Kernel, Scatter
 from workbench.playbook.scope import Scope
@@ -32,8 +34,18 @@ _COMMENT = {
 }
 
 
-def scatter_kernel(site: Site, scatter: Scatter, name: str) -> KernelText:
-    """Write the kernel of a step."""
+def scatter_step(site: Site, scatter: Scatter, name: str, names: Names) -> KernelText | ShapedText:
+    """Write the kernel of a step; two where blocks keep sums of their own and places may be too many."""
+    plain = replace(site, schedule=replace(site.schedule, own_sums=False))
+    if not keeps_own(site, scatter):
+        return _kernel(plain, scatter, name)
+    if scatter.places.number is not None:
+        return launched_few(site, scatter, _kernel(site, scatter, name))
+    few = launched_few(site, scatter, _kernel(site, scatter, names.new(f"{name}_by_block")))
+    return ShapedText(scatter.places, MOST_PLACES, few, _kernel(plain, scatter, name))
+
+
+def _kernel(site: Site, scatter: Scatter, name: str) -> KernelText:
     text = _written(site, scatter, name, site.schedule.width > 1 and _has_vectors(scatter))
     possible = text.width is None or text.width.is_possible
     return text if possible else _written(site, scatter, name, False)
@@ -49,9 +61,16 @@ def _written(site: Site, scatter: Scatter, name: str, vector: bool) -> KernelTex
     kernel = _divided(site, scatter.stored)
     frame = frame_for(site, kernel, vector)
     frame.need_operations(list(scatter.values))
+    own = site.schedule.own_sums
+    if own:
+        frame.names.new("own")
+        frame.site = replace(site, schedule=replace(site.schedule, persistent=True))
     body = (_vector_body if vector else _scalar_body)(frame, scatter, kernel)
     lines, grid = line_loop(frame, kernel, body), line_grid(site, kernel)
-    lines = [_COMMENT[scatter.op], *lines]
+    if own:
+        added = _join(frame, scatter, "own_place", "own[own_place]", in_memory=True)
+        lines = with_own(site, scatter, lines[1:], added)
+    lines = [*([] if own else [_COMMENT[scatter.op]]), *lines]
     if not site.schedule.narrow:
         return frame.finish(name, lines, grid)
     first = kernel.stores[0]
@@ -130,7 +149,7 @@ def _join_all(
     """Statements that join a whole vector, from its place and its values: at once where the hardware adds
     four floats in one request."""
     row, value = given
-    if scatter.op != "sum" or scatter.value.dtype != "f32":
+    if scatter.op != "sum" or scatter.value.dtype != "f32" or frame.site.schedule.own_sums:
         inner.lines.append(_join(frame, scatter, f"{row} + k", value))
         return []
     frame.helpers.update(["pack", "add_all"])
@@ -144,8 +163,8 @@ def _place(frame: Frame, scatter: Scatter, scope: Scope, base: Text) -> str:
     return lookup_text(scatter.place, base, frame, scope.text).code
 
 
-def _join(frame: Frame, scatter: Scatter, index: str, value: str) -> str:
-    """The statement that joins one value."""
+def _join(frame: Frame, scatter: Scatter, index: str, value: str, in_memory: bool = False) -> str:
+    """The statement that joins one value; in a block's own sums first where it keeps some."""
     dtype = scatter.value.dtype
     if scatter.op == "sum":
         function = "add_at" if dtype == "i64" else "atomicAdd"
@@ -155,4 +174,6 @@ def _join(frame: Frame, scatter: Scatter, index: str, value: str) -> str:
         function = {"max": "largest_at", "min": "smallest_at"}[scatter.op]
     if not function.startswith("atomic"):
         frame.helpers.add(function)
-    return f"{function}(&{frame.element(scatter.buffer, Text(index))}, {value});"
+    own = frame.site.schedule.own_sums and not in_memory
+    element = f"own[{index}]" if own else frame.element(scatter.buffer, Text(index))
+    return f"{function}(&{element}, {value});"

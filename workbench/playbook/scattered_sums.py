@@ -73,7 +73,8 @@ def _joined(lowering: Lowering, node: OpNode, asked: _Asked) -> bool:
     if not begun:
         begin = type(into)(into.shape, dtype, _begun(lowering, lowering.cast(into.expr, dtype), asked.op))
         lowering.store(buffer, begin, identity(product(into.shape)))
-    lowering.scatter(Scatter(asked.op, lowering.cast(value.expr, dtype), place, product(asked.shape)))
+    joining, count, places = lowering.cast(value.expr, dtype), product(asked.shape), product(into.shape)
+    lowering.scatter(Scatter(asked.op, joining, place, count, places))
     lowering.keep_view(node, lowering.converted(lowering.loaded(buffer), into.shape, into.dtype))
     return True
 

@@ -217,12 +217,13 @@ def test_nvrtc_takes_them_without_warnings() -> None:
 
 def test_the_plan_refuses_what_the_reference_would() -> None:
     """Sizes that the trace took for equal, or for smaller, and that are not."""
-    call, tensors = CASES["from the end"]
-    source = generate(problem_of(call, tensors()), PLAIN).kernel.source
-    given = tensors()
-    given["v"] = given["v"][:11]
-    with pytest.raises(WorkbenchError, match="sizes that meet must be equal"):
-        plan_of(source, given)
+    for name, less in (("from the end", 11), ("along all elements", 8)):
+        call, tensors = CASES[name]
+        source = generate(problem_of(call, tensors()), PLAIN).kernel.source
+        given = tensors()
+        given["v"] = given["v"][:less]
+        with pytest.raises(WorkbenchError, match="sizes that meet must be equal"):
+            plan_of(source, given)
     call, tensors = CASES["an index each"]
     source = generate(problem_of(call, tensors()), PLAIN).kernel.source
     for name, less in (("v", 24), ("x", 24)):

@@ -140,6 +140,8 @@ def _met(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Di
                 yield from zip(reversed(shape), reversed(common), strict=False)
             whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
             yield from zip(reversed(dims[value]), reversed(whole), strict=False)
+        case OpNode(op="aten.put.default", args=(_, Ref() as index, Ref() as value, True)):
+            yield from zip(dims[value], dims[index], strict=False)
 
 
 def met_by(shapes: Sequence[Sequence[T]]) -> tuple[T, ...]:

@@ -165,7 +165,13 @@ def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
 def _put(lowering: Lowering, node: OpNode) -> _Asked | None:
     """``put`` that adds: an index counts along all elements, one row after the other."""
     into, index, value = (lowering.value(arg) for arg in node.args[:3])
-    if len(node.args) < 4 or node.args[3] is not True or index.dtype not in INDICES:
+    adds = len(node.args) > 3 and node.args[3] is True
+    open_sizes = all(
+        one == other or (one.number is None and other.number is None)
+        for one, other in zip(value.shape, index.shape, strict=False)
+    )
+    alike = len(value.shape) == len(index.shape) and open_sizes  # which the plan asks to be equal
+    if not adds or index.dtype not in INDICES or not alike:
         return None
 
     def place(source: Value) -> Expr | None:

@@ -49,6 +49,14 @@ def test_float4_is_one_access() -> None:
     assert (found.load_bytes, found.store_bytes) == (4 * 4096, 4 * 4096)
 
 
+def test_a_vector_of_atomics_is_one_request_and_loses_nothing() -> None:
+    args = {"x": torch.ones(4096), "sums": Out((128,), zero=True), "n4": 1024}
+    execution = run("copy.cu:add_vec4", Shape(4, 64), args)
+    added = site(counts(execution), line_of("copy.cu", "atomicAdd(sums + i"), "atomic")
+    assert (added.width_bytes, added.requests, added.transactions) == (16, 32, 32 * 16)
+    assert torch.equal(execution.outputs[0], torch.full((128,), 32.0))
+
+
 def test_tail_counts_only_what_is_there() -> None:
     args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
     found = counts(run("copy.cu:copy_coalesced", Shape(4, 256), args))

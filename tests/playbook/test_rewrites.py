@@ -75,6 +75,10 @@ CELLS = {
         "def f(x):\n    return (x[:, 1:] - x[:, :-1]).abs().mean() + (x[1:] - x[:-1]).abs().mean()\n",
         "inputs = [torch.randn(16, 24)]\n",
     ),
+    "scattered_sums": (  # of whole numbers, which come out the same in any order
+        "def f(x, i, v):\n    return x.index_add(0, i, v)\n",
+        "inputs = [torch.randint(99, (6, 8)), torch.randint(6, (20,)), torch.randint(99, (20, 8))]\n",
+    ),
     "taken_out": (
         "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')\n",
         "inputs = [torch.randn(6, 37), torch.randn(6, 37)]\n",

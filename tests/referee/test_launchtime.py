@@ -41,6 +41,14 @@ def test_a_large_copy_runs_at_copy_bandwidth() -> None:
     assert time.bound == "memory"
 
 
+def test_atomics_ask_l2_for_time_of_its_own_and_nobody_waits_for_them() -> None:
+    shape = Shape(blocks=32768, threads=128)
+    moved, asked = 18 * MB, 140 * MB
+    added = us(shape, Traffic(moved, asked, 16.0, joined=64 * MB))
+    assert 64 * MB / 3.05e6 < added < 1.2 * us(shape, Traffic(moved, asked, 16.0)) + 64 * MB / 3.05e6
+    assert added > us(shape, Traffic(moved, asked, 16.0, joined=1 * MB))
+
+
 def test_wider_requests_are_never_slower_and_help_most_where_few_warps_issue() -> None:
     gains = []
     for registers in (32, 128):

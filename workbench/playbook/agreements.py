@@ -2,18 +2,21 @@
 
 The halves of a row that is cut in two are as long as each other only where its length is even. The reference
 refuses other lengths as it runs; a kernel would read beyond the shorter half. The fourth column is taken of
-rows that have as many; a slice from there on is cut short by torch where they have not. Owns which sizes
-these are, and how a plan spells them; never writes a plan.
+rows that have as many; a slice from there on is cut short by torch where they have not. Values that are added
+at places are one for each. Owns which sizes these are, and how a plan spells them; never writes a plan.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from workbench.model import Arg, Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.operations import is_pointwise
-from workbench.playbook.sizes import Sizes
+from workbench.playbook.sizes import ONE, Sizes
+
+T = TypeVar("T")
 
 _POINTS = 12
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
@@ -41,6 +44,27 @@ def in_order_of_reading(tensors: Sequence[TensorSpec], sizes: Sizes) -> list[Ten
 def agreements(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pairs of sizes that must be equal, in the plan language; ``names`` are the symbols' in the plan."""
     return [(_spelt(one, names), _spelt(other, names)) for one, other in _pairs(problem)]
+
+
+def most_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Pairs of sizes, in the plan language, of which the first must not be larger than the second.
+
+    ``scatter_add`` takes no more values than there are, and reaches no further than what they are added to.
+    """
+    dims = _dims(problem)
+    points = list(_points(problem.symbols))
+    found: dict[tuple[Dim, Dim], None] = {}
+    for node in problem.graph.nodes:
+        match node:
+            case OpNode(
+                op="aten.scatter_add.default" | "aten.scatter_reduce.two",
+                args=(Ref() as into, int() as axis, Ref() as index, Ref() as source, *_),
+            ):
+                for i, size in enumerate(dims[index]):
+                    apart = [] if i == axis % len(dims[index]) else [dims[into][i]]
+                    found.update(dict.fromkeys((size, most) for most in (dims[source][i], *apart)))
+    pairs = [pair for pair in found if not all(_is_within(*pair, point) for point in points)]
+    return [(_spelt(one, names), _spelt(other, names)) for one, other in pairs]
 
 
 def least_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, int]]:
@@ -93,12 +117,40 @@ def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
     dims = _dims(problem)
     points = list(_points(problem.symbols))
     found: dict[tuple[Dim, Dim], None] = {}
-    for node in filter(is_pointwise, problem.graph.nodes):
-        for ref in _refs(node.args):
-            for own, wide in zip(reversed(dims[ref]), reversed(node.outs[0].dims), strict=False):
-                if own not in (wide, 1) and not all(_agree(own, wide, point) for point in points):
-                    found[own, wide] = None
+    for node in problem.graph.nodes:
+        for own, wide in _met(node, dims):
+            if own not in (wide, 1) and not all(_agree(own, wide, point) for point in points):
+                found[own, wide] = None
     return tuple(pair for pair in found if pair[::-1] not in found or str(pair[0]) < str(pair[1]))
+
+
+def _met(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
+    """Sizes of operands, each with that of the result that it meets."""
+    if is_pointwise(node):
+        for ref in _refs(node.args):
+            yield from zip(reversed(dims[ref]), reversed(node.outs[0].dims), strict=False)
+    match node:
+        case OpNode(
+            op="aten.index_put.default", args=(Ref() as into, tuple() as given, Ref() as value, True)
+        ):
+            axes = [axis for axis, one in enumerate(given) if one is not None]
+            indices = [dims[one] for one in given if isinstance(one, Ref)]
+            common = met_by(indices)
+            for shape in indices:
+                yield from zip(reversed(shape), reversed(common), strict=False)
+            whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
+            yield from zip(reversed(dims[value]), reversed(whole), strict=False)
+        case OpNode(op="aten.put.default", args=(_, Ref() as index, Ref() as value, True)):
+            yield from zip(dims[value], dims[index], strict=False)
+
+
+def met_by(shapes: Sequence[Sequence[T]]) -> tuple[T, ...]:
+    """The shape that these are broadcast to, where sizes that meet are equal unless one is 1."""
+    met: list[T] = []
+    for back in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-back] for shape in shapes if len(shape) >= back]
+        met.insert(0, next((size for size in sizes if size not in (1, ONE)), sizes[0]))
+    return tuple(met)
 
 
 def _dims(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:
@@ -122,6 +174,13 @@ def _points(symbols: tuple[str, ...]) -> Iterator[Mapping[str, int]]:
 def _agree(one: Dim, other: Dim, sizes: Mapping[str, int]) -> bool:
     try:
         return size_of(one, sizes) == size_of(other, sizes)
+    except ZeroDivisionError:
+        return True
+
+
+def _is_within(one: Dim, other: Dim, sizes: Mapping[str, int]) -> bool:
+    try:
+        return size_of(one, sizes) <= size_of(other, sizes)
     except ZeroDivisionError:
         return True
 

@@ -13,6 +13,7 @@ from workbench.playbook.rewrites import (
     INTERLEAVED,
     LOWERED,
     ONLY_FUSED,
+    SCATTERED_SUMS,
     TAKEN_OUT,
     WHOLE_WALKS,
 )
@@ -179,5 +180,20 @@ ALGEBRA = (
         "another is in the same vector three times out of four, and the one below comes from L2, where "
         "other blocks have brought it. What it costs is a comparison an element, and the elements that add "
         "nothing.",
+    ),
+    _rewrite(
+        SCATTERED_SUMS,
+        "values are added where data says, all at once",
+        "memory",
+        "launches, and the requests of L2: 16 bytes each; time against bytes that are added",
+        "A graph's edges bring a row of features each, and rows that name the same end are added up: a "
+        "gather the other way round. A library that wants the same bits in every run sorts the edges by "
+        "their ends first. Here each thread adds its vector to wherever it belongs, and threads that meet at "
+        "one place are no trouble: L2 itself does the additions (atomics), one after the other, and nobody "
+        "waits for the sum. What leads to a value, such as the gather of the other end's features, is "
+        "computed in the same kernel; a first kernel writes what there is to begin with. Floats that are "
+        "added in another order differ in their last bits, so the result is not the same from run to run; "
+        "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
+        "are kept in 32 bits.",
     ),
 )

@@ -11,6 +11,7 @@ from workbench.playbook.cluster_helpers import CLUSTERS
 from workbench.playbook.memory_helpers import MEMORY
 from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
+from workbench.playbook.scatter_helpers import SCATTERS
 from workbench.playbook.softmax_helpers import SOFTMAX
 from workbench.playbook.split_helpers import SPLITS
 from workbench.playbook.stacked_helpers import STACKED
@@ -388,6 +389,7 @@ __device__ T block_reduce(T value) {
     **SCANS,
     **STACKED,
     **SPLITS,
+    **SCATTERS,
 }
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -443,6 +445,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "told": ("tell",),
     "cluster_reduce": ("warp_reduce", "cluster_meet"),
     "cluster_in_turn": ("warp_reduce", "cluster_meet"),
+    "add_all": ("pack",),
 }
 
 OPS: Mapping[str, str] = {

@@ -31,13 +31,14 @@ from workbench.playbook.lines_estimate import lines_time
 from workbench.playbook.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.pair_tiling import tiled_pairs
 from workbench.playbook.pairs_estimate import pairs_time
-from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan
+from workbench.playbook.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.residency import resident
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained, read_by
 from workbench.playbook.scan_kernel import UNROLLED, in_rows
+from workbench.playbook.scatter_estimate import library_us, scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.stacked_estimate import stacked_time
@@ -106,6 +107,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return stacked_time(asked, step)
         case Scan():
             return _scan(asked, step)
+        case Scatter():
+            return scatter_time(asked, step)
         case Kernel():
             return _kernel(asked, step)
 
@@ -247,5 +250,5 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
 def _library(asked: Asked, call: LibraryCall) -> Estimate:
     moved, operations = asked_of(asked.program, call, asked.sizes)
     us = 1e6 * max(moved / asked.target.dram_bytes_per_s, operations / asked.target.fp32_flops_per_s)
-    us += asked.target.launch_us
+    us += asked.target.launch_us + library_us(asked, call)
     return Estimate(us, moved, 1, us, 1.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from workbench.model import Arg, Problem, Ref
 from workbench.playbook.expr import Load, walk
-from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan
+from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.row_passes import RowSpace, passes_of
 from workbench.playbook.traits import program_of, row_shape
 
@@ -42,6 +42,8 @@ def _words(program: Program, step: ProgramStep) -> str:
         return f"library {step.op.split('.')[1]}"
     if isinstance(step, Scan):
         return f"running {step.op} {'backwards' if step.backwards else 'forwards'}"
+    if isinstance(step, Scatter):
+        return f"{step.op} at places"
     if step.stores[0].level == "flat":
         return "pointwise"
     return _row_words(program, step)

@@ -61,7 +61,7 @@ def _written(
     if copies is not None:
         lines, grid = _along_copies(frame, copies, shared, body), _grid_of_copies(site, copies)
     else:
-        lines, grid = _loop(frame, kernel, body), _grid(site, kernel)
+        lines, grid = line_loop(frame, kernel, body), line_grid(site, kernel)
     if not site.schedule.narrow:
         return frame.finish(name, lines, grid)
     return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel, places))
@@ -98,7 +98,8 @@ def narrow_limits(site: Site, kernel: Kernel, places: tuple[Size, ...] = ()) -> 
 # ------------------------------------------------------------------------------------ the loop
 
 
-def _loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
+def line_loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
+    """The body for every index ``i`` of the kernel's line that a thread has."""
     schedule = frame.site.schedule
     count = frame.macros.text(kernel.stores[0].columns)
     width = " * VEC" if frame.vector else ""
@@ -152,7 +153,8 @@ def _grid_of_copies(site: Site, copies: Copies) -> str:
     return f"cdiv({row}, {site.schedule.threads} * {{width}}) * cdiv({times}, {site.schedule.items})"
 
 
-def _grid(site: Site, kernel: Kernel) -> str:
+def line_grid(site: Site, kernel: Kernel) -> str:
+    """Blocks of such a loop, in the plan language."""
     schedule = site.schedule
     count = site.size(kernel.stores[0].columns)
     items = schedule.threads * (1 if schedule.persistent else schedule.items)

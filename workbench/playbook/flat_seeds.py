@@ -35,6 +35,10 @@ def flat_seeds(problem: Problem) -> list[Vector]:
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
+    for threads, width in (("256", "4"), ("512", "4"), ("256", "1")) if traits.scatters else ():
+        own = (("block_size", threads), ("scatter_by", "block"), ("vector_width", width))
+        if dict(settled(problem, own)).get("scatter_by") == "block":
+            found[settled(problem, own)] = None
     # Two results a thread for windows: they are read element by element, and four touch many lines.
     two = ("off", "2", "256", "1")
     plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)

@@ -20,11 +20,12 @@ from workbench.playbook.pair_kernel import pair_kernel
 from workbench.playbook.pair_tiling import tiled_pairs
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.program import Kernel as ProgramKernel
-from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan
+from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained
+from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.sizes import Size
@@ -127,6 +128,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
             steps.append((step, scan_step(site, step, name, names)))
             continue
+        if isinstance(step, Scatter):
+            name = names.new(f"{problem.name}_at_places")
+            steps.append((step, scatter_step(site, step, name, names)))
+            continue
         step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
@@ -146,7 +151,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":
         texts = sharing_launches(site, steps, names)
-    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel)}
+    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel | Scatter)}
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
 
@@ -166,9 +171,9 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     return flat_kernel(site, kernel, name)
 
 
-def _idle(site: Site, kernel: ProgramKernel) -> tuple[Size, ...]:
+def _idle(site: Site, step: ProgramKernel | Scatter) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
-    first = kernel.stores[0]
+    first = (step.stored if isinstance(step, Scatter) else step).stores[0]
     blocks = first.columns if first.level == "flat" else first.rows
     factors = [site.program.sizes.read(factor) for factor in blocks.factors]
     return tuple(size for size in factors if any(size.at(case) == 0 for case in site.cases))

@@ -16,6 +16,7 @@ from workbench.playbook.program import (
     LibraryCall,
     ProgramStep,
     Scan,
+    Scatter,
     Store,
 )
 from workbench.playbook.views import NotAView
@@ -26,7 +27,7 @@ class Operation:
     """A store or call in the order it was asked for."""
 
     store: Store | None = None
-    call: LibraryCall | Scan | None = None
+    call: LibraryCall | Scan | Scatter | None = None
 
 
 def absorbed(pool: Pool, steps: list[ProgramStep]) -> list[ProgramStep]:
@@ -57,6 +58,8 @@ def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
         elif isinstance(step, Scan):
             reads = {load.buffer for value in step.values for load in _loads(value)}
             writes = set(step.written)
+        elif isinstance(step, Scatter):
+            reads, writes = step.read, {step.buffer}
         else:
             reads = {load.buffer for store in step.stores for load in _loads(store.value)}
             writes = {store.buffer for store in step.stores}
@@ -99,7 +102,7 @@ def grouped(operations: list[Operation], fuse: bool) -> list[ProgramStep]:
         if operation.call is not None:
             steps.append(operation.call)
             call = operation.call
-            made = (call.buffer,) if isinstance(call, Scan) else call.results
+            made = call.results if isinstance(call, LibraryCall) else (call.buffer,)
             made_at.update(dict.fromkeys(made, len(steps) - 1))
             continue
         store = operation.store

@@ -24,6 +24,7 @@ from workbench.playbook import (
     reductions,
     replaced,
     scans,
+    scattered_sums,
     windows,
 )
 from workbench.playbook.branches import Branches
@@ -40,6 +41,7 @@ from workbench.playbook.program import (
     Output,
     Program,
     Scan,
+    Scatter,
     Store,
 )
 from workbench.playbook.rewrites import LOWERED
@@ -233,6 +235,10 @@ class Lowering:
     def scan(self, scan: Scan) -> None:
         """Ask for running totals."""
         self.operations.append(Operation(call=scan))
+
+    def scatter(self, scatter: Scatter) -> None:
+        """Ask for values to join what a buffer holds."""
+        self.operations.append(Operation(call=scatter))
 
     def _ask(self, store: Store) -> None:
         self.operations.append(Operation(store=store))
@@ -428,7 +434,10 @@ class Lowering:
         return Output(name, shape if strides else None, strides)
 
 
-_KINDS = (movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced)
+_KINDS = (
+    movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced,
+    scattered_sums,
+)  # fmt: skip
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(
     ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]

@@ -297,25 +297,35 @@ def _index(lowering: Lowering, node: OpNode) -> bool:
     wrapped = []
     for axis in axes:
         index = lowering.broadcast(lowering.value(given[axis]), common)
-        if "unsafe" not in node.op and index.dtype in _INDICES:
-            counted = _from_the_end(lowering, index.expr, source.shape[axis])
-            index = type(index)(index.shape, index.dtype, counted)
+        if "unsafe" not in node.op and index.dtype in INDICES:
+            index = from_the_end(lowering, index, source.shape[axis])
         wrapped.append((axis, index))
     return _kept_lookup(lowering, node, source, wrapped)
 
 
-_INDICES = ("i64", "i32")
+INDICES = ("i64", "i32")
+"""Types of indices; a mask is none."""
 
 
 def _kept_lookup(lowering: Lowering, node: OpNode, source: Value, found: list[tuple[int, Value]]) -> bool:
-    """Replace axes by the shape their indices share, from the last axis to the first."""
-    if any(index.dtype not in _INDICES for _, index in found):
-        return False
+    expr = indexed(lowering, source, found, _shape(lowering, node))
+    if expr is not None:
+        lowering.keep_expr(node, expr)
+    return expr is not None
+
+
+def indexed(
+    lowering: Lowering, source: Value, found: list[tuple[int, Value]], wanted: tuple[Size, ...]
+) -> Expr | None:
+    """Replace axes by the shape their indices share, from the last axis to the first; None where what comes
+    of it is not of the shape that is wanted."""
+    if any(index.dtype not in INDICES for _, index in found):
+        return None
     (last, index), *others = reversed(found)
     before, after = source.shape[:last], source.shape[last + 1 :]
     shape = (*before, *index.shape, *after)
-    if (*before[: len(before) - len(others)], *index.shape, *after) != _shape(lowering, node):
-        return False
+    if (*before[: len(before) - len(others)], *index.shape, *after) != wanted:
+        return None
 
     def replaced(view: View) -> View:
         parts = runs(view, source.shape)
@@ -326,8 +336,7 @@ def _kept_lookup(lowering: Lowering, node: OpNode, source: Value, found: list[tu
     value = type(source)(shape, source.dtype, expr)
     for axis, other in others:
         value = _dropped(lowering, value, axis, _spread(lowering, other, value.shape[:axis], after))
-    lowering.keep_expr(node, value.expr)
-    return True
+    return value.expr
 
 
 def _spread(lowering: Lowering, index: Value, before: tuple[Size, ...], after: tuple[Size, ...]) -> Expr:
@@ -351,13 +360,14 @@ def _dropped(lowering: Lowering, value: Value, axis: int, index: Expr) -> Value:
     return type(value)(shape, value.dtype, looked_up(lowering, value, index, axis, change))
 
 
-def _from_the_end(lowering: Lowering, index: Expr, size: Size) -> Expr:
-    pool = lowering.pool
+def from_the_end(lowering: Lowering, value: Value, size: Size) -> Value:
+    """An index along an axis of ``size`` elements, counted from the front where it is negative."""
+    pool, index = lowering.pool, value.expr
     if counts_from_the_front(pool, index, size):
-        return index
+        return value
     negative = pool.apply("lt", "bool", (index, pool.const(0, index.dtype)))
     counted = pool.apply("add", index.dtype, (index, pool.const(size.text, index.dtype)))
-    return pool.apply("where", index.dtype, (negative, counted, index))
+    return type(value)(value.shape, value.dtype, pool.apply("where", index.dtype, (negative, counted, index)))
 
 
 def looked_up(

@@ -67,6 +67,7 @@ _WEIGHT = (
     "launches",
     "look_back",
     "scan_by",
+    "scatter_by",
     "single_pass",
     "threads_per_row",
     "vector_width",

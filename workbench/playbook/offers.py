@@ -21,6 +21,7 @@ from workbench.playbook.fitting import (
     team_for,
 )
 from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
+from workbench.playbook.own_sums import has_few_places
 from workbench.playbook.pair_tiling import tiling_of
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.schedule import (
@@ -50,7 +51,8 @@ def _lines(traits: Traits, settings: Settings) -> int:
     beside = _beside(traits, settings)
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
-    return max(0, traits.flat_kernels - turned - strips - beside - _here(traits, settings))
+    along = traits.flat_kernels + len(traits.scatters)
+    return max(0, along - turned - strips - beside - _here(traits, settings))
 
 
 def _beside(traits: Traits, settings: Settings) -> int:
@@ -220,7 +222,7 @@ def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Kernels without a library call between them, whose blocks know nothing of their launch."""
     schedule = schedule_of(tuple(settings.items()))
-    alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
+    alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
@@ -244,6 +246,11 @@ def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
             if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
                 return ("off", "on")
     return ()
+
+
+def scatter_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    few = [scatter for scatter in traits.scatters if has_few_places(scatter, traits.declared_cases)]
+    return ("memory", "block") if few and settings["fusion"] == "all" else ()
 
 
 def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
         elif is_unit(load.view) and not load.lookups:
             _declare(frame, packs, load, _packed(frame, load))
     for load in open_loads:
-        sizes = _looked_up(load) if is_unit(load.view) and load.lookups else None
+        sizes = together_where(load) if is_unit(load.view) and load.lookups else None
         if sizes is not None and allowed(frame, sizes):
             index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
             frame.divisors.update(sizes)
@@ -130,8 +130,9 @@ def allowed(frame: Frame, sizes: list[Size]) -> bool:
 # ------------------------------------------------------------------------------------ rows that are looked up
 
 
-def _looked_up(load: Load) -> list[Size] | None:
-    """What the width must divide so that a vector has one index; None where no width makes it so."""
+def together_where(load: Load) -> list[Size] | None:
+    """What the width must divide so that a vector of what is looked up has one index; None where no width
+    makes it so."""
     found = [*divisors_of(load.view), *(stride for _, stride in load.lookups)]
     for index, _ in load.lookups:
         steady = _steady(index)
@@ -216,7 +217,7 @@ def _undivided(frame: Frame, loads: list[Load], path: Path) -> list[Size] | None
     """What the width must divide so that vectors lie in one piece; None where no width makes it so."""
     sizes: list[Size] = []
     for load in loads:
-        same = _looked_up(load) if load.lookups else divisors_of(load.view)
+        same = together_where(load) if load.lookups else divisors_of(load.view)
         if same is None:
             return None
         sizes += same

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes
+from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes, most_sizes
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
@@ -93,6 +93,8 @@ class PlanText:
 
         for one, other in agreements(self.problem, self.locals):
             self._require([f"{one} == {other}"], f"sizes that meet must be equal: {one} and {other}")
+        for one, other in most_sizes(self.problem, self.locals):
+            self._require([f"{one} <= {other}"], f"an index has no more elements than values: {one}, {other}")
         for size, least in least_sizes(self.problem, self.locals):
             self._require([f"{size} >= {least}"], f"what is taken lies inside: {size} is {least} or more")
 

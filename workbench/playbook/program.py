@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from workbench.model import DType
-from workbench.playbook.expr import Expr, Pool
-from workbench.playbook.sizes import Size, Sizes
+from workbench.playbook.expr import Expr, Load, Pool, loads_below
+from workbench.playbook.sizes import ONE, Size, Sizes
 from workbench.playbook.stencil import Stencil
 from workbench.playbook.views import Order, View, contiguous, strided
 
@@ -127,6 +127,41 @@ class Scan:
 
 
 @dataclass(frozen=True)
+class Scatter:
+    """Values that join what lies at places of a buffer; data says at which. Another step has written it."""
+
+    op: str
+    """``sum``, ``max`` or ``min``."""
+    value: Expr
+    """What joins, over a line of ``columns``; its type is the buffer's."""
+    place: Load
+    """The element that it joins: a load of the buffer, looked up, over the same line."""
+    columns: Size
+    places: Size
+    """Elements of the buffer."""
+
+    @property
+    def buffer(self) -> str:
+        """What is changed."""
+        return self.place.buffer
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What the kernel computes: the values, and where each belongs."""
+        return (self.value, *(index for index, _ in self.place.lookups))
+
+    @property
+    def read(self) -> set[str]:
+        """Buffers that must be there: its own too, which holds what values join."""
+        return {self.buffer, *(load.buffer for load in loads_below(self.values))}
+
+    @property
+    def stored(self) -> Kernel:
+        """The same values where nothing is looked up: what is asked of any kernel along a line."""
+        return Kernel([Store(self.buffer, self.value, self.place.view, ONE, self.columns, "flat")])
+
+
+@dataclass(frozen=True)
 class Output:
     """What the plan returns: a buffer, seen in a shape when the buffer's own differs."""
 
@@ -136,7 +171,7 @@ class Output:
     """In elements, where the buffer's axes are in another order than the output's."""
 
 
-ProgramStep = Kernel | LibraryCall | Scan
+ProgramStep = Kernel | LibraryCall | Scan | Scatter
 
 
 @dataclass

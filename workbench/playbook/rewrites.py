@@ -30,7 +30,8 @@ RULES: Mapping[str, Rule] = {
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
 TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
-_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS)
+SCATTERED_SUMS = "scattered_sums"
+_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS)
 LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
@@ -38,8 +39,9 @@ REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
-MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS])
-"""Those that save bytes and may cost time: a launch more, or a library's kernel for other shapes."""
+MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS])
+"""Those that save bytes and may cost time: a launch more, a library's kernel for other shapes, or places that
+many values want."""
 
 
 def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:

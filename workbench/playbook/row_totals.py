@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, loads_below, walk
 from workbench.playbook.placement import identity
-from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan
+from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.row_passes import RowSpace, passes_of
 
 _JOINED = frozenset(["sum", "prod", "max", "min"])
@@ -76,6 +76,8 @@ def buffers_read(step: ProgramStep) -> set[str]:
             return {load.buffer for load in loads_below(store.value for store in stores)}
         case Scan():
             return {load.buffer for load in loads_below(step.values)}
+        case Scatter():
+            return step.read
         case LibraryCall():
             return {str(name) for name in _names(step.given)}
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, walk
-from workbench.playbook.program import Kernel, LibraryArgument, LibraryCall, Output, ProgramStep, Scan, Store
+from workbench.playbook.program import (
+    Kernel,
+    LibraryArgument,
+    LibraryCall,
+    Output,
+    ProgramStep,
+    Scan,
+    Scatter,
+    Store,
+)
 from workbench.playbook.sizes import ONE, Size
 from workbench.playbook.views import Axis, NotAView, View, merged, permuted, split
 
@@ -59,6 +68,8 @@ def _reads(step: ProgramStep) -> set[str]:
     if isinstance(step, Scan):
         found = {load.buffer for value in step.values for load in _loads(value)}
         return found - {step.buffer, _before(step)}
+    if isinstance(step, Scatter):
+        return step.read
     return {load.buffer for store in step.stores for load in _loads(store.value)}
 
 
@@ -67,6 +78,8 @@ def _writes(step: ProgramStep) -> set[str]:
         return set(step.results)
     if isinstance(step, Scan):
         return {step.buffer, *step.written}
+    if isinstance(step, Scatter):
+        return {step.buffer}
     return {store.buffer for store in step.stores}
 
 

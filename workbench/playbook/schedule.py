@@ -104,6 +104,8 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
+    own_sums: bool = False
+    """Blocks add up values of few places in shared memory first."""
     launches: Launches = "apart"
     """What kernels that follow one another have in common."""
 
@@ -305,5 +307,6 @@ def schedule_of(vector: Vector) -> Schedule:
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         backwards=on("backwards", "off"),
+        own_sums=values.get("scatter_by") == "block",
         launches=launches,
     )

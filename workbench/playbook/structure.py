@@ -327,6 +327,23 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="scatter_by",
+        title="sums of few places by block",
+        values=("memory", "block"),
+        offers=offers.scatter_by,
+        structural=True,
+        bottleneck="memory",
+        look_for="atomics that L2 serves, against the values; share of the L2 slices that are busy",
+        teaches=(
+            "A histogram of ten classes adds a million ones to ten addresses. Atomics to one address are "
+            "served one after the other, however many multiprocessors ask, and ten addresses lie in one or "
+            "two lines of L2. Each block therefore keeps a histogram of its own in shared memory: its "
+            "threads still wait for one another there, but 132 multiprocessors count at the same time. What "
+            "a block has found it adds to memory once, at the end; there are so few blocks that this is "
+            "little beside their values."
+        ),
+    ),
+    Technique(
         name="row_cache",
         title="where the row waits between passes",
         values=("reread", "registers", "shared"),

@@ -21,7 +21,7 @@ from workbench.playbook.lines import Lines, lines_of
 from workbench.playbook.lowering import lower
 from workbench.playbook.pair_tiling import worth_pairing
 from workbench.playbook.pairs import Pairs, pairs_of
-from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Store
+from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program, Scan, Scatter, Store
 from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
@@ -102,6 +102,8 @@ class Traits:
     """Tensors are small enough for indices of 32 bits in every case."""
     scans: tuple[Scan, ...]
     """Running totals."""
+    scatters: tuple[Scatter, ...]
+    """Values that join what lies at places which data names."""
     stages: int
     """Kernels that must wait for one another; fewer than all where some do not need one another."""
     row_totals: bool
@@ -161,6 +163,8 @@ def _traits(digest: str, holder: _Holder) -> Traits:
     program = program_of(problem, True)
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
+    scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
+    joining = [scatter.stored for scatter in scatters]
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
@@ -193,11 +197,12 @@ def _traits(digest: str, holder: _Holder) -> Traits:
         ),
         pairs=tuple(pairs.values()),
         narrowest_bytes=_narrowest(program, kernels),
-        slow_math=_slow(kernels) or any(is_pair(step.op, step.value.dtype) for step in scans),
+        slow_math=_slow([*kernels, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=applying(problem) | program.applied,
-        divides=any(divides(program.pool, kernel) for kernel in kernels),
+        divides=any(divides(program.pool, kernel) for kernel in [*kernels, *joining]),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=scans,
+        scatters=scatters,
         stages=len(stages_of(kernels)),
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),

@@ -44,6 +44,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
         return Traffic(touched, touched, DEFAULT_WIDTH), False
     observation, step, counts = best
     counted = max(argument_bytes(observation.plan, step), 1)
+    joined = _joined(observation, counts)
     requested = _scaled(launch, step, touched, counted, counts.sectors * SECTOR)
     return (
         Traffic(
@@ -53,7 +54,8 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
             touched=_touched(observation.sites),
             barriers=counts.barriers / max(counts.blocks, 1),
             warp_operations=counts.warp_operations / max(counts.blocks, 1),
-            stored=min(touched, touched * counts.store_bytes / counted),
+            stored=min(touched, touched * max(counts.store_bytes - joined, 0.0) / counted),
+            joined=joined * _threads(launch) / _threads(step),
         ),
         True,
     )
@@ -99,6 +101,14 @@ def _most_alike(
 def kernel_stem(kernel: str) -> str:
     """``softmax_rows<256>`` -> ``softmax_rows``."""
     return kernel.partition("<")[0].strip()
+
+
+def _joined(observation: Observation, counts: LaunchCounts) -> float:
+    """Bytes of sectors that atomics change: as many as a launch can have that reads where they go."""
+    if not counts.load_bytes:
+        return 0.0
+    sites = [s for s in observation.sites if s.space == "global" and s.kind == "atomic"]
+    return float(min(counts.store_bytes, SECTOR * sum(s.transactions for s in sites)))
 
 
 def _touched(sites: tuple[AccessSite, ...]) -> float:

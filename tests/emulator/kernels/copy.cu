@@ -16,3 +16,8 @@ __global__ void double_vec4(const float4* __restrict__ x, float4* __restrict__ y
     y[i] = v;
   }
 }
+__global__ void add_vec4(const float4* __restrict__ x, float4* __restrict__ sums, int n4) {
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n4; i += gridDim.x * blockDim.x) {
+    atomicAdd(sums + i % 32, x[i]);
+  }
+}

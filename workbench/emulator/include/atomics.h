@@ -101,11 +101,24 @@ EMU_ATOMIC_ADD(__half, __hadd)
 EMU_ATOMIC_ADD(__half2, __hadd2)
 EMU_ATOMIC_ADD(__nv_bfloat16, __hadd)
 EMU_ATOMIC_ADD(__nv_bfloat162, __hadd2)
-// Atomic for each element, not for the whole vector: as the hardware has it.
-EMU_IF_CALLED float2 atomicAdd(float2* p, float2 v) {
-  return make_float2(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y));
+// Atomic for each element, not for the whole vector: as the hardware has it. One request, however many.
+template <int N, class V>
+EMU_OPAQUE inline V emu_add_each(V* pointer, V value) {
+  emu_atomic_access(pointer, sizeof(V), __builtin_return_address(0));
+  V found;
+  for (int k = 0; k < N; ++k) {
+    uint32_t* word = (uint32_t*)pointer + k;
+    uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED), wanted;
+    float seen, added;
+    __builtin_memcpy(&added, (const char*)&value + 4 * k, 4);
+    do {
+      __builtin_memcpy(&seen, &old, 4);
+      float sum = seen + added;
+      __builtin_memcpy(&wanted, &sum, 4);
+    } while (!__atomic_compare_exchange_n(word, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+    __builtin_memcpy((char*)&found + 4 * k, &seen, 4);
+  }
+  return found;
 }
-EMU_IF_CALLED float4 atomicAdd(float4* p, float4 v) {
-  return make_float4(atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z),
-                     atomicAdd(&p->w, v.w));
-}
+EMU_IF_CALLED float2 atomicAdd(float2* p, float2 v) { return emu_add_each<2>(p, v); }
+EMU_IF_CALLED float4 atomicAdd(float4* p, float4 v) { return emu_add_each<4>(p, v); }

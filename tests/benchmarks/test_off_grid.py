@@ -16,11 +16,15 @@ NOTES = ROOT / "docs" / "notes"
 
 
 @pytest.mark.parametrize(
-    ("card", "note"),
-    [("h100", "2026-11-23-off-the-grid.md"), ("h200", "2026-11-23-the-other-cells.md")],
+    ("receipts_of", "note"),
+    [
+        ("2026-11-23-h100", "2026-11-23-off-the-grid.md"),
+        ("2026-11-23-h200", "2026-11-23-the-other-cells.md"),
+        ("2026-11-24-h200", "2026-11-24-cells-of-other-fields.md"),
+    ],
 )
-def test_a_notes_table_is_what_its_receipts_say(card: str, note: str) -> None:
-    receipts = sorted(RECEIPTS.glob(f"2026-11-23-{card}-off-grid-*.json"))
+def test_a_notes_table_is_what_its_receipts_say(receipts_of: str, note: str) -> None:
+    receipts = sorted(RECEIPTS.glob(f"{receipts_of}-off-grid-*.json"))
     assert "\n".join(off_grid.table(receipts)) in (NOTES / note).read_text()
 
 

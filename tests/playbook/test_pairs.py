@@ -129,11 +129,10 @@ def test_rows_beyond_the_last_do_no_harm_where_numbers_are_special() -> None:
 def test_the_tile_is_among_the_first_seeds_and_on_the_card() -> None:
     call, tensors = CALLS["similarity"]
     problem = problem_of(call, tensors, cases=({"s0": 512, "s1": 128},))
-    cards = seed_vectors(problem, H100, 3)
-    assert dict(cards[2].vector or ())["pair_tile"] != "off"
-    assert "share their rows in shared memory" in cards[2].title
+    (card, *_) = [c for c in seed_vectors(problem, H100, 4) if "share their rows in shared memory" in c.title]
+    assert dict(card.vector or ())["pair_tile"] != "off"
     rows = estimate_of(problem, (("threads_per_row", "eight"), ("vector_width", "4")))
-    assert estimate_of(problem, cards[2].vector or ()) < 0.5 * rows
+    assert estimate_of(problem, card.vector or ()) < 0.5 * rows
 
 
 def estimate_of(problem: Problem, vector: Vector) -> float:

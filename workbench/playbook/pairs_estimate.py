@@ -1,7 +1,7 @@
 """The model of time for kernels whose blocks have tiles of results that are pairs of rows.
 
-Owns what such a block asks for; lifetime.py makes times of it. Counted from their text, or guessed: two problems
-have been timed since, and nothing was fitted to them (docs/notes/2026-11-23-pairs-by-tiles.md).
+Owns what such a block asks for; lifetime.py makes times of it. Counted from their text, or guessed: two
+problems have been timed since, and nothing was fitted to them (docs/notes/2026-11-23-pairs-by-tiles.md).
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from tests.playbook.test_layouts import last
 from workbench.model import H100, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import seed_vectors
+from workbench.playbook.techniques import settled
 from workbench.playbook.traits import program_of, traits_of
 
 half = torch.float16
@@ -90,6 +91,17 @@ def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
 )
 def test_other_rows_are_left_alone(call: Call, tensors: dict[str, Tensor]) -> None:
     assert "interleaved" not in traits_of(problem_of(call, tensors)).rewrites
+
+
+@pytest.mark.parametrize("cache", ["registers", "shared"])
+def test_rows_may_wait_on_the_chip_where_their_lines_are_not_summed(cache: str) -> None:
+    """What may be chosen is what the kernels without the rewrite have."""
+    problem = problem_of(normed(32), last(x=(2, 640, 32, 32), w=(640,), b=(640,)))
+    vector = dict(settled(problem, (("block_size", "1024"), ("interleaved", "off"), ("row_cache", cache))))
+    assert (vector["interleaved"], vector["row_cache"]) == ("off", cache)
+    assert "row_cache" not in dict(settled(problem, (("row_cache", cache),)))
+    seeds = [dict(card.vector) for card in seed_vectors(problem, H100, 40)]
+    assert any(seed.get("interleaved") == "off" and seed.get("row_cache") == cache for seed in seeds)
 
 
 def test_lines_are_read_whole() -> None:

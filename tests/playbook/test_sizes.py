@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from tests.playbook.problems import problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of
+from workbench.errors import NotCovered
 from workbench.model import Case, size_of
 from workbench.playbook.generate import generate
 from workbench.playbook.lowering import lower
@@ -91,3 +92,52 @@ def test_an_argument_one_longer_than_another_is_covered() -> None:
     problem = problem_of(call, tensors)
     assert problem.tensors[0].dims[0] == "s0 + 1"
     check(call, generate(problem, ()).kernel.source, tensors)
+
+
+@pytest.mark.parametrize(
+    "equal",
+    [
+        (("s0", "s1"), ("s2", "s3")),
+        (("s0", "s1"), ("s2", "s3"), ("s4", "s5")),
+        (("s0",), ("s2", "s3")),
+        (("s0", "s1"), ("s2", "s3", "s4")),
+        (("s0", "s1", "s2"), ("s3", "s4", "s5")),
+    ],
+)
+def test_products_may_be_equal_whose_factors_are_not(equal: tuple[tuple[str, ...], ...]) -> None:
+    names = tuple(f"s{at}" for at in range(6))
+    sizes = Sizes(names, [dict.fromkeys(names, 1)], equal=[equal])
+    products = {sizes.read("*".join(factors)) for factors in equal}
+    assert len(products) == 1
+    assert len({sizes.read(name) for name in names}) == len(names)
+    assert len({Sizes(names).read("*".join(factors)) for factors in equal}) == len(equal)
+    parts = [sizes.read(factors[0]) for factors in equal if len(factors) > 1]
+    assert all(part.divides(whole) for part in parts for whole in products)
+
+
+def overlap(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    chance, truth = t["x"].sigmoid().flatten(1), t["y"].flatten(1)
+    return (chance * truth).sum(1) / (chance.sum(1) + truth.square().sum(1))
+
+
+def test_images_that_are_flattened_before_they_meet_are_walked_together() -> None:
+    """Also where only their products are equal: torch asks no more of them."""
+    problem = problem_of(overlap, {"x": torch.randn(3, 6, 8), "y": torch.rand(3, 6, 8)})
+    source = generate(problem, ()).kernel.source
+    assert source.count("__global__") == 1
+    for shape in ((3, 6, 8), (3, 8, 6), (3, 4, 12)):
+        check(overlap, source, {"x": torch.randn(3, 6, 8), "y": torch.rand(shape)}, "checked")
+    with pytest.raises(NotCovered, match="sizes that meet must be equal"):
+        plan_of(source, {"x": torch.randn(3, 6, 8), "y": torch.rand(3, 6, 9)})
+
+
+def beside_rows(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Flattened in one place, row by row in another."""
+    return overlap(t)[:, None, None] * t["x"] + t["y"].sum((1, 2), keepdim=True)
+
+
+def test_rows_of_one_image_are_not_taken_for_rows_of_the_other() -> None:
+    problem = problem_of(beside_rows, {"x": torch.randn(3, 6, 8), "y": torch.rand(3, 6, 8)})
+    source = generate(problem, ()).kernel.source
+    for shape in ((3, 6, 8), (3, 8, 6)):
+        check(beside_rows, source, {"x": torch.randn(3, 6, 8), "y": torch.rand(shape)}, "checked")

@@ -9,17 +9,51 @@ at places are one for each. Owns which sizes these are, and how a plan spells th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from workbench.model import Arg, Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.operations import is_pointwise
-from workbench.playbook.sizes import ONE, Sizes
+from workbench.playbook.sizes import ONE, Products, Sizes
 
 T = TypeVar("T")
 
+_DIVISOR = re.compile(r"//\s*(\d+)")
+_PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
+
 _POINTS = 12
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+
+
+def sizes_of(problem: Problem) -> Sizes:
+    """Reads dimensions of one problem.
+
+    Sizes at which a tensor is empty, as ``x[:, 1:]`` of one column is, say nothing: zero divides nothing.
+    """
+    dims = {str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims}
+    accepted = [case.size_map for case in (*problem.proofs, *problem.cases, *problem.accepted)]
+    accepted = [sizes for sizes in accepted if not _some_empty(dims, sizes)]
+    divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
+    return Sizes(problem.symbols, accepted, divisors, _equal_products(problem))
+
+
+def _equal_products(problem: Problem) -> list[Products]:
+    """Products of sizes that the plan asks to be equal, as of images that are flattened before they meet."""
+    found: list[dict[str, None]] = []
+    for pair in _pairs(problem):
+        texts = [str(dim) for dim in pair]
+        if all(_PRODUCT.fullmatch(text) for text in texts):
+            known = [group for group in found if not group.keys().isdisjoint(texts)]
+            found = [group for group in found if group not in known]
+            found.append(dict.fromkeys([text for group in known for text in group] + texts))
+    return [tuple(tuple(text.split("*")) for text in group) for group in found]
+
+
+def _some_empty(dims: Iterable[str], sizes: Mapping[str, int]) -> bool:
+    try:
+        return any(size_of(dim, sizes) == 0 for dim in dims)
+    except ZeroDivisionError:
+        return True
 
 
 def in_order_of_reading(tensors: Sequence[TensorSpec], sizes: Sizes) -> list[TensorSpec]:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import cached_property
 
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
-from workbench.playbook.sizes import Sizes, sizes_of
+from workbench.playbook.agreements import sizes_of
+from workbench.playbook.sizes import Sizes
 
 _FILLED = ("aten.full.default", "aten.full_like.default")
 

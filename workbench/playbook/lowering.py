@@ -27,6 +27,7 @@ from workbench.playbook import (
     scattered_sums,
     windows,
 )
+from workbench.playbook.agreements import sizes_of
 from workbench.playbook.branches import Branches
 from workbench.playbook.expr import Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.grouping import Operation, absorbed, grouped
@@ -47,7 +48,7 @@ from workbench.playbook.program import (
 from workbench.playbook.rewrites import LOWERED
 from workbench.playbook.scan_tail import with_tails
 from workbench.playbook.shifted import shifted_slices
-from workbench.playbook.sizes import ONE, Size, product, sizes_of
+from workbench.playbook.sizes import ONE, Size, product
 from workbench.playbook.stencil import Stencil
 from workbench.playbook.views import (
     NotAView,

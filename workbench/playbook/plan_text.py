@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
-from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes, most_sizes
+from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes, most_sizes, sizes_of
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
@@ -31,7 +31,7 @@ from workbench.playbook.plan_lines import LONGEST, atom, axes, branch, called, p
 from workbench.playbook.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.schedule import FEW_WAVES, LONG_PIECE, MOST_LONG, MOST_TOLD, RESIDENT, most_told
-from workbench.playbook.sizes import Size, sizes_of, solved
+from workbench.playbook.sizes import Size, solved
 from workbench.playbook.stacked import STRETCH, stacked_text
 from workbench.playbook.together_rows import GROUPS, blocks_of
 

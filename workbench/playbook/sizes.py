@@ -13,18 +13,19 @@ import ast
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from workbench import syntax
-from workbench.model import Dim, Problem, Sym, size_of
+from workbench.model import Dim, Sym, size_of
 
 _DIVISIBLE, _ACCEPTED = 3, 8
 _PROBES = _DIVISIBLE + _ACCEPTED
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107)
+Products = tuple[tuple[str, ...], ...]
+"""Symbols whose products are equal, as ``(("h", "w"), ("p", "q"))``."""
 Terms = tuple[tuple[tuple[str, ...], int], ...]
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
-_DIVISOR = re.compile(r"//\s*(\d+)")
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,30 @@ def _divisible(names: tuple[str, ...], point: int, multiple: int) -> dict[str, i
     }
 
 
+def _with_equal(point: dict[str, int], equal: Sequence[Products], multiple: int) -> dict[str, int]:
+    """The point with the same value for products that are always equal, and none for their factors alone.
+
+    ``h*w`` and ``p*q`` of images that are flattened before they meet: each product gets the same primes,
+    dealt out to its factors in another way.
+    """
+    found = dict(point)
+    dealt = set[str]()
+    for products in equal:
+        names = [name for factors in products for name in factors]
+        if dealt.intersection(names) or len(set(names)) < len(names):
+            continue  # what was dealt is not taken back: two sizes are then told apart that need not be
+        dealt.update(names)
+        most = max(map(len, products))
+        own = [point[name] // multiple for name in names]
+        for place, factors in enumerate(products):
+            shares = [multiple] * len(factors)
+            shares[0] *= multiple ** (most - len(factors))
+            for at, prime in enumerate(own):
+                shares[at // len(factors) ** place % len(factors)] *= prime
+            found.update(zip(factors, shares, strict=True))
+    return found
+
+
 def _telling(
     names: tuple[str, ...], known: list[Mapping[str, int]], divisors: Collection[int]
 ) -> list[Mapping[str, int]]:
@@ -183,18 +208,21 @@ def _telling(
 
 
 class Sizes:
-    """Reads dimensions over a problem's symbols."""
+    """Reads dimensions over a problem's symbols; ``equal`` are products that are always equal."""
 
     def __init__(
         self,
         symbols: Iterable[str],
         accepted: Iterable[Mapping[str, int]] = (),
         divisors: Iterable[int] = (),
+        equal: Sequence[Products] = (),
     ) -> None:
         names = tuple(symbols)
         divisors = frozenset(divisors)
         multiple = math.lcm(5040, *(divisor for divisor in divisors if divisor))
-        points: list[Mapping[str, int]] = [_divisible(names, at, multiple) for at in range(_DIVISIBLE)]
+        points: list[Mapping[str, int]] = [
+            _with_equal(_divisible(names, at, multiple), equal, multiple) for at in range(_DIVISIBLE)
+        ]
         known = [case for case in accepted if set(names) <= set(case)]
         points += _telling(names, known, {2, *divisors} - {0})
         self._points = tuple((points * _PROBES)[:_PROBES])
@@ -227,25 +255,6 @@ class Sizes:
     def shape(self, dims: Iterable[Dim | Sym]) -> tuple[Size, ...]:
         """Several at once."""
         return tuple(self.read(dim) for dim in dims)
-
-
-def sizes_of(problem: Problem) -> Sizes:
-    """Reads dimensions of one problem.
-
-    Sizes at which a tensor is empty, as ``x[:, 1:]`` of one column is, say nothing: zero divides nothing.
-    """
-    dims = {str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims}
-    accepted = [case.size_map for case in (*problem.proofs, *problem.cases, *problem.accepted)]
-    accepted = [sizes for sizes in accepted if not _some_empty(dims, sizes)]
-    divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
-    return Sizes(problem.symbols, accepted, divisors)
-
-
-def _some_empty(dims: Iterable[str], sizes: Mapping[str, int]) -> bool:
-    try:
-        return any(size_of(dim, sizes) == 0 for dim in dims)
-    except ZeroDivisionError:
-        return True
 
 
 def solved(size: Size, text: str) -> str:

@@ -6,7 +6,7 @@ techniques, estimate.py predicts what they gain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from workbench.errors import UsageError, nearest
 from workbench.model import Problem, Vector
@@ -40,10 +40,13 @@ _SHAPES = Technique(
 """Its values are conditions, which no table can list: shape_classes.py reads them."""
 
 TECHNIQUES: Mapping[str, Technique] = {
-    technique.name: technique for technique in (*STRUCTURE, *ALGEBRA, *FINE_TUNING, _SHAPES)
+    technique.name: technique for technique in (STRUCTURE[0], *ALGEBRA, *STRUCTURE[1:], *FINE_TUNING, _SHAPES)
 }
-"""All techniques by name, in the order in which their values are settled."""
+"""All techniques by name, in the order in which their values are settled: what is fused and rewritten comes
+before what is done with the kernels of that."""
 
+_REWRITING = (STRUCTURE[0].name, *REWRITES)
+"""What decides which kernels there are to choose anything for."""
 _SEED_VALUES = {"fusion": "all", **dict.fromkeys(REWRITES, "on")}
 
 
@@ -78,17 +81,27 @@ def settled(problem: Problem, vector: Vector) -> Vector:
         parts = [(part.condition, settled(part.problem, part.vector)) for part in classes]
         whole = joined(parts, {name: technique.plain for name, technique in TECHNIQUES.items()})
         return whole if conditions_of(whole) else settled(problem, whole)
-    traits = traits_of(problem)
-    asked = _team_named(traits, asked)
-    settings: dict[str, str] = {}
-    applying: dict[str, str] = {}
-    for name, technique in TECHNIQUES.items():
+    chosen: dict[str, str] = {}
+    applying = _settle(traits_of(problem), asked, _REWRITING, chosen)
+    traits = traits_of(problem, schedule_of(tuple(chosen.items())).without)
+    others = [name for name in TECHNIQUES if name not in _REWRITING]
+    applying |= _settle(traits, _team_named(traits, asked), others, chosen)
+    return tuple(sorted(applying.items()))
+
+
+def _settle(
+    traits: Traits, asked: Mapping[str, str], names: Sequence[str], settings: dict[str, str]
+) -> dict[str, str]:
+    """Adds a value for each of ``names`` to ``settings``; what is left of them are those with a choice."""
+    applying = {}
+    for name in names:
+        technique = TECHNIQUES[name]
         wanted = asked.get(name, _SEED_VALUES.get(name, technique.plain))
         offers = technique.offers(traits.besides(settings), settings)
         settings[name] = wanted if wanted in offers else offers[0] if offers else technique.plain
         if len(offers) > 1:
             applying[name] = settings[name]
-    return tuple(sorted(applying.items()))
+    return applying
 
 
 def _team_named(traits: Traits, asked: dict[str, str]) -> dict[str, str]:

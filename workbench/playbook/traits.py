@@ -158,9 +158,9 @@ def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset
 
 
 @lru_cache(maxsize=64)
-def _traits(digest: str, holder: _Holder) -> Traits:
+def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     problem = holder.problem
-    program = program_of(problem, True)
+    program = program_of(problem, True, without)
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
@@ -242,9 +242,9 @@ def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:
     return turn is not None and all(min(turn.down.at(c), turn.along.at(c)) >= LEAST_TILED for c in cases)
 
 
-def traits_of(problem: Problem) -> Traits:
-    """The problem's traits, made once."""
-    return _traits(problem.digest, _Holder(problem))
+def traits_of(problem: Problem, without: frozenset[str] = frozenset()) -> Traits:
+    """The problem's traits, made once; ``without`` some rewrites, whose names are told all the same."""
+    return _traits(problem.digest, _Holder(problem), without)
 
 
 def row_traits(program: Program, kernel: Kernel) -> RowTraits:

@@ -297,6 +297,7 @@ class ColumnLoop:
         if self.kernel.peeling:
             return
         packed = [load for load in self.kernel.space.column_loads(roots) if load.serial in self._packs]
+        able: list[tuple[Guarded, list[Size]]] = []
         for one in guarded_loads(roots):
             load = one.load
             parts = self.kernel.split(load.view)
@@ -305,7 +306,15 @@ class ColumnLoop:
             if near := behind(load, packed):
                 self._take_from(load, *near)
             elif sizes := wanted_together(self.frame, one, parts):
+                able.append((one, sizes))
+        while able:
+            one, sizes = able.pop(0)
+            other = next((pair for pair in able if one.is_opposite(pair[0])), None)
+            if other is None:
                 self._load_if(one, sizes)
+            else:
+                able.remove(other)
+                self._load_either(one, other[0], [*sizes, *other[1]])
 
     def _take_from(self, load: Load, other: Load, places: int) -> None:
         """Elements some places behind those of a vector: the last of them are read by themselves."""
@@ -315,25 +324,45 @@ class ColumnLoop:
         self._packs[load.serial] = f"(k + {places} < VEC ? {vector} : {alone})"
 
     def _load_if(self, one: Guarded, sizes: list[Size]) -> None:
-        """A vector under a condition that is one for all of it."""
-        load, condition = one.load, one.condition
+        """A vector under conditions that are one for all of it."""
+        if (wanted := self._wanted(one)) is not None:
+            self.frame.helpers.add("load_if")
+            address = self._address(one.load.buffer, *self.kernel.split(one.load.view), one.load)
+            self._fetch_guarded(one.load.buffer, f"load_if<VEC>({wanted}, {address})", sizes, one)
+
+    def _load_either(self, one: Guarded, other: Guarded, sizes: list[Size]) -> None:
+        """Two places of a tensor, of which one is meant: one load, so that no lane waits for others."""
+        if (wanted := self._wanted(one)) is not None:
+            loads = [guarded.load for guarded in (one, other)]
+            yes, no = (self._address(load.buffer, *self.kernel.split(load.view), load) for load in loads)
+            at = " + col"
+            if yes.endswith(at) and no.endswith(at):
+                place = f"({wanted} ? {yes.removesuffix(at)} : {no.removesuffix(at)}){at}"
+            else:
+                place = f"{wanted} ? {yes} : {no}"
+            self.frame.helpers.add("load")
+            self._fetch_guarded(one.load.buffer, f"load<VEC>({place})", sizes, one, other)
+
+    def _wanted(self, one: Guarded) -> str | None:
+        """Whether a vector is wanted at all; None where that takes statements of its own."""
         scope = Scope(partial(self._position, column="col"), self.names, self.frame.macros, False)
-        wanted = scope.text(condition).code
-        if scope.lines:
-            return
+        tests = []
+        for condition, way in one.path:
+            test = scope.text(condition)
+            tests.append(test.within(6) if way else f"!{test.within(ATOM)}")
+            if condition.serial not in self._scope.bound and not scope.lines:
+                name = self.names.new("wanted")
+                self._before.append(f"const bool {name} = {test.code};  // one for the whole vector")
+                self._scope.bound[condition.serial] = Text(name)
+        return None if scope.lines else " && ".join(tests)
+
+    def _fetch_guarded(self, buffer: str, value: str, sizes: list[Size], *guarded: Guarded) -> None:
         self.frame.divisors.update(sizes)
-        self.frame.vectors.add(load.buffer)
-        self.frame.helpers.add("load_if")
-        if condition.serial not in self._scope.bound:
-            name = self.names.new("wanted")
-            self._before.append(f"const bool {name} = {wanted};  // one for the whole vector")
-            self._scope.bound[condition.serial] = Text(name)
-        pack = self.names.new(f"{load.buffer}_pack")
-        address = self._address(load.buffer, *self.kernel.split(load.view), load)
-        self._fetches.append(
-            Fetch(pack, self.frame.element_type(load.buffer), f"load_if<VEC>({wanted}, {address})")
-        )
-        self._packs[load.serial] = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
+        self.frame.vectors.add(buffer)
+        pack = self.names.new(f"{buffer}_pack")
+        self._fetches.append(Fetch(pack, self.frame.element_type(buffer), value))
+        element = f"{pack}[i].at[k]" if self._ahead_of_use else f"{pack}.at[k]"
+        self._packs.update((one.load.serial, element) for one in guarded)
 
     def _where_seen(self, load: Load, address: str) -> str:
         """A vector's address, or that of the row's first where places tell that nothing of it is looked at.

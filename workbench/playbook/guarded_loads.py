@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from workbench.playbook.expr import Apply, Expr, Load, unguarded, walk
+from workbench.playbook.expr import Expr, Load
 from workbench.playbook.indexing import divisors_of
 from workbench.playbook.kernel_text import Frame
 from workbench.playbook.packs import allowed, decided
+from workbench.playbook.paths import Path, paths_of
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
 
@@ -23,31 +24,23 @@ _FAR = 3
 
 @dataclass(frozen=True)
 class Guarded:
-    """A load that is made where a condition holds, and nowhere else."""
+    """A load that is made where conditions go one way, and nowhere else."""
 
     load: Load
-    condition: Expr
+    path: Path
+
+    def is_opposite(self, other: Guarded) -> bool:
+        """True for another load of the same tensor that is made exactly where this one is not."""
+        if self.load.buffer != other.load.buffer or len(self.path) != 1 or len(other.path) != 1:
+            return False
+        (condition, way), (against, otherwise) = *self.path, *other.path
+        return condition is against and way != otherwise
 
 
 def guarded_loads(roots: Iterable[Expr]) -> list[Guarded]:
-    """Loads that each stand under one condition, whose choice is made for every element."""
-    roots = list(roots)
-    open_parts = {part.serial for root in roots for part in unguarded(root)}
-    found: dict[int, Guarded] = {}
-    elsewhere: set[int] = set()
-    for root in roots:
-        for part in walk(root):
-            match part:
-                case Apply(op="select", args=(condition, Load() as load, other)) if (
-                    part.serial in open_parts and not load.lookups
-                ):
-                    one = found.setdefault(load.serial, Guarded(load, condition))
-                    if one.condition is not condition:
-                        elsewhere.add(load.serial)
-                    elsewhere.add(other.serial)
-                case _:
-                    elsewhere.update(operand.serial for operand in part.operands)
-    return [one for serial, one in sorted(found.items()) if serial not in elsewhere]
+    """Loads that there is one way to, under some condition, whose choice is made for every element."""
+    found = [(load, next(iter(paths))) for load, paths in paths_of(roots).items() if len(paths) == 1]
+    return [Guarded(load, path) for load, path in found if path and not load.lookups]
 
 
 def behind(load: Load, others: Iterable[Load]) -> tuple[Load, int] | None:
@@ -64,10 +57,13 @@ def behind(load: Load, others: Iterable[Load]) -> tuple[Load, int] | None:
 def wanted_together(frame: Frame, one: Guarded, parts: tuple[View, View]) -> list[Size] | None:
     """What the width must divide so that a vector is wanted whole or not at all, and begins at borders; None
     where the declared sizes do not let it."""
-    sizes = decided(frame, one.condition)
-    if sizes is None:
-        return None
     row, column = parts
+    sizes: list[Size] = []
+    for condition, _ in one.path:
+        known = decided(frame, condition)
+        if known is None:
+            return None
+        sizes += known
     steps = [axis.stride for axis in row.axes if not axis.stride.is_zero]
     sizes = [*sizes, *divisors_of(column), *steps, *([] if row.offset.is_zero else [row.offset])]
     return sizes if allowed(frame, sizes) else None

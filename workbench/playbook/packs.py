@@ -13,6 +13,7 @@ from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, leaves, unguarded
 from workbench.playbook.indexing import divisors_of, index_text, is_unit, repeated_row, run_of
 from workbench.playbook.kernel_text import Frame, block, lookup_text
+from workbench.playbook.paths import Path, paths_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope
 from workbench.playbook.shared_elements import load_shared, shared_elements
@@ -20,8 +21,6 @@ from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
 from workbench.playbook.window_runs import load_window_runs, window_runs
 
-Path = tuple[tuple[Expr, bool], ...]
-"""Conditions, and which way each must go."""
 ScopeOf = Callable[[Callable[[View], Text], dict[int, str]], Scope]
 
 
@@ -166,15 +165,12 @@ def _steady(expr: Expr) -> list[Size] | None:
 
 def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope, scope_of: ScopeOf) -> None:
     """Neighbours that are read only where a condition holds, which is the same for a whole vector."""
-    paths: dict[int, set[Path]] = {}
-    found: dict[int, Load] = {}
-    for store in kernel.stores:
-        _follow(store.value, (), paths, found)
-    only = {serial: next(iter(paths[serial])) for serial in sorted(found) if len(paths[serial]) == 1}
+    paths = paths_of(store.value for store in kernel.stores)
+    found = {load.serial: load for load in paths}
     left = {
-        serial: path
-        for serial, path in only.items()
-        if serial not in packs.elements and is_unit(found[serial].view)
+        load.serial: next(iter(ways))
+        for load, ways in paths.items()
+        if len(ways) == 1 and load.serial not in packs.elements and is_unit(load.view)
     }
     while left:
         serial = next(iter(left))
@@ -255,21 +251,6 @@ def _where(frame: Frame, packs: Packs, head: Scope, load: Load, path: Path, scop
         place = f"{frame.pointer(load.buffer)} + {index.within(13)}"
     packs.lines += block(f"if ({' && '.join(tests)})", [*inside.lines, f"{name} = load<VEC>({place});"])
     return name
-
-
-def _follow(expr: Expr, path: Path, paths: dict[int, set[Path]], found: dict[int, Load]) -> None:
-    """Note every load below an expression with the conditions under which it is read."""
-    if isinstance(expr, Load):
-        found[expr.serial] = expr
-        paths.setdefault(expr.serial, set()).add(path)
-    if isinstance(expr, Apply) and expr.op == "select":
-        condition, yes, no = expr.args
-        _follow(condition, path, paths, found)
-        _follow(yes, (*path, (condition, True)), paths, found)
-        _follow(no, (*path, (condition, False)), paths, found)
-        return
-    for operand in expr.operands:
-        _follow(operand, path, paths, found)
 
 
 def decided(frame: Frame, condition: Expr) -> list[Size] | None:

@@ -125,11 +125,14 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
     seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots, guarded=True)}
     fresh = near = again = behind = requests = 0.0
     streams = 0
+    always = [load for step in passes for load in space.column_loads(step.roots)]
+    whole = {(load.buffer, load.view.axes) for load in always}
     for load in space.column_loads(passes[-1].roots, guarded=True):
         apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
         size = asked.read(load) * apart
         if load.serial not in seen:
-            recent = asked.is_recent(load)
+            moved = load not in always and (load.buffer, load.view.axes) in whole
+            recent = moved or asked.is_recent(load)  # other places of a row that is read anyway
             fresh, near = fresh + size * (not recent), near + size * recent
             streams += 1
             requests += 1

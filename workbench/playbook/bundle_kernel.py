@@ -14,9 +14,10 @@ from workbench.playbook.expr import Load, unguarded
 from workbench.playbook.in_flight import Bounds, Fetch, Taken, loaded_ahead, names_ahead
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import KernelText, Site, block
-from workbench.playbook.program import Kernel
+from workbench.playbook.program import Kernel, Store
 from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Pass
+from workbench.playbook.scope import statement
 from workbench.playbook.split_launch import Partials, SplitKernel
 from workbench.playbook.team import TeamText
 
@@ -66,14 +67,14 @@ class BundleKernel(SplitKernel):
         """Nothing of its own: blocks take turns, as the groups of a block do."""
         return []
 
-    def bundle_pointer(self, load: Load) -> str:
+    def bundle_pointer(self, at: Load | Store) -> str:
         """Where the bundle's part of a buffer begins for this thread."""
-        rows, _ = self.split(load.view)
-        pointer = self.frame.pointer(load.buffer)
+        rows, _ = self.split(at.view)
+        pointer = self.frame.pointer(at.buffer)
         name = self.frame.names.new(f"{pointer}_first")
-        ctype = self.frame.element_type(load.buffer)
-        at = index_text(rows, "first", self.frame.macros)
-        self._pointer_lines.append(f"const {ctype}* {name} = {pointer} + {at.code};")
+        ctype = f"{'const ' if isinstance(at, Load) else ''}{self.frame.element_type(at.buffer)}"
+        place = index_text(rows, "first", self.frame.macros)
+        self._pointer_lines.append(f"{ctype}* {name} = {pointer} + {place.code};")
         return name
 
     def _rows(self, body: list[str]) -> list[str]:
@@ -171,7 +172,12 @@ class _BundleLoop(ColumnLoop):
                 self.frame.helpers.add("welford_several")
             else:
                 self._scope.lines.append(text.enter(value, "col", *other))
-        each = ["#pragma unroll", *block(_EACH, self._scope.lines)]
+        packs, left = list[str](), list[str]()
+        for store in step.stores:
+            pack, line = self._leave_pack(store)
+            packs.append(pack)
+            left.append(line)
+        each = [*packs, "#pragma unroll", *block(_EACH, self._scope.lines), *left]
         after = ["#pragma unroll", *block(_EACH, entered)] if entered else []
         taken = Taken(self._fetches, held, each, after)
         columns = self.frame.macros.text(self.kernel.space.columns)
@@ -182,20 +188,35 @@ class _BundleLoop(ColumnLoop):
             *loaded_ahead(taken, Bounds("", columns, turn), self._side_by_side, []),
         ]
 
+    def _leave_pack(self, store: Store) -> tuple[str, str]:
+        """A vector of what is stored on the way, and the statement that stores it."""
+        schedule = self.kernel.site.schedule
+        value = self.frame.stored(store.buffer, self._scope.text(store.value).code)
+        pack = self.names.new(f"{store.buffer}_pack")
+        self._scope.lines += statement(f"{pack}.at[k] = {value};")
+        function = "store_once" if schedule.stream or schedule.stream_stores else "store"
+        self.frame.helpers.update([function, "pack"])
+        declared = f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};"
+        return declared, f"{function}({self._bundle_place(store)}, {pack});"
+
+    def _bundle_place(self, at: Load | Store) -> str:
+        """The address of a thread's vector at ``col``."""
+        rows, columns = self.kernel.split(at.view)
+        place = index_text(columns, "col", self.frame.macros)
+        if self.frame.vector:
+            self.frame.use_vector(at.buffer, rows)
+            self.frame.use_rows(at.buffer, columns)
+        first = self.kernel.bundle_pointer(at)
+        return first if place.code == "0" else f"{first} + {place.within(13)}"
+
     def _load_pack(self, load: Load) -> None:
-        rows, columns = self.kernel.split(load.view)
         pack = self.names.new(f"{load.buffer}_pack")
-        at = index_text(columns, "col", self.frame.macros)
-        address = self.kernel.bundle_pointer(load)
-        address = address if at.code == "0" else f"{address} + {at.within(13)}"
+        address = self._bundle_place(load)
         function = "load_once" if self.kernel.site.schedule.stream and self.frame.vector else "load"
         self.frame.helpers.add(function)
         ctype = self.frame.element_type(load.buffer)
         self._fetches.append(Fetch(pack, ctype, f"{function}<VEC>({address})"))
         self._packs[load.serial] = f"{pack}[i].at[k]"
-        if self.frame.vector:
-            self.frame.use_vector(load.buffer, rows)
-            self.frame.use_rows(load.buffer, columns)
 
 
 def bundle_kernel(site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> KernelText:

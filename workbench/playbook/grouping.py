@@ -6,10 +6,12 @@ to memory is decided in lowering.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workbench.playbook.expr import Expr, Load, Pool, walk
-from workbench.playbook.placement import matrix
+from workbench.playbook.expr import Expr, Load, Pool, unguarded, walk
+from workbench.playbook.indexing import is_unit
+from workbench.playbook.placement import Placement, matrix
 from workbench.playbook.program import (
     Kernel,
     LibraryArgument,
@@ -19,7 +21,8 @@ from workbench.playbook.program import (
     Scatter,
     Store,
 )
-from workbench.playbook.views import NotAView
+from workbench.playbook.sizes import ONE
+from workbench.playbook.views import Axis, NotAView, split
 
 
 @dataclass(frozen=True)
@@ -78,20 +81,82 @@ def _flattened(args: tuple[object, ...]) -> list[object]:
 def _along(pool: Pool, flat: Kernel, rows: Kernel) -> list[Store] | None:
     """The stores of a pointwise kernel over the space of a row kernel, when they share loads there."""
     space = rows.stores[0]
-    place = matrix(space.rows, space.columns).place
     if flat.stores[0].columns != space.rows * space.columns:
         return None
+    moved = _placed(pool, flat, rows, matrix(space.rows, space.columns))
+    if moved is None and all(store.level == "row" for store in rows.stores):
+        for placement in _in_memory_order(flat, rows):
+            moved = _placed(pool, flat, rows, placement)
+            if moved is not None:
+                return moved if _side_by_side(moved) else None
+    return moved
+
+
+def _placed(pool: Pool, flat: Kernel, rows: Kernel, placement: Placement) -> list[Store] | None:
+    """The stores over the rows and columns of a placement; None where one of them shares no load there."""
+    space = rows.stores[0]
     shared = set[Load]().union(*(_loads(store.value) for store in rows.stores))
     moved = []
     for store in flat.stores:
         try:
-            value = pool.through(store.value, place)
-            moved.append(Store(store.buffer, value, place(store.view), space.rows, space.columns, "full"))
+            value, view = pool.through(store.value, placement.place), placement.place(store.view)
         except NotAView:
             return None
         if not shared & _loads(value):
             return None
+        moved.append(Store(store.buffer, value, view, space.rows, space.columns, "full"))
     return moved
+
+
+def _in_memory_order(flat: Kernel, rows: Kernel) -> Iterator[Placement]:
+    """Where rows and columns of a kernel lie in the space of another that reads the same tensor as it lies.
+
+    The sum over the rows of a matrix has results side by side whose elements lie a row apart: what is
+    computed of each element on its way can be stored there and then.
+    """
+    space = rows.stores[0]
+    as_they_lie = {one.buffer for store in flat.stores for one in _loads(store.value) if one.view.is_linear}
+    for load in sorted(
+        set[Load]().union(*(_loads(s.value) for s in rows.stores)), key=lambda one: one.serial
+    ):
+        if load.buffer not in as_they_lie or load.lookups:
+            continue
+        try:
+            row, column = split(load.view, space.rows, space.columns)
+        except NotAView:
+            continue
+        axes = [(axis, True) for axis in row.axes] + [(axis, False) for axis in column.axes]
+        if (order := _by_stride(axes)) is not None and load.view.offset.is_zero:
+            yield Placement(tuple(axis.size for axis, _ in order), tuple(is_row for _, is_row in order))
+
+
+def _by_stride(axes: list[tuple[Axis, bool]]) -> list[tuple[Axis, bool]] | None:
+    """Axes from slowest to fastest that are a whole tensor, its rows and its columns each in their order."""
+    left, found, step = list(axes), list[tuple[Axis, bool]](), ONE
+    while left:
+        nearest = next((one for one in left if one[0].stride == step), None)
+        if nearest is None:
+            return None
+        left.remove(nearest)
+        found.insert(0, nearest)
+        step = step * nearest[0].size
+    kept = [[axis for axis, is_row in part if is_row] for part in (axes, found)]
+    across = [[axis for axis, is_row in part if not is_row] for part in (axes, found)]
+    return found if kept[0] == kept[1] and across[0] == across[1] else None
+
+
+def _side_by_side(stores: list[Store]) -> bool:
+    """True where neighbouring rows find neighbours in all that is read and written, or the same."""
+    for store in stores:
+        rows, _ = split(store.view, store.rows, store.columns)
+        plain = {expr.serial for expr in unguarded(store.value)}
+        for load in _loads(store.value):
+            row, _ = split(load.view, store.rows, store.columns)
+            if load.lookups or load.serial not in plain or not (row.is_constant or is_unit(row)):
+                return False
+        if not is_unit(rows):
+            return False
+    return True
 
 
 def grouped(operations: list[Operation], fuse: bool) -> list[ProgramStep]:

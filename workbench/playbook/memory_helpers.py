@@ -238,8 +238,8 @@ __device__ Pack<T, VEC> parts_of(typename Word<sizeof(T) * VEC>::Type word) {
     "load_now": _loaded(
         "load_now",
         "__ldca",
-        "A load that stays where it is written: __ldca may read what others write, so it crosses no fence. It goes\n"
-        "// through L1: what many rows share, as a weight a column, is there when the next row asks for it.",
+        "A load that stays where it is written: __ldca may read what others write, so it crosses no fence.\n"
+        "// It goes through L1: what many rows share, as a weight a column, is there for the next row.",
     ),
     "store_once": """
 // Write data that nobody reads soon: streamed through the cache.

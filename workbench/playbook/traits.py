@@ -305,8 +305,11 @@ def _walked(space: RowSpace, load: Load) -> tuple[View, View]:
 
 
 def _bundles(space: RowSpace, passes: list[Pass]) -> bool:
-    """True where the one pass reads, for each row, what lies beside its neighbours' or is shared by all."""
-    if space.rows.is_one or len(passes) != 1 or passes[0].stores or _neighbours(space, passes):
+    """True where the one pass reads, for each row, what lies beside its neighbours' or is shared by all, and
+    leaves beside theirs what it stores on its way."""
+    if space.rows.is_one or len(passes) != 1 or not passes[0].accumulators or _neighbours(space, passes):
+        return False
+    if not all(is_unit(split(one.view, space.rows, space.columns)[0]) for one in passes[0].stores):
         return False
     varied = False
     for root in passes[0].roots:

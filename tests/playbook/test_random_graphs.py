@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import random_graphs
 from graph_maker import COLUMNS_FROM, LAST_FROM, WINDOWS_FROM
 
-DRAWN, WINDOWED, TOGETHER = 448, 64, 32
+DRAWN, WINDOWED, TOGETHER = 320, 64, 32
 
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 16, 33])

@@ -35,7 +35,16 @@ _STRUCTS = {
     "divergence_open": "divergence",
 }
 MEMBERS = {
-    "co_moments": ("count", "mean", "other_mean", "cross", "squares", "other_squares"),
+    "co_moments": (
+        "count",
+        "mean",
+        "rest",
+        "other_mean",
+        "other_rest",
+        "cross",
+        "squares",
+        "other_squares",
+    ),
     "weighted": ("top", "sum", "along"),
     "distances": ("top", "sum", "below", "count"),
     "divergence": ("top", "sum", "other_top", "other_sum", "cross", "own"),
@@ -118,7 +127,7 @@ class AccumulatorText:
             case "divergence" | "divergence_open":
                 return "{-FLT_MAX, 0.0f, -FLT_MAX, 0.0f, 0.0f, 0.0f}"
             case "co_moments":
-                return "{0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}"
+                return "{}"
             case _:
                 return "{0.0f, 0.0f, 0.0f}"
 
@@ -204,7 +213,7 @@ class AccumulatorText:
                 return both[: len(self.accumulator.keys)]
             case "co_moments":
                 means = (Text(f"{self.name}.{mean} * {columns}", PRODUCT) for mean in ("mean", "other_mean"))
-                sums = (Text(f"{self.name}.{member}") for member in MEMBERS["co_moments"][3:])
+                sums = (Text(f"{self.name}.{member}") for member in ("cross", "squares", "other_squares"))
                 return (*means, *sums)[: len(self.accumulator.keys)]
             case "weighted" | "distances" | "divergence" | "divergence_open" as kind:
                 every = tuple(Text(f"{self.name}.{member}") for member in MEMBERS[_STRUCTS[kind]])

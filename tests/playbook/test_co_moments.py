@@ -159,7 +159,7 @@ def test_far_from_zero_down_columns() -> None:
     (expected,) = reference(down, tensors)
     for layout, vector in COLUMNS.items():
         (out,) = run(source_of(down, tensors, vector), tensors).outputs
-        assert (out.double() - expected).abs().max().item() <= 1e-6, layout
+        assert (out.double() - expected).abs().max().item() <= 3e-6, layout
 
 
 def test_a_sum_that_is_wanted_itself_keeps_its_infinity() -> None:

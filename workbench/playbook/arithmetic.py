@@ -41,7 +41,7 @@ _BY_VECTOR = {
     "softmax": (5.0, 7.0, 60.0),
     "logsum": (6.0, 7.0, 60.0),
     "welford": (4.0, 10.0, 20.0),
-    "co_moments": (10.0, 24.0, 20.0),
+    "co_moments": (9.0, 52.0, 45.0),
     "weighted": (6.0, 8.0, 60.0),
     "distances": (7.0, 9.0, 60.0),
     "divergence": (13.0, 18.0, 90.0),
@@ -50,8 +50,9 @@ _BY_VECTOR = {
 """What takes a vector in at once: instructions of each column, of each vector, and cycles until the next
 vector; counted in machine code (7 instructions a column of four with welford, whose division by the count has
 no branch; 95 for 16 columns of a softmax whose vectors come four at a time, 61 for eight where they come one
-by one; of a divergence 244 and 82, for 16 pairs of columns and for four; all with their loads). The cycles of
-sums of exponentials are a guess: the new maximum, and the exponential of how far it is from the old one."""
+by one; of a divergence 244 and 82, for 16 pairs of columns and for four; all with their loads). Those of
+co-moments were counted in the source. The cycles of sums of exponentials are a guess: the new maximum, and
+the exponential of how far it is from the old one."""
 _WITH_EXPONENTIALS = frozenset(_BY_VECTOR) - MOMENTS
 _SIMPLE = (1.0, 5.0)
 _SHORT_STEP = 12.0

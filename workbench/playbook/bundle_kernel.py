@@ -179,8 +179,8 @@ class _BundleLoop(ColumnLoop):
             if text.accumulator.kind in MOMENTS:
                 arrays = [self.names.new(stem) for stem in ("values", "others")[: 1 + len(other)]]
                 held += [f"float {array}[VEC][{self._side_by_side.items}];" for array in arrays]
-                for array, each in zip(arrays, (value, *other), strict=True):
-                    self._scope.lines.append(f"{array}[k][i] = {each.code};")
+                for array, operand in zip(arrays, (value, *other), strict=True):
+                    self._scope.lines.append(f"{array}[k][i] = {operand.code};")
                 entered.append(text.enter_several([f"{a}[k]" for a in arrays], self._side_by_side.there))
                 self.frame.helpers.add(f"{text.accumulator.kind}_several")
             else:

@@ -29,16 +29,27 @@ _STRUCTS = {
     "argmax": "best",
     "argmin": "best",
     "weighted": "weighted",
+    "co_moments": "co_moments",
     "distances": "distances",
     "divergence": "divergence",
     "divergence_open": "divergence",
 }
 MEMBERS = {
+    "co_moments": (
+        "count",
+        "mean",
+        "rest",
+        "other_mean",
+        "other_rest",
+        "cross",
+        "squares",
+        "other_squares",
+    ),
     "weighted": ("top", "sum", "along"),
     "distances": ("top", "sum", "below", "count"),
     "divergence": ("top", "sum", "other_top", "other_sum", "cross", "own"),
 }
-"""Of the structs of sums that go along with maxima."""
+"""Of the structs of sums that go along with maxima, or with two means."""
 
 
 def bounds(dtype: DType) -> tuple[str, str]:
@@ -69,6 +80,8 @@ class AccumulatorText:
                 return "Running"
             case "welford":
                 return "Moments"
+            case "co_moments":
+                return "CoMoments"
             case "weighted" | "distances" | "divergence" | "divergence_open":
                 return _STRUCTS[self.accumulator.kind].capitalize()
             case "argmax" | "argmin":
@@ -113,6 +126,8 @@ class AccumulatorText:
                 return "{-FLT_MAX, 0.0f, 0.0f, 0.0f}"
             case "divergence" | "divergence_open":
                 return "{-FLT_MAX, 0.0f, -FLT_MAX, 0.0f, 0.0f, 0.0f}"
+            case "co_moments":
+                return "{}"
             case _:
                 return "{0.0f, 0.0f, 0.0f}"
 
@@ -124,7 +139,7 @@ class AccumulatorText:
                 return ("top", "f32"), ("sum", "f32")
             case "welford":
                 return ("count", "f32"), ("mean", "f32"), ("squares", "f32")
-            case "weighted" | "distances" | "divergence" | "divergence_open" as kind:
+            case "co_moments" | "weighted" | "distances" | "divergence" | "divergence_open" as kind:
                 return tuple((name, "f32") for name in MEMBERS[_STRUCTS[kind]])
             case "argmax" | "argmin":
                 return ("value", self.dtype), ("column", "i32")
@@ -170,14 +185,16 @@ class AccumulatorText:
         """
         if self.accumulator.kind == "welford":
             return "welford_vector", f"{self.name} = add_vector({self.name}, {', '.join(arrays)});"
+        if self.accumulator.kind == "co_moments":
+            return "co_moments_several", self.enter_several(arrays, "VEC")
         if not there:
             return "take_vector", f"{self.name} = take_vector<{self.op}>({', '.join([self.name, *arrays])});"
         given = ", ".join([self.name, there, *arrays])
         return "take_vectors", f"{self.name} = take_vectors<{self.op}>({given});"
 
-    def enter_several(self, array: str, there: str) -> str:
-        """Statement by which moments take in the first ``there`` values of an array."""
-        return f"{self.name} = add_several({self.name}, {there}, {array});"
+    def enter_several(self, arrays: Sequence[str], there: str) -> str:
+        """Statement by which moments take in the first ``there`` values of an array of each operand."""
+        return f"{self.name} = add_several({self.name}, {there}, {', '.join(arrays)});"
 
     def enter_next(self, value: Text, column: str) -> str:
         """The same for a column behind all that were taken in before: of equal values the first is kept."""
@@ -194,6 +211,10 @@ class AccumulatorText:
                 place = f"({self.name}.column == INT_MAX ? 0 : {self.name}.column)"  # nothing beat the start
                 both = Text(place), Text(f"{self.name}.value")
                 return both[: len(self.accumulator.keys)]
+            case "co_moments":
+                means = (Text(f"{self.name}.{mean} * {columns}", PRODUCT) for mean in ("mean", "other_mean"))
+                sums = (Text(f"{self.name}.{member}") for member in ("cross", "squares", "other_squares"))
+                return (*means, *sums)[: len(self.accumulator.keys)]
             case "weighted" | "distances" | "divergence" | "divergence_open" as kind:
                 every = tuple(Text(f"{self.name}.{member}") for member in MEMBERS[_STRUCTS[kind]])
                 return every[: len(self.accumulator.keys)]

@@ -20,13 +20,10 @@ half of an H100's L2 keeps what its own multiprocessors ask for (a guess)."""
 
 def read_before(program: Program, kernel: Kernel) -> frozenset[str]:
     """Arguments of which the kernel reads an element for each of its own, and that an earlier one reads."""
-    found: set[str] = set()
     made = {store.buffer for store in kernel.stores}
-    for step in program.steps:
+    for number, step in enumerate(program.steps):
         if isinstance(step, Kernel) and made <= {store.buffer for store in step.stores}:
-            return frozenset(found & _whole(program, kernel))
-        if isinstance(step, Kernel):
-            found |= {load.buffer for load in _loads(step)}
+            return program.read_until(number) & _whole(program, kernel)
     return frozenset()
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workbench.model import DType
+from workbench.playbook.co_moments import MOMENTS
 from workbench.playbook.expr import Apply, Expr, walk, walk_all
 from workbench.playbook.lifetime import CLOCK_GHZ
 
@@ -40,6 +41,7 @@ _BY_VECTOR = {
     "softmax": (5.0, 7.0, 60.0),
     "logsum": (6.0, 7.0, 60.0),
     "welford": (4.0, 10.0, 20.0),
+    "co_moments": (9.0, 52.0, 45.0),
     "weighted": (6.0, 8.0, 60.0),
     "distances": (7.0, 9.0, 60.0),
     "divergence": (13.0, 18.0, 90.0),
@@ -48,16 +50,17 @@ _BY_VECTOR = {
 """What takes a vector in at once: instructions of each column, of each vector, and cycles until the next
 vector; counted in machine code (7 instructions a column of four with welford, whose division by the count has
 no branch; 95 for 16 columns of a softmax whose vectors come four at a time, 61 for eight where they come one
-by one; of a divergence 244 and 82, for 16 pairs of columns and for four; all with their loads). The cycles of
-sums of exponentials are a guess: the new maximum, and the exponential of how far it is from the old one."""
-_WITH_EXPONENTIALS = frozenset(_BY_VECTOR) - {"welford"}
+by one; of a divergence 244 and 82, for 16 pairs of columns and for four; all with their loads). Those of
+co-moments were counted in the source. The cycles of sums of exponentials are a guess: the new maximum, and
+the exponential of how far it is from the old one."""
+_WITH_EXPONENTIALS = frozenset(_BY_VECTOR) - MOMENTS
 _SIMPLE = (1.0, 5.0)
 _SHORT_STEP = 12.0
 """Instructions of a step up to which a compiler unrolls the loop around it by itself."""
 _JOINED_CYCLES = {
     **dict.fromkeys(["softmax", "logsum"], 200.0),
     **dict.fromkeys(["weighted", "distances", "divergence", "divergence_open"], 90.0),
-    **{"welford": 150.0, "argmax": 90.0, "argmin": 90.0, "logsumexp": 70.0},
+    **{"co_moments": 250.0, "welford": 150.0, "argmax": 90.0, "argmin": 90.0, "logsumexp": 70.0},
 }
 """One step of a butterfly: a shuffle for every member and what joins them."""
 _SIMPLE_JOIN = 32.0

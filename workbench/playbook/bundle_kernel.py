@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from workbench.model import DTYPE_BYTES
 from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.co_moments import MOMENTS
 from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.expr import Load, unguarded
 from workbench.playbook.in_flight import Bounds, Fetch, Taken, loaded_ahead, names_ahead
@@ -28,6 +30,8 @@ _GATHERED = 8
 """The same of the partial results, which lie in L2."""
 _GATHERED_OF_FEW = 2
 """The same where bundles are narrow: a group has one or two of them, and code is fetched cold."""
+_MOST_JOINED = 40 * 1024
+"""Bytes in which groups are joined; a kernel has 48 KB of shared memory that it need not ask for."""
 _EACH = "for (int k = 0; k < VEC; ++k)"
 
 
@@ -58,6 +62,7 @@ class BundleKernel(SplitKernel):
         self.team = BundleTeam("thread", site.schedule.threads, rows)
         self.begin = self.end = ""
         self.frame.scalars = ("pieces",)
+        self._joined_bytes: dict[str, int] = {}
         if self.frame.vector:
             self.frame.divisors.add(self.space.rows)
         self._across = "across_lines" if site.schedule.bundle_lanes else "across_groups"
@@ -66,6 +71,11 @@ class BundleKernel(SplitKernel):
     def _piece(self) -> list[str]:
         """Nothing of its own: blocks take turns, as the groups of a block do."""
         return []
+
+    @property
+    def joined_bytes(self) -> int:
+        """Shared memory in which the groups of a block are joined: once for each kind of what they join."""
+        return sum(self._joined_bytes.values())
 
     def bundle_pointer(self, at: Load | Store) -> str:
         """Where the bundle's part of a buffer begins for this thread."""
@@ -140,6 +150,9 @@ class BundleKernel(SplitKernel):
             for key, result in zip(text.accumulator.keys, text.results(columns), strict=True):
                 self._results[key] = result
             self.frame.helpers.update(text.helpers[:1])
+            members = sum(DTYPE_BYTES[dtype] for _, dtype in text.members)
+            width = self.site.schedule.width if self.frame.vector else 1
+            self._joined_bytes[text.op + text.ctype] = self.site.schedule.threads * width * members
             lines.append(f"{text.ctype} {text.name} = {self._across}<{text.op}, LANES>({each.name});")
         return lines
 
@@ -164,12 +177,13 @@ class _BundleLoop(ColumnLoop):
         held, entered = list[str](), list[str]()
         for text in accumulators:
             value, *other = [self._scope.text(operand) for operand in text.accumulator.operands]
-            if text.accumulator.kind == "welford":
-                array = self.names.new("values")
-                held.append(f"float {array}[VEC][{self._side_by_side.items}];")
-                self._scope.lines.append(f"{array}[k][i] = {value.code};")
-                entered.append(text.enter_several(f"{array}[k]", self._side_by_side.there))
-                self.frame.helpers.add("welford_several")
+            if text.accumulator.kind in MOMENTS:
+                arrays = [self.names.new(stem) for stem in ("values", "others")[: 1 + len(other)]]
+                held += [f"float {array}[VEC][{self._side_by_side.items}];" for array in arrays]
+                for array, operand in zip(arrays, (value, *other), strict=True):
+                    self._scope.lines.append(f"{array}[k][i] = {operand.code};")
+                entered.append(text.enter_several([f"{a}[k]" for a in arrays], self._side_by_side.there))
+                self.frame.helpers.add(f"{text.accumulator.kind}_several")
             else:
                 self._scope.lines.append(text.enter(value, "col", *other))
         packs, left = list[str](), list[str]()
@@ -220,9 +234,16 @@ class _BundleLoop(ColumnLoop):
 
 
 def bundle_kernel(site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> KernelText:
-    """Write it, with vectors where sizes allow them."""
-    text = BundleKernel(site, kernel, name, number, partials).text()
-    if text.width is None or text.width.is_possible:
-        return text
+    """Write it, with vectors where sizes allow them, and as wide as what is joined has room for."""
+    width = site.schedule.width
+    while width > 1:
+        narrower = replace(site, schedule=replace(site.schedule, width=width))
+        written = BundleKernel(narrower, kernel, name, number, partials)
+        text = written.text()
+        if written.joined_bytes <= _MOST_JOINED:
+            if text.width is None or text.width.is_possible:
+                return text
+            break
+        width //= 2
     narrow = replace(site, schedule=replace(site.schedule, width=1))
     return BundleKernel(narrow, kernel, name, number, partials).text()

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.playbook.accumulators import AccumulatorText
+from workbench.playbook.co_moments import MOMENTS
 from workbench.playbook.cuda_text import ATOM, CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, Reduction, leaves
 from workbench.playbook.guarded_loads import Guarded, behind, guarded_loads, wanted_together
@@ -25,7 +26,7 @@ from workbench.playbook.sizes import Size
 from workbench.playbook.views import Axis, View
 
 _BY_VECTOR = frozenset(
-    ["softmax", "logsum", "welford", "weighted", "distances", "divergence", "divergence_open"]
+    ["softmax", "logsum", "welford", "co_moments", "weighted", "distances", "divergence", "divergence_open"]
 )
 """Accumulators that take a vector in at once."""
 
@@ -118,7 +119,7 @@ class ColumnLoop:
         if not self.vector or kind not in _BY_VECTOR or text.name.endswith("]"):
             self._scope.lines.append(text.enter(operands[0], column, *operands[1:]))
             return
-        ahead = None if kind == "welford" else self._group
+        ahead = None if kind in MOMENTS else self._group
         arrays = [self.names.new(stem) for stem in ("values", "others")[: len(operands)]]
         many, each = (f"[{ahead.items}]", "[i]") if ahead else ("", "")
         for value, array in zip(operands, arrays, strict=True):

@@ -1,9 +1,10 @@
 """Cosines of pairs of rows in one read: the products of the rows as they are, divided once a row.
 
 Owns one rewrite of what a reduction adds up. A cosine similarity divides both rows by their norms and then
-multiplies: a second walk over both, with two divisions an element. The sum of the products of what is not
-divided goes along with the two sums of squares, and by Cauchy and Schwarz it is no larger than the product of
-the norms, so that it overflows only where a sum of squares does. Never decides which sums a pass makes.
+multiplies: a second walk over both, with two divisions an element. A correlation does the same with standard
+deviations for norms. The sum of the products of what is not divided goes along with the two sums of squares,
+and by Cauchy and Schwarz it is no larger than the product of the norms, so that it overflows only where a sum
+of squares does. Never decides which sums a pass makes.
 """
 
 from __future__ import annotations
@@ -38,17 +39,34 @@ def cosine(pool: Pool, op: str, body: Expr, rows: Size, columns: Size) -> Expr |
 
 
 def _holds_norm(divisor: Expr, element: Expr) -> bool:
-    """True for the root of the sum of the element's squares, kept away from zero: larger of two, or a sum."""
+    """True for the root of the sum or the mean of the element's squares, kept away from zero.
+
+    By a number that is added, behind the root or under it, or that is the larger of two.
+    """
     match divisor:
+        case Apply(op="sqrt", dtype="f32", args=(Apply(op="add", args=(squares, Const() as least)),)):
+            return _is_positive(least) and _is_of_squares(squares, element)
         case Apply(op="larger" | "add", dtype="f32", args=(Const() as least, norm)):
             pass
         case Apply(op="larger" | "add", dtype="f32", args=(norm, Const() as least)):
             pass
         case _:
             return False
-    if isinstance(least.value, str) or least.value < LEAST:
-        return False
     match norm:
-        case Apply(op="sqrt", args=(Reduction(op="sum", body=Apply(op="mul", args=(one, other))),)):
+        case Apply(op="sqrt", args=(squares,)):
+            return _is_positive(least) and _is_of_squares(squares, element)
+    return False
+
+
+def _is_positive(least: Const) -> bool:
+    return not isinstance(least.value, str) and least.value >= LEAST
+
+
+def _is_of_squares(squares: Expr, element: Expr) -> bool:
+    """True for the sum of the element's squares, or their mean: a variance, where the element is centred."""
+    match squares:
+        case Apply(op="div", dtype="f32", args=(Reduction() as total, Const())):
+            return _is_of_squares(total, element)
+        case Reduction(op="sum", body=Apply(op="mul", args=(one, other))):
             return one is other and one is element
     return False

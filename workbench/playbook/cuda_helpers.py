@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from workbench.playbook.cluster_helpers import CLUSTERS
 from workbench.playbook.memory_helpers import MEMORY
+from workbench.playbook.moment_helpers import CO_MOMENTS, CO_MOMENTS_EXCHANGES
 from workbench.playbook.place_helpers import PLACE_OF_VALUE, PLACES
 from workbench.playbook.scan_helpers import SCANS
 from workbench.playbook.scatter_helpers import SCATTERS
@@ -284,6 +285,7 @@ __device__ Moments add_several(Moments seen, int there, const float (&values)[MO
     return Welford::join(seen, {float(there), mean, squares});
 }
 """,
+    **CO_MOMENTS,
     **WEIGHTED,
     "exchange": """
 template <typename T>
@@ -320,6 +322,7 @@ __device__ inline Moments exchange(Moments m, int offset) {
     return {exchange(m.count, offset), exchange(m.mean, offset), exchange(m.squares, offset)};
 }
 """,
+    **CO_MOMENTS_EXCHANGES,
     **WEIGHTED_EXCHANGES,
     "warp_reduce": """
 // Butterfly: after log2(LANES) exchanges every lane has the result of its group.
@@ -417,6 +420,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "welford": ("moments",),
     "welford_vector": ("welford",),
     "welford_several": ("welford",),
+    "co_moments": ("co_moments_struct",),
+    "co_moments_several": ("co_moments",),
     "weighted": ("weighted_struct", "exp_below"),
     "distances": ("distances_struct", "exp_below"),
     "divergence": ("exp_below",),
@@ -428,6 +433,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "exchange_narrow": ("exchange",),  # __shfl_xor_sync returns an int for a short or a char
     "exchange_running": ("exchange", "running", "exp_below"),
     "exchange_moments": ("exchange", "moments"),
+    "exchange_co_moments": ("exchange", "co_moments_struct"),
     "warp_reduce": ("exchange",),
     "logsumexp": ("larger", "smaller"),
     "lastmax": ("best",),
@@ -452,7 +458,7 @@ OPS: Mapping[str, str] = {
     "sum": "Sum", "prod": "Product", "max": "Max", "min": "Min", "any": "Any", "all": "All",
     "argmax": "ArgMax", "argmin": "ArgMin", "softmax": "OnlineSoftmax",
     "logsum": "OnlineLogSum", "welford": "Welford", "weighted": "OnlineWeighted",
-    "distances": "OnlineDistances",
+    "distances": "OnlineDistances", "co_moments": "OnlineCoMoments",
     "divergence": "OnlineDivergence<true>", "divergence_open": "OnlineDivergence<false>",
 }  # fmt: skip
 """Name of the struct that joins two partial results, by reduction."""

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.expr import Apply, Const, Expr, Load, Pool, Reduction, leaves, walk, walk_all
 from workbench.playbook.operations import is_float
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Store
@@ -121,6 +121,8 @@ def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
     kernel that reduces over quotients has one kind of them: where a softmax subtracts the largest of its row,
     two places may be the difference between 1 and infinity.
     """
+    if not _has_divisions(kernel):
+        return kernel
     if any(_divides_elements(part) for store in kernel.stores for part in _reduced(store.value)):
         return kernel
     return replace(kernel, stores=[_with_quotients(pool, kernel, store) for store in kernel.stores])
@@ -163,6 +165,12 @@ def _reduced(root: Expr) -> Iterator[Expr]:
             yield from walk(expr.body, into_reductions=True)
 
 
+def _has_divisions(kernel: Kernel) -> bool:
+    """One walk for all stores, where each store of a loop's steps has all steps before it below."""
+    parts = walk_all([store.value for store in kernel.stores], into_reductions=True)
+    return any(isinstance(part, Apply) and part.op == "div" for part in parts)
+
+
 def _divides_elements(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.op == "div" and not isinstance(expr.args[1], Const)
 
@@ -182,6 +190,8 @@ def _is_step(expr: Expr) -> bool:
 
 def with_products(pool: Pool, kernel: Kernel) -> Kernel:
     """The kernel with a product for every division by a number, a root or, in a row kernel, a value a row."""
+    if not _has_divisions(kernel):
+        return kernel
     return replace(kernel, stores=[_store(pool, kernel, store) for store in kernel.stores])
 
 

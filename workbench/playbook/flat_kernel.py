@@ -12,7 +12,7 @@ from functools import partial
 from workbench.playbook.again import BACKWARDS, goes_back
 from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Index, Load, walk
+from workbench.playbook.expr import Expr, Index, Load, loads_below
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.last_vector import is_partly_there
@@ -83,7 +83,7 @@ def narrowed(lines: list[str]) -> list[str]:
 
 def narrow_limits(site: Site, kernel: Kernel, places: tuple[Size, ...] = ()) -> Limits:
     """Every tensor must be small enough, and axes along which places are computed short enough."""
-    loads = [e for s in kernel.stores for e in walk(s.value, into_reductions=True) if isinstance(e, Load)]
+    loads = loads_below(store.value for store in kernel.stores)
     names = dict.fromkeys([*(store.buffer for store in kernel.stores), *(load.buffer for load in loads)])
     sizes = [kernel.stores[0].columns, *(product(site.buffer(name).shape) for name in names)]
     counts = list(dict.fromkeys(site.size(size) for size in sizes if size.number is None))

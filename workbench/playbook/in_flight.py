@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from workbench.playbook.arithmetic import is_long
+from workbench.playbook.co_moments import MOMENTS
 from workbench.playbook.kernel_text import block
 from workbench.playbook.names import Names
 from workbench.playbook.row_passes import Pass
@@ -186,6 +187,6 @@ def steps_ahead(schedule: Schedule, step: Pass, width: int, entered: int, in_tur
         deep = min(deep, _IN_TURN if schedule.stream and width > 1 else _IN_TURN_PLAIN)
     if schedule.team == "warp" and width > 1 and schedule.cache == "reread":
         deep = max(deep, MOST_AHEAD // 2)
-    if schedule.cache == "shared" and "welford" in kinds:
+    if schedule.cache == "shared" and not kinds.isdisjoint(MOMENTS):
         return 1
     return max(deep, schedule.items)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.cuda_text import CTYPES, SUM, Text, helper_of, loaded, stored
-from workbench.playbook.expr import Apply, Expr, Load, walk
+from workbench.playbook.expr import Apply, Expr, Load, walk_all
 from workbench.playbook.fitting import Cases
 from workbench.playbook.indexing import divisors_of
 from workbench.playbook.names import Macros, Names
@@ -302,11 +302,10 @@ class Frame:
 
     def need_operations(self, roots: list[Expr]) -> None:
         """Ask for the helper functions that operations below ``roots`` call."""
-        for root in roots:
-            for expr in walk(root, into_reductions=True):
-                helper = helper_of(expr) if isinstance(expr, Apply) else None
-                if helper is not None:
-                    self.helpers.add(helper)
+        for expr in walk_all(roots, into_reductions=True):
+            helper = helper_of(expr) if isinstance(expr, Apply) else None
+            if helper is not None:
+                self.helpers.add(helper)
 
     def element(self, buffer: str, index: Text) -> str:
         """An element of a buffer in memory."""

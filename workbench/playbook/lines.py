@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.expr import Load, leaves, unguarded
+from workbench.playbook.expr import Index, Load, Reduction, unguarded, walk_all
 from workbench.playbook.program import Kernel
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import ZERO, Size, product
@@ -43,8 +43,8 @@ class Lines:
 def lines_of(kernel: Kernel) -> Lines | None:
     """The lines of a kernel: beside what lies as the result does, it reads nothing that differs by line."""
     roots = [store.value for store in kernel.stores]
-    plain = {expr.serial for root in roots for expr in unguarded(root)}
-    found = {leaf.serial: leaf for root in roots for leaf in leaves(root)}
+    plain = {expr.serial for expr in unguarded(*roots)}
+    found = {part.serial: part for part in walk_all(roots) if isinstance(part, Load | Index | Reduction)}
     loads = [leaf for leaf in found.values() if isinstance(leaf, Load) and not leaf.lookups]
     flat = kernel.ahead is None and all(s.level == "flat" and s.view.is_linear for s in kernel.stores)
     if not flat or len(loads) < len(found) or any(load.serial not in plain for load in loads):

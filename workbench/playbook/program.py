@@ -6,6 +6,7 @@ Owns the values between lowering and emission; computes nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from workbench.model import DType
 from workbench.playbook.expr import Expr, Load, Pool, loads_below
@@ -189,3 +190,17 @@ class Program:
     """Rewrites of ``LOWERED`` that found something to do, those among them that were not to be made, too."""
     stencils: tuple[Stencil, ...] = ()
     """Windows that slide over tensors."""
+
+    def read_until(self, number: int) -> frozenset[str]:
+        """Buffers that kernels before a step read."""
+        return frozenset().union(*(names for names in self._read_by_step[:number]))
+
+    @cached_property
+    def _read_by_step(self) -> tuple[frozenset[str], ...]:
+        """Buffers that each kernel reads: asked once, where steps are a loop's written out."""
+        return tuple(
+            frozenset(load.buffer for load in loads_below([store.value for store in step.stores]))
+            if isinstance(step, Kernel)
+            else frozenset()
+            for step in self.steps
+        )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from workbench.playbook import lifetime, reach
 from workbench.playbook.accumulators import MEMBERS
 from workbench.playbook.asked_bytes import Asked
+from workbench.playbook.co_moments import MOMENTS
 from workbench.playbook.early_loads import asked_early_us
 from workbench.playbook.fitting import (
     by_length,
@@ -216,7 +217,7 @@ def _summed(asked: Asked, crew: Crew) -> float:
     """Registers of a thread for what its columns come to, where it has several side by side."""
     if crew.together == 1 or crew.pieces == 1 or not crew.schedule.bundle:
         return 0.0
-    moments = any(one.kind == "welford" for step in crew.passes for one in step.accumulators)
+    moments = any(one.kind in MOMENTS for step in crew.passes for one in step.accumulators)
     return float(asked.width(crew.space.rows) * (_members(crew) + _AT_ONCE * moments))
 
 

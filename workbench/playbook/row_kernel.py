@@ -386,7 +386,7 @@ class RowKernel:
             match part:
                 case Apply(op="div", args=(Reduction(key=key), count)) if is_count(self.space, count):
                     result = self._results.get(key)
-                    if result and ".mean *" in result.code:
+                    if result and "mean *" in result.code:
                         self.rows.bound[part.serial] = Text(result.code.split(" ")[0])
 
     def result(self, reduction: Reduction) -> Text:
@@ -479,6 +479,7 @@ _STEMS = {
     "softmax": "running",
     "logsum": "running",
     "welford": "moments",
+    "co_moments": "moments",
     "weighted": "weighted",
     "distances": "distances",
     "divergence": "divergence",

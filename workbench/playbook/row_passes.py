@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from workbench.playbook.co_moments import co_moments_of
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, leaves, unguarded, walk
 from workbench.playbook.placement import matrix
 from workbench.playbook.program import Kernel, Store
@@ -102,7 +103,7 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     reductions = _reductions(kernel)
     depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
     used = _used_together(kernel)
-    joints = _joints(reductions, used) if single_pass else {}
+    joints = _joints(space, reductions, used) if single_pass else {}
     alone = {key: reduction for key, reduction in reductions.items() if key not in joints}
     pairs = _pairs(space, alone, used) if single_pass else {}
     along = pairs.keys() | {key for key, joint in joints.items() if key != joint.keys[0]}
@@ -170,9 +171,11 @@ class _Pair:
     """The first is made by itself too: that result counts."""
 
 
-def _joints(reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, Joint]:
-    """What goes along with maxima, by key; a store that uses a maximum uses its sum, as with pairs."""
+def _joints(space: RowSpace, reductions: dict[int, Reduction], stores: list[set[int]]) -> dict[int, Joint]:
+    """What goes along with two means or with maxima, by key; who uses a maximum uses its sum, as in pairs."""
     found: dict[int, Joint] = {}
+    means = co_moments_of(reductions, lambda expr: is_count(space, expr), stores)
+    found.update((key, joint) for joint in means for key in joint.keys)
     for joint in joints_of(reductions):
         tops = dict(zip(joint.keys[:4:2], joint.keys[1:4:2], strict=False))
         if all(total in used for used in stores for top, total in tops.items() if top in used):

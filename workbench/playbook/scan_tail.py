@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, walk
+from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, loads_below, walk
 from workbench.playbook.program import (
     Kernel,
     LibraryArgument,
@@ -70,7 +70,7 @@ def _reads(step: ProgramStep) -> set[str]:
         return found - {step.buffer, _before(step)}
     if isinstance(step, Scatter):
         return step.read
-    return {load.buffer for store in step.stores for load in _loads(store.value)}
+    return {load.buffer for load in loads_below(store.value for store in step.stores)}
 
 
 def _writes(step: ProgramStep) -> set[str]:

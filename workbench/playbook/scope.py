@@ -42,9 +42,7 @@ class Scope:
         """Name what several places of ``roots`` share."""
         roots = tuple(roots)
         uses = Counter(root.serial for root in roots)
-        below: dict[int, Expr] = {}
-        for root in roots:
-            below.update((expr.serial, expr) for expr in self._open(root, guarded=False))
+        below = {expr.serial: expr for expr in self._open(*roots, guarded=False)}
         for expr in below.values():
             uses.update(operand.serial for operand in _evaluated(expr))
         for serial in sorted(below):
@@ -104,14 +102,14 @@ class Scope:
     def _known(self, expr: Expr, done: dict[int, Text]) -> Text:
         return self.bound.get(expr.serial) or done[expr.serial]
 
-    def _open(self, root: Expr, guarded: bool = True) -> Iterable[Expr]:
-        """What has to be written for ``root``: everything below it that has no name yet.
+    def _open(self, *roots: Expr, guarded: bool = True) -> Iterable[Expr]:
+        """What has to be written for ``roots``: everything below them that has no name yet.
 
         Without ``guarded``, only what is evaluated whichever branch a ``select`` takes.
         """
         found: list[Expr] = []
         seen: set[int] = set()
-        stack: list[tuple[Expr, bool]] = [(root, False)]
+        stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
         while stack:
             expr, ready = stack.pop()
             if ready:

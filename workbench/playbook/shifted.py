@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from workbench.playbook.expr import Load, Pool, leaves, unguarded, walk
+from workbench.playbook.expr import Load, Pool, unguarded, walk_all
 from workbench.playbook.program import Buffer, Kernel
 from workbench.playbook.sizes import ONE, Size, number, product
 from workbench.playbook.stencil import Stencil, Window
@@ -24,16 +24,16 @@ def shifted_slices(
 ) -> Iterator[Stencil]:
     """The windows behind loads of a kernel without rows; none in one that has windows of a pool or so."""
     windowed = {serial for one in known for serial in one.places}
-    parts = {part.serial for store in kernel.stores for part in walk(store.value)}
+    roots = [store.value for store in kernel.stores]
+    parts = {part.serial for part in walk_all(roots)}
     if kernel.stores[0].level != "flat" or parts & windowed:
         return
     groups: dict[tuple[str, tuple[Axis, ...]], dict[int, Load]] = {}
-    for store in kernel.stores:
-        always = {expr.serial for expr in unguarded(store.value)}
-        for leaf in leaves(store.value):
-            # What is read under a condition may be read for that condition's sake only.
-            if isinstance(leaf, Load) and not leaf.lookups and leaf.serial in always:
-                groups.setdefault((leaf.buffer, leaf.view.axes), {})[leaf.serial] = leaf
+    # What is read under a condition may be read for that condition's sake only.
+    always = {expr.serial for expr in unguarded(*roots)}
+    for leaf in walk_all(roots):
+        if isinstance(leaf, Load) and not leaf.lookups and leaf.serial in always:
+            groups.setdefault((leaf.buffer, leaf.view.axes), {})[leaf.serial] = leaf
     for (name, _), loads in groups.items():
         found = _stencil(pool, buffers[name], list(loads.values()), kernel.stores[0].columns)
         if found is not None:

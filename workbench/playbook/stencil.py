@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.playbook.expr import Expr, walk
+from workbench.playbook.expr import Expr, walk, walk_all
 from workbench.playbook.sizes import ZERO, Size, product
 from workbench.playbook.views import NotAView, View, in_order, joined, merged, permuted, runs
 
@@ -163,7 +163,7 @@ def stencils_of(kernel: Kernel, known: tuple[Stencil, ...]) -> tuple[Stencil, ..
     """
     if kernel.stores[0].level != "flat":
         return ()
-    used = {part.serial for store in kernel.stores for part in walk(store.value)}
+    used = {part.serial for part in walk_all([store.value for store in kernel.stores])}
     found: tuple[Stencil, ...] = ()
     for one in known:
         if mine := used & one.places.keys():

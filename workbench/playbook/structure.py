@@ -371,7 +371,10 @@ STRUCTURE = (
             "The sum of exponentials needs the maximum first, so it seems to need a second pass. But when "
             "the maximum grows from m to m', the sum so far only has to be scaled by exp(m - m'): both can "
             "be carried along together (Milakov and Gimelshein, 2018). Mean and variance go together in the "
-            "same way (Welford, 1962; Chan et al., 1979), without the cancellation of E[x^2] - E[x]^2."
+            "same way (Welford, 1962; Chan et al., 1979), without the cancellation of E[x^2] - E[x]^2. So do "
+            "two means and the sum of products of deviations from them, which covariances and correlations "
+            "are made of: where parts are joined, it grows by the product of the distances of their means. "
+            "Means far from zero are kept with what rounding cuts off them: else those distances are noise."
         ),
     ),
     Technique(

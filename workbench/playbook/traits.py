@@ -14,7 +14,7 @@ from workbench.model import DTYPE_BYTES, H100, Case, Problem
 from workbench.playbook.again import by_plane, left_in_l2, read_before
 from workbench.playbook.divisions import divides
 from workbench.playbook.early_loads import early_loads
-from workbench.playbook.expr import Apply, Index, Load, leaves, loads_below, unguarded, walk
+from workbench.playbook.expr import Apply, Index, Load, leaves, loads_below, unguarded, walk_all
 from workbench.playbook.fitting import RowShape
 from workbench.playbook.indexing import divisors_of, is_unit
 from workbench.playbook.lines import Lines, lines_of
@@ -361,23 +361,16 @@ def _elements(*parts: View) -> Size:
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:
     names = {store.buffer for kernel in kernels for store in kernel.stores}
     names |= {
-        expr.buffer
-        for kernel in kernels
-        for store in kernel.stores
-        for expr in walk(store.value, into_reductions=True)
-        if isinstance(expr, Load)
+        load.buffer for load in loads_below(store.value for kernel in kernels for store in kernel.stores)
     }
     sizes = [DTYPE_BYTES[program.buffers[name].dtype] for name in names]
     return min((size for size in sizes if size > 1), default=4)
 
 
 def _slow(kernels: list[Kernel]) -> bool:
-    return any(
-        isinstance(expr, Apply) and expr.dtype == "f32" and expr.op in _SLOW_MATH
-        for kernel in kernels
-        for store in kernel.stores
-        for expr in walk(store.value, into_reductions=True)
-    )
+    roots = [store.value for kernel in kernels for store in kernel.stores]
+    parts = walk_all(roots, into_reductions=True)
+    return any(isinstance(part, Apply) and part.dtype == "f32" and part.op in _SLOW_MATH for part in parts)
 
 
 def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:

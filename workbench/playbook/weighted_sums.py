@@ -16,7 +16,7 @@ class Joint:
     """Reductions that one accumulator makes of two operands, column by column."""
 
     kind: str
-    """``divergence``, ``divergence_open``, ``weighted`` or ``distances``."""
+    """``divergence``, ``divergence_open``, ``weighted`` or ``distances``; ``co_moments``."""
     operand: Expr
     """e, whose distances from its maximum are the weights' logarithms."""
     other: Expr | None
@@ -24,8 +24,9 @@ class Joint:
     nothing."""
     keys: tuple[int, ...]
     """max(e), sum(weights); of a divergence then max(f), the sum of exp(f - max(f)), sum(weights *
-    (f - max(f))) and, where it is wanted, sum(weights * (e - max(e))); of distances sum(e - max(e)); else
-    sum(weights * other)."""
+    (f - max(f))) and, where it is wanted, sum(weights * (e - max(e))); of distances sum(e - max(e)); of
+    co-moments sum(x), sum(y), sum(dx * dy) and, where they are wanted, sum(dx * dx) and sum(dy * dy), dx and
+    dy being the distances from the means; else sum(weights * other)."""
 
 
 def weight_of(expr: Expr) -> Reduction | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Index, Pool, walk
+from workbench.playbook.expr import Apply, Const, Expr, Index, Pool, walk, walk_all
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.sizes import Size
 
@@ -66,6 +66,8 @@ class _Found:
 def in_whole_numbers(pool: Pool, kernel: Kernel) -> tuple[Kernel, tuple[Size, ...]]:
     """The kernel with places as whole numbers, and the sizes that ``MOST_EXACT`` bounds: none if it is as it
     was. Only for indices of 32 bits."""
+    if not any(isinstance(part, Index) for part in walk_all([store.value for store in kernel.stores])):
+        return kernel, ()
     found = _Found(pool)
     stores = [replace(store, value=_rewritten(found, store)) for store in kernel.stores]
     if not found.parts:

@@ -41,6 +41,7 @@ from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine
+from workbench.problem.unrolled import unrolled
 
 OWN_BYTES = 2**20
 """Largest total of the person's tensors that are kept as an input of their own."""
@@ -91,10 +92,12 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     seen = look(capture)
     returned = watched(seen)
     tell("tracing the reference")
-    traced, problem = _described(capture, seen, isinstance(returned, tuple | list))
+    along = unrolled(seen.form, seen.inputs, seen.held)
+    traced, problem = _described(capture, seen, isinstance(returned, tuple | list), along)
     few, even = components(problem), equal_windows(problem)
     if few or even:
-        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), (*few, *even))
+        fixed = (*along, *few, *even)
+        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed)
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
     told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_fixed_notes(few, even, seen))

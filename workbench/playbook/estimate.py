@@ -41,6 +41,7 @@ from workbench.playbook.scan_kernel import UNROLLED, in_rows
 from workbench.playbook.scatter_estimate import library_us, scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.shared_weights import weights_of, worth_sharing
 from workbench.playbook.stacked_estimate import stacked_time
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_estimate import strip_time
@@ -49,6 +50,7 @@ from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
+from workbench.playbook.weights_estimate import each_its_own, weights_time
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
 from workbench.playbook.woven_planes import woven_planes
@@ -123,6 +125,11 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     tiled = tiled_pairs(asked.program.pool, kernel, asked.schedule, [asked.sizes])
     if tiled is not None:
         return pairs_time(asked, kernel, *tiled)
+    shared = weights_of(asked.program.pool, kernel)
+    if shared is not None and worth_sharing(shared, [asked.sizes]):
+        if asked.schedule.share_weights:
+            return weights_time(asked, kernel, shared)
+        return each_its_own(row_time(asked, kernel), shared)
     found = row_time(asked, kernel)
     totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
     return found if kernel.tail is None else replace(found, us=found.us + totals_us)

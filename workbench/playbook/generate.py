@@ -28,6 +28,7 @@ from workbench.playbook.scan_chains import chained
 from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
+from workbench.playbook.shared_weights import weights_of, worth_sharing
 from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_kernel import strip_kernel
@@ -37,6 +38,7 @@ from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
 from workbench.playbook.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.walk_down_kernel import walk_down_kernel
+from workbench.playbook.weights_kernel import weights_kernel
 from workbench.playbook.window_kernel import window_kernel
 from workbench.playbook.window_parts import in_one_launch
 
@@ -147,6 +149,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
             steps.append((step, pair_kernel(site, step, name, tiled[1])))
             continue
+        if site.schedule.share_weights and (shared := weights_of(site.program.pool, step)) is not None:
+            if worth_sharing(shared, declared):
+                steps.append((step, weights_kernel(site, step, name)))
+                continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":

@@ -34,6 +34,7 @@ from workbench.playbook.schedule import (
     schedule_of,
     split_team,
 )
+from workbench.playbook.shared_weights import worth_sharing
 from workbench.playbook.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.technique import Settings
 from workbench.playbook.together_kernel import always_together, fits_together
@@ -87,7 +88,7 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     )
     if wide and not (lines or along or beside):
         return ("1", "2", "4")
-    if not (lines or along or beside):
+    if not (lines or along or beside or settings.get("shared_weights") == "on"):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -224,7 +225,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
-    bound = bound or schedule.join_told or schedule.windows_here
+    bound = bound or schedule.join_told or schedule.windows_here or schedule.share_weights
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -294,6 +295,12 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Tiles that a block of 256 threads has room for; a value a row is asked for by nobody else then."""
     fits = [str(tile) for tile in (32, 64, 128) if any(tiling_of(pairs, tile, 256) for pairs in traits.pairs)]
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
+
+
+def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where neighbouring rows share weights, and nobody else's launch has them."""
+    able = any(worth_sharing(one, traits.declared_cases) for one in traits.weighed)
+    return ("off", "on") if able and settings["fusion"] == "all" else ()
 
 
 def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -104,6 +104,8 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
+    share_weights: bool = False
+    """What a column asks of neighbouring rows alike is made by one lane and handed round."""
     own_sums: bool = False
     """Blocks add up values of few places in shared memory first."""
     launches: Launches = "apart"
@@ -307,6 +309,7 @@ def schedule_of(vector: Vector) -> Schedule:
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         backwards=on("backwards", "off"),
+        share_weights=on("shared_weights", "off"),
         own_sums=values.get("scatter_by") == "block",
         launches=launches,
     )

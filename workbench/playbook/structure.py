@@ -64,6 +64,24 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="shared_weights",
+        title="one lane makes a weight, its neighbours are told",
+        values=("off", "on"),
+        offers=offers.shared_weights,
+        structural=True,
+        bottleneck="memory",
+        look_for="bytes in flight a multiprocessor; instructions a byte that is read",
+        teaches=(
+            "Tokens that are pooled by a softmax of their scores are summed down columns: 1024 results of a "
+            "row of tokens lie side by side, and each wants the same 512 weights. With a thread a result, "
+            "every thread computes every exponential, and reads four bytes of a token at a time. Here a lane "
+            "has four neighbouring results, so that a warp reads 512 bytes of a token at once, and four "
+            "tokens are on their way together. Before that each lane makes the weight of one token, 32 "
+            "tokens a warp: an exponential for 32 columns instead of one for each. Shuffles hand the weights "
+            "round as the tokens arrive."
+        ),
+    ),
+    Technique(
         name="walk_down",
         title="a thread walks down its plane, several results side by side",
         values=("off", "1", "2", "4", "8"),

@@ -28,6 +28,7 @@ from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loa
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_joins import is_pair
 from workbench.playbook.schedule import Schedule
+from workbench.playbook.shared_weights import SharedWeights, weights_of
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
 from workbench.playbook.stencil import strips_of
@@ -91,6 +92,8 @@ class Traits:
     rows: tuple[RowTraits, ...]
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
+    weighed: tuple[SharedWeights, ...]
+    """Those of reductions whose neighbouring rows share weights."""
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
@@ -196,6 +199,7 @@ def _traits(digest: str, holder: _Holder) -> Traits:
             if k.stores[0].level != "flat"
         ),
         pairs=tuple(pairs.values()),
+        weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow([*kernels, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=applying(problem) | program.applied,

@@ -38,6 +38,8 @@ from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained, read_by
 from workbench.playbook.scan_kernel import UNROLLED, in_rows
+from workbench.playbook.scan_rows_estimate import scan_rows_time
+from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_estimate import library_us, scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
@@ -86,7 +88,7 @@ def estimate_schedule(
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
-    steps = chained(program, steps, schedule)
+    steps = with_sums(program, chained(program, steps, schedule), schedule)
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -105,6 +107,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return _library(asked, step)
+        case Scan() if step.sums:
+            return scan_rows_time(asked, step)
         case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
             return stacked_time(asked, step)
         case Scan():

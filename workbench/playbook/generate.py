@@ -25,6 +25,8 @@ from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained
+from workbench.playbook.scan_rows_kernel import scan_rows_kernel
+from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
@@ -80,7 +82,7 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
 
 
 def _note(program: Program, schedule: Schedule) -> str:
-    steps = chained(program, program.steps, schedule)
+    steps = with_sums(program, chained(program, program.steps, schedule), schedule)
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -120,7 +122,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
     if site.schedule.windows_here:
         written = in_one_launch(site.program, written)
-    written = chained(site.program, written, site.schedule)
+    written = with_sums(site.program, chained(site.program, written, site.schedule), site.schedule)
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -128,7 +130,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if isinstance(step, Scan):
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
-            steps.append((step, scan_step(site, step, name, names)))
+            text = scan_rows_kernel(site, step, name) if step.sums else scan_step(site, step, name, names)
+            steps.append((step, text))
             continue
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")

@@ -24,7 +24,7 @@ from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, 
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
-from workbench.playbook.weight_seeds import weight_seeds
+from workbench.playbook.weight_seeds import sum_seeds, weight_seeds
 
 Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
 Scope = Literal["refine", "rewrite", "any"]
@@ -37,6 +37,10 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("scan_by", "bundle"): (("scan_tile", "8"), ("vector_width", "4")),
     ("scan_by", "pieces"): (("scan_tile", "8"), ("vector_width", "4")),
     ("prefetch", "on"): (("vector_width", "4"),),
+    **{
+        ("sum_totals", team): (("block_size", "128"), ("look_back", "off"), ("vector_width", "4"))
+        for team in ("warp", "block")
+    },
     ("shared_weights", "on"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
@@ -60,6 +64,7 @@ _WEIGHT = (
     "pair_tile",
     "walk_down",
     "strip",
+    "sum_totals",
     "shared_weights",
     "window_parts",
     "row_cache",
@@ -198,6 +203,7 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
+    others += sum_seeds(problem)
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 

@@ -24,6 +24,7 @@ from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_o
 from workbench.playbook.own_sums import has_few_places
 from workbench.playbook.pair_tiling import tiling_of
 from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_sums import few_beside
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,
     SHORT_ROW,
@@ -297,6 +298,13 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
 
 
+def sum_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows of running totals are reduced to few results each."""
+    cases = traits.declared_cases
+    able = traits.summed and all(few_beside(scan, cases) for scan in traits.summed)
+    return ("apart", "warp", "block") if able and settings["fusion"] == "all" else ()
+
+
 def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where neighbouring rows share weights, and nobody else's launch has them."""
     able = any(worth_sharing(one, traits.declared_cases) for one in traits.weighed)
@@ -324,7 +332,7 @@ def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     walks = traits.walks and settings.get("walk_down", "off") != "off"
     rows = traits.rows and settings.get("row_cache", "reread") != "registers"
-    loops = _lines(traits, settings) or walks or rows
+    loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
     return ("1", "2", "4") if loops else ()
 
 

@@ -112,18 +112,22 @@ class Scan:
     ahead: Scan | None = None
     """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
 
+    sums: tuple[Store, ...] = ()
+    """Reductions along the rows, of totals and of what goes with them: a value a row, or several side by side
+    (``store.rows`` are so many times the scan's), made in the same kernel."""
+
     @property
     def values(self) -> tuple[Expr, ...]:
         """What the kernel computes."""
         ahead = () if self.ahead is None else self.ahead.values
-        return (*ahead, self.value, *(store.value for store in self.tail))
+        return (*ahead, self.value, *(store.value for store in (*self.tail, *self.sums)))
 
     @property
     def written(self) -> tuple[str, ...]:
         """Buffers the kernel writes."""
         own = (self.buffer,) if self.kept else ()
         ahead = () if self.ahead is None else self.ahead.written
-        return (*ahead, *own, *(store.buffer for store in self.tail))
+        return (*ahead, *own, *(store.buffer for store in (*self.tail, *self.sums)))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,24 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="sum_totals",
+        title="running totals are summed up where they are made",
+        values=("apart", "warp", "block"),
+        offers=offers.sum_totals,
+        structural=True,
+        bottleneck="memory",
+        look_for="bytes moved against the least; bytes of each request",
+        teaches=(
+            "Light along a ray gets weaker sample by sample: a running product. What is left of it weighs "
+            "the samples' colours, and three sums come of them. As kernels of their own, the scan writes "
+            "totals that the sums read back, and a thread a sum reads colours twelve bytes apart. Here a "
+            "warp has a ray: it reads densities and colours in vectors, all of them before the scan, scans "
+            "with shuffles, and each lane adds up the three colours of its samples in registers. Colours of "
+            "four samples are three whole vectors, one behind the other. Everything is read once, and "
+            "totals that nobody else wants are never written."
+        ),
+    ),
+    Technique(
         name="shared_weights",
         title="one lane makes a weight, its neighbours are told",
         values=("off", "on"),

@@ -1,4 +1,4 @@
-"""Vectors that a search may start from where neighbouring rows share weights.
+"""Vectors that a search may start from where rows are weighed: by neighbours alike, or by running totals.
 
 Owns which blocks and loads are tried, and what the kernels beside them do; seeds.py chooses among these and
 all others.
@@ -13,6 +13,8 @@ from workbench.playbook.traits import traits_of
 
 _BLOCKS = (("256", "1"), ("512", "1"), ("256", "2"), ("128", "2"), ("1024", "1"))
 """Threads of a block, and how many times four columns are on their way together."""
+_SUMMED = (("warp", "128"), ("warp", "256"), ("warp", "64"), ("block", "64"), ("block", "256"))
+"""Who scans and sums a row, and the threads of a block."""
 _BESIDE = ("block", "warp")
 """Who has rows of the kernels before, which make maxima and sums of scores."""
 
@@ -29,6 +31,23 @@ def weight_seeds(problem: Problem) -> list[Vector]:
         able = [vector for vector in beside if dict(vector).get("shared_weights") == "on"]
         if able:
             found[min(able, key=lambda vector: mean_us(problem, vector, H100))] = None
+    return list(found)
+
+
+def sum_seeds(problem: Problem) -> list[Vector]:
+    """Warps and blocks that scan rows and sum them up."""
+    if not traits_of(problem).summed:
+        return []
+    found: dict[Vector, None] = {}
+    for team, threads in _SUMMED:
+        asked = (
+            ("block_size", threads),
+            ("sum_totals", team),
+            ("vector_width", "4"),
+        )
+        whole = settled(problem, asked)
+        if dict(whole).get("sum_totals") == team:
+            found[whole] = None
     return list(found)
 
 

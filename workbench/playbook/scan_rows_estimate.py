@@ -1,0 +1,87 @@
+"""The model of time for scans whose rows are summed up at once, by a warp or a block each.
+
+Owns what such a team asks for; lifetime.py makes times of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+from workbench.playbook import lifetime, reach
+from workbench.playbook.arithmetic import instructions_of, join_ns, scanned
+from workbench.playbook.asked_bytes import Asked
+from workbench.playbook.expr import Expr, Load, loads_below, walk
+from workbench.playbook.following import Estimate
+from workbench.playbook.launch_estimate import launched
+from workbench.playbook.lifetime import BLOCK_NS, FLAT_NS, Walk, Work
+from workbench.playbook.program import Scan
+from workbench.playbook.residency import resident
+from workbench.playbook.scan_sums import Summed, sums_of
+from workbench.playbook.scan_tail import is_before, is_total
+
+_LANES = 32
+_JOINS = 7.0
+"""Of a lane's total in a scan: five within its warp, what comes before, and the carry."""
+
+
+def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
+    """Time of a scan that takes its reductions along."""
+    schedule, summed = asked.schedule, sums_of(asked.program.pool, scan)
+    rows, columns, width = asked.at(scan.rows), asked.at(scan.columns), asked.width(scan.columns)
+    lanes = _LANES if schedule.sum_totals == "warp" else schedule.threads
+    roots = [scan.value, *(store.value for store in scan.tail)]
+    roots += [part for one in summed for part in one.parts.shared.values()]
+    loads = _loads(scan, roots, summed)
+    near = _read(asked, [one for one in loads if asked.is_recent(one)])
+    fresh = _read(asked, [one for one in loads if not asked.is_recent(one)])
+    sums = {store.buffer for store in scan.sums}
+    along = [asked.element_of(name) for name in scan.written if name not in sums]
+    stored = float(rows * columns * sum(along)) + asked.stored(scan.sums)
+    tiles = math.ceil(columns / lanes / width)
+    taken = scanned(scan.op, scan.value.dtype, schedule.fast_math)
+    cost = instructions_of(roots, schedule.fast_math) + taken.value + _JOINS / width
+    cost += reach.A_REQUEST * (len(loads) + len(along)) / width + sum(_entered(asked, one) for one in summed)
+    joined = join_ns("sum", lanes, schedule.tree)
+    results = sum(asked.at(one.beside) for one in summed)
+    walk_along = Walk(
+        fresh_bytes=fresh / rows,
+        stored_bytes=stored / rows,
+        near_bytes=near / rows,
+        instructions=cost * tiles * lanes * width,
+        trips=float(tiles),
+        join_ns=(tiles + results) * joined,
+    )
+    held = width * (2.0 + len(loads)) + results * (1.0 + width * any(one.parts.own for one in summed))
+    beside = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // lanes
+    place_ns = FLAT_NS if lanes == _LANES else BLOCK_NS
+    found = launched(asked, Work(rows, lanes, beside, (walk_along,), 0.0, 0.0, place_ns))
+    if lanes != _LANES:
+        return found
+    return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
+
+
+def _loads(scan: Scan, roots: Iterable[Expr], summed: Iterable[Summed]) -> list[Load]:
+    """What is read from memory, each once."""
+    found = {load.serial: load for load in loads_below(roots)}
+    for one in summed:
+        found.update((leaf.serial, leaf) for leaf in one.parts.own if isinstance(leaf, Load))
+    return [load for load in found.values() if not (is_total(load, scan) or is_before(load, scan))]
+
+
+def _read(asked: Asked, loads: Iterable[Load]) -> float:
+    """Bytes: what is read at two places of a row comes from memory once."""
+    by_buffer: dict[str, float] = {}
+    for load in loads:
+        by_buffer[load.buffer] = by_buffer.get(load.buffer, 0.0) + asked.read(load)
+    return sum(min(part, asked.bytes_of(name)) for name, part in by_buffer.items())
+
+
+def _entered(asked: Asked, one: Summed) -> float:
+    """Instructions of a column for one reduction, in all results side by side."""
+    body = one.reduction.body
+    known = {
+        below.serial for part in walk(body) if part.serial in one.parts.shared for below in walk(part)
+    }
+    return asked.at(one.beside) * (instructions_of([body], asked.schedule.fast_math, known) + 1.0)

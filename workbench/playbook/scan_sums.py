@@ -1,0 +1,267 @@
+"""Reductions of running totals, done where the totals are made: weights along a ray, and the colours they sum.
+
+Owns which reductions a scan can take along, and what of a reduction is one value for all results that a row
+has side by side. scan_rows_kernel.py writes the kernel. Never writes text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, loads_below, unguarded, walk
+from workbench.playbook.program import Kernel, Program, ProgramStep, Scan, Store
+from workbench.playbook.row_totals import buffers_read
+from workbench.playbook.scan_joins import PLACES, is_pair
+from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_tail import EMPTY, before_name, is_before, is_column, is_one, step_of, writes
+from workbench.playbook.schedule import Schedule
+from workbench.playbook.sizes import ZERO, Size
+from workbench.playbook.views import Axis, NotAView, Runs, View, joined, merged, runs, split
+
+MOST_BESIDE = 8
+"""Results that a row has side by side: a thread keeps what each comes to."""
+PLAIN = frozenset(["sum", "prod", "max", "min", "any", "all"])
+
+
+@dataclass(frozen=True)
+class Summed:
+    """One reduction along the rows of a scan."""
+
+    reduction: Reduction
+    beside: Size
+    """Results that a row has side by side."""
+    parts: Parts
+    """What its body is made of."""
+
+
+def with_sums(program: Program, steps: Sequence[ProgramStep], schedule: Schedule) -> list[ProgramStep]:
+    """The steps; kernels that only reduce what a scan makes along its rows are that scan's."""
+    found = list(steps)
+    if not (schedule.fuse and schedule.sum_totals):
+        return found
+    for scan in [step for step in steps if isinstance(step, Scan) and _may_have(step)]:
+        grown = scan
+        for kernel in [step for step in found if isinstance(step, Kernel)]:
+            stores = _of_scan(program.pool, grown, kernel) if _may_move(found, scan, kernel) else None
+            if stores is not None:
+                grown = replace(grown, sums=(*grown.sums, *stores))
+                found.remove(kernel)
+        if grown is not scan:
+            others = [step for step in found if step is not scan]
+            read = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
+            grown = replace(grown, kept=scan.buffer in read)
+            found[found.index(scan)] = as_exclusive(program.pool, grown)
+    return found
+
+
+def few_beside(scan: Scan, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where at every shape a thread can keep what all results side by side come to."""
+    beside = [store.rows // scan.rows for store in scan.sums]
+    return all(size.at(case) <= MOST_BESIDE for size in beside for case in cases)
+
+
+def _may_have(scan: Scan) -> bool:
+    plain = scan.op not in PLACES and not is_pair(scan.op, scan.value.dtype)
+    return plain and scan.ahead is None and not scan.backwards and in_rows(scan)
+
+
+def _may_move(steps: Sequence[ProgramStep], scan: Scan, kernel: Kernel) -> bool:
+    """True for reductions behind a scan that need nothing of what is made between the two but the scan's."""
+    first, last = steps.index(scan), steps.index(kernel)
+    if first > last or kernel.tail is not None or kernel.ahead is not None:
+        return False
+    if any(store.level != "row" for store in kernel.stores) or scan.buffer not in buffers_read(kernel):
+        return False
+    needed = buffers_read(kernel) | {store.buffer for store in kernel.stores}
+    return not needed & set[str]().union(*(writes(step) for step in steps[first + 1 : last]))
+
+
+def _of_scan(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Store, ...] | None:
+    """A kernel's stores, where all they reduce lies along the scan's rows; None where it does not."""
+    rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
+    if columns != scan.columns or not scan.rows.divides(rows):
+        return None
+    try:
+        made = {store.buffer: store for store in scan.tail}
+        stores = [replace(store, value=_with_tail(pool, scan, store, made)) for store in kernel.stores]
+        for store in stores:
+            if not all(_is_able(pool, scan, one) for one in reductions_of(store.value)):
+                return None
+            if scan.buffer in {load.buffer for load in _outside(store.value)} or not _outside_reads(store, made):
+                return None
+            beside_row(scan, store)
+    except NotAView:
+        return None
+    return tuple(stores)
+
+
+def _with_tail(pool: Pool, scan: Scan, store: Store, made: dict[str, Store]) -> Expr:
+    """A value that reads what the scan's tail writes, with what that is in its place."""
+
+    def instead(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Load) or expr.buffer not in made or expr.lookups:
+            return None
+        written = made[expr.buffer]
+        if over_scan(scan, store.rows, expr.view) != written.view or written.value.dtype != expr.dtype:
+            raise NotAView
+        return pool.through(written.value, lambda view: _repeated(scan, store.rows, view))
+
+    return pool.mapped(store.value, instead, bodies=True)
+
+
+def _outside(value: Expr) -> list[Load]:
+    return [expr for expr in walk(value) if isinstance(expr, Load)]
+
+
+def _outside_reads(store: Store, made: dict[str, Store]) -> bool:
+    return not any(load.buffer in made for load in _outside(store.value))
+
+
+def reductions_of(value: Expr) -> list[Reduction]:
+    """Of a value a row, each once."""
+    return [expr for expr in walk(value) if isinstance(expr, Reduction)]
+
+
+def _is_able(pool: Pool, scan: Scan, reduction: Reduction) -> bool:
+    """True for a plain reduction of totals at hand and of what is read; raises ``NotAView`` at other places."""
+    if reduction.op not in PLAIN or reduction.view != reduction.rows:
+        return False
+    if any(isinstance(expr, Reduction) for expr in walk(reduction.body)):
+        return False
+    parts = parts_of(pool, scan, reduction.rows.size, reduction.body)
+    for leaf in parts.own:
+        if isinstance(leaf, Index) or leaf.lookups or leaf.buffer == scan.buffer:
+            return False
+        axes_of(scan, reduction.rows.size, leaf.view)
+    loads = [load for part in parts.shared.values() for load in _outside(part) if load.buffer == scan.buffer]
+    return all(load.view == scan.view and not load.lookups for load in loads)
+
+
+# ------------------------------------------------------------------------------------ two spaces
+
+
+def axes_of(scan: Scan, rows: Size, view: View) -> Runs:
+    """A view over (rows, columns) by the scan's rows, the results beside one another, and the columns."""
+    by_row, beside, by_column = runs(view, (scan.rows, rows // scan.rows, scan.columns))
+    return by_row, merged(View(beside)).axes, by_column
+
+
+def over_scan(scan: Scan, rows: Size, view: View) -> View:
+    """The same over the scan's space. Raises ``NotAView`` where results side by side have elements apart."""
+    by_row, beside, by_column = axes_of(scan, rows, view)
+    if any(not axis.stride.is_zero for axis in beside):
+        raise NotAView
+    return joined((by_row, by_column), view.offset)
+
+
+def _repeated(scan: Scan, rows: Size, view: View) -> View:
+    """A view over the scan's space, found again by all results side by side."""
+    by_row, by_column = runs(view, (scan.rows, scan.columns))
+    return joined((by_row, (Axis(rows // scan.rows, ZERO),), by_column), view.offset)
+
+
+def beside_row(scan: Scan, store: Store) -> Runs:
+    """A view over a store's rows by the scan's rows and the results side by side."""
+    return runs(store.view, (scan.rows, store.rows // scan.rows))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the body of a reduction is made of."""
+
+    shared: dict[int, Expr]
+    """The largest parts that are one for all results side by side, by serial; over the scan's space."""
+    own: tuple[Load | Index, ...]
+    """Leaves of which each of those results has its own."""
+
+
+def parts_of(pool: Pool, scan: Scan, rows: Size, body: Expr) -> Parts:
+    """A body over (rows, columns) taken apart."""
+    moved: dict[int, Expr | None] = {}
+    for part in walk(body):
+        try:
+            moved[part.serial] = pool.through(part, lambda view: over_scan(scan, rows, view))
+        except NotAView:
+            moved[part.serial] = None
+    shared: dict[int, Expr] = {}
+    own: dict[int, Load | Index] = {}
+    stack = [body]
+    while stack:
+        part = stack.pop()
+        if (there := moved[part.serial]) is None:
+            stack += part.operands
+            if isinstance(part, Load | Index):
+                own[part.serial] = part
+        elif not isinstance(part, Const):
+            shared[part.serial] = there
+    return Parts(dict(sorted(shared.items())), tuple(own[serial] for serial in sorted(own)))
+
+
+# ------------------------------------------------------------------------------------ exclusive totals
+
+
+def as_exclusive(pool: Pool, scan: Scan) -> Scan:
+    """The scan of values that begin one column later, where the first is nothing: of what comes before.
+
+    What it scans is then what the row has at the same column, which others of its kernel want too.
+    """
+    inner = _one_later(pool, scan)
+    whole = [*(store.value for store in scan.tail), *(store.value for store in scan.sums)]
+    if inner is None or any(is_before(load, scan) for load in loads_below(whole)):
+        return scan
+    if not _all_read(pool, scan, inner):
+        return scan
+
+    def earlier(expr: Expr) -> Expr | None:
+        total = isinstance(expr, Load) and expr.buffer == scan.buffer
+        return pool.load(before_name(scan), expr.dtype, expr.view) if total and isinstance(expr, Load) else None
+
+    def changed(stores: Sequence[Store]) -> tuple[Store, ...]:
+        return tuple(replace(one, value=pool.mapped(one.value, earlier, bodies=True)) for one in stores)
+
+    own = pool.load(before_name(scan), scan.value.dtype, scan.view)
+    kept = (Store(scan.buffer, own, scan.view, scan.rows, scan.columns, "full"),) if scan.kept else ()
+    return replace(scan, value=inner, tail=(*kept, *changed(scan.tail)), sums=changed(scan.sums), kept=False)
+
+
+def _one_later(pool: Pool, scan: Scan) -> Expr | None:
+    """What is scanned at the column before, over its own column; None where the first is not nothing."""
+    match scan.value:
+        case Apply(op="select", args=(Apply(op="lt", args=(at, first)), Const() as empty, later)):
+            pass
+        case Apply(op="select", args=(Apply(op="ge", args=(at, first)), later, Const() as empty)):
+            pass
+        case _:
+            return None
+    if empty.value != EMPTY.get(scan.op) or not is_one(first) or not is_column(at, scan):
+        return None
+
+    def forward(view: View) -> View:
+        axes = merged(split(view, scan.rows, scan.columns)[1]).axes
+        if len(axes) > 1:
+            raise NotAView
+        return merged(View(view.axes, view.offset + axes[0].stride)) if axes else view
+
+    try:
+        return pool.through(later, forward)
+    except NotAView:
+        return None
+
+
+def _all_read(pool: Pool, scan: Scan, inner: Expr) -> bool:
+    """True where all that is scanned is read at the last column too: it need not exist otherwise."""
+    roots = [store.value for store in scan.tail]
+    roots += [part for one in sums_of(pool, scan) for part in one.parts.shared.values()]
+    there = {leaf.serial for leaf in unguarded(*roots)}
+    return all(load.serial in there for load in _outside(inner))
+
+
+def sums_of(pool: Pool, scan: Scan) -> list[Summed]:
+    """The reductions of a scan's kernel, each once."""
+    found: dict[int, Summed] = {}
+    for store in scan.sums:
+        for one in reductions_of(store.value):
+            parts = parts_of(pool, scan, store.rows, one.body)
+            found.setdefault(one.key, Summed(one, store.rows // scan.rows, parts))
+    return list(found.values())

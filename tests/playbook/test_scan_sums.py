@@ -63,10 +63,10 @@ CALLS: dict[str, Call] = {
     "shorter": shorter,
 }
 VECTORS: dict[str, Vector] = {
-    "warps": (("sum_totals", "warp"), ("block_size", "128"), ("vector_width", "4")),
-    "scalars": (("sum_totals", "warp"), ("block_size", "64"), ("vector_width", "1")),
-    "blocks": (("sum_totals", "block"), ("block_size", "64"), ("vector_width", "4")),
-    "blocks of scalars": (("sum_totals", "block"), ("block_size", "64"), ("vector_width", "1")),
+    "warps": (("row_sums", "warp"), ("block_size", "128"), ("vector_width", "4")),
+    "scalars": (("row_sums", "warp"), ("block_size", "64"), ("vector_width", "1")),
+    "blocks": (("row_sums", "block"), ("block_size", "64"), ("vector_width", "4")),
+    "blocks of scalars": (("row_sums", "block"), ("block_size", "64"), ("vector_width", "1")),
 }
 SIZES = ((5, 132, 3), (3, 260, 3), (2, 67, 2), (1, 4, 1), (4, 30, 5))
 

@@ -88,7 +88,7 @@ def estimate_schedule(
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
-    steps = with_sums(program, chained(program, steps, schedule), schedule)
+    steps = with_sums(program, chained(program, steps, schedule), schedule, [sizes])
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 

@@ -82,7 +82,7 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
 
 
 def _note(program: Program, schedule: Schedule) -> str:
-    steps = with_sums(program, chained(program, program.steps, schedule), schedule)
+    steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -122,7 +122,12 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
     if site.schedule.windows_here:
         written = in_one_launch(site.program, written)
-    written = with_sums(site.program, chained(site.program, written, site.schedule), site.schedule)
+    written = with_sums(
+        site.program,
+        chained(site.program, written, site.schedule),
+        site.schedule,
+        site.cases[: site.declared],
+    )
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -160,7 +165,11 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":
         texts = sharing_launches(site, steps, names)
-    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel | Scatter)}
+    idle = {
+        id(text): _idle(site, step)
+        for step, text in steps
+        if isinstance(step, ProgramKernel | Scatter) or (isinstance(step, Scan) and step.sums)
+    }
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
 
@@ -180,10 +189,13 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     return flat_kernel(site, kernel, name)
 
 
-def _idle(site: Site, step: ProgramKernel | Scatter) -> tuple[Size, ...]:
+def _idle(site: Site, step: ProgramKernel | Scatter | Scan) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
-    first = (step.stored if isinstance(step, Scatter) else step).stores[0]
-    blocks = first.columns if first.level == "flat" else first.rows
+    if isinstance(step, Scan):
+        blocks = step.rows
+    else:
+        first = (step.stored if isinstance(step, Scatter) else step).stores[0]
+        blocks = first.columns if first.level == "flat" else first.rows
     factors = [site.program.sizes.read(factor) for factor in blocks.factors]
     return tuple(size for size in factors if any(size.at(case) == 0 for case in site.cases))
 

@@ -38,7 +38,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("scan_by", "pieces"): (("scan_tile", "8"), ("vector_width", "4")),
     ("prefetch", "on"): (("vector_width", "4"),),
     **{
-        ("sum_totals", team): (("block_size", "128"), ("look_back", "off"), ("vector_width", "4"))
+        ("row_sums", team): (("block_size", "128"), ("look_back", "off"), ("vector_width", "4"))
         for team in ("warp", "block")
     },
     ("shared_weights", "on"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
@@ -64,7 +64,7 @@ _WEIGHT = (
     "pair_tile",
     "walk_down",
     "strip",
-    "sum_totals",
+    "row_sums",
     "shared_weights",
     "window_parts",
     "row_cache",

@@ -89,7 +89,8 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     )
     if wide and not (lines or along or beside):
         return ("1", "2", "4")
-    if not (lines or along or beside or settings.get("shared_weights") == "on"):
+    weighed = settings.get("shared_weights") == "on" or settings.get("row_sums", "apart") != "apart"
+    if not (lines or along or beside or weighed):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -226,7 +227,8 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
-    bound = bound or schedule.join_told or schedule.windows_here or schedule.share_weights
+    bound = bound or schedule.join_told or schedule.windows_here
+    bound = bound or schedule.share_weights or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -298,7 +300,7 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
 
 
-def sum_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
+def row_sums(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where rows of running totals are reduced to few results each."""
     cases = traits.declared_cases
     able = traits.summed and all(few_beside(scan, cases) for scan in traits.summed)

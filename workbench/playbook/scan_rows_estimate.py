@@ -30,7 +30,7 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     """Time of a scan that takes its reductions along."""
     schedule, summed = asked.schedule, sums_of(asked.program.pool, scan)
     rows, columns, width = asked.at(scan.rows), asked.at(scan.columns), asked.width(scan.columns)
-    lanes = _LANES if schedule.sum_totals == "warp" else schedule.threads
+    lanes = _LANES if schedule.row_sums == "warp" else schedule.threads
     roots = [scan.value, *(store.value for store in scan.tail)]
     roots += [part for one in summed for part in one.parts.shared.values()]
     loads = _loads(scan, roots, summed)
@@ -40,8 +40,9 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     along = [asked.element_of(name) for name in scan.written if name not in sums]
     stored = float(rows * columns * sum(along)) + asked.stored(scan.sums)
     tiles = math.ceil(columns / lanes / width)
-    taken = scanned(scan.op, scan.value.dtype, schedule.fast_math)
-    cost = instructions_of(roots, schedule.fast_math) + taken.value + _JOINS / width
+    cost = instructions_of(roots, schedule.fast_math)
+    if scan.op:
+        cost += scanned(scan.op, scan.value.dtype, schedule.fast_math).value + _JOINS / width
     cost += reach.A_REQUEST * (len(loads) + len(along)) / width + sum(_entered(asked, one) for one in summed)
     joined = join_ns("sum", lanes, schedule.tree)
     results = sum(asked.at(one.beside) for one in summed)
@@ -51,7 +52,7 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
         near_bytes=near / rows,
         instructions=cost * tiles * lanes * width,
         trips=float(tiles),
-        join_ns=(tiles + results) * joined,
+        join_ns=(tiles * bool(scan.op) + results) * joined,
     )
     held = width * (2.0 + len(loads)) + results * (1.0 + width * any(one.parts.own for one in summed))
     beside = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // lanes

@@ -46,13 +46,14 @@ class ScanRowsKernel(ScanKernel):
         super().__init__(site, scan, vector)
         own = Store(scan.buffer, scan.value, scan.view, scan.rows, scan.columns, "full")
         taken = self.frame.names
-        self.frame = frame_for(site, Kernel([own, *scan.tail, *scan.sums]), vector)
+        stores = [*([own] if scan.op else []), *scan.tail, *scan.sums]
+        self.frame = frame_for(site, Kernel(stores), vector)
         self.frame.names = taken
         for word in _OWN_NAMES:
             taken.new(word)
         if vector:
             self.frame.divisors.add(scan.columns)
-        by_warp = site.schedule.sum_totals == "warp"
+        by_warp = site.schedule.row_sums == "warp"
         self.team = TeamText("warp" if by_warp else "block", site.schedule.threads)
         self.summed = sums_of(site.program.pool, scan)
         given = [*(store.value for store in scan.tail)]
@@ -71,25 +72,21 @@ class ScanRowsKernel(ScanKernel):
     def text(self, name: str) -> KernelText:
         """The whole kernel."""
         lanes = "THREADS" if self.team.kind == "block" else "32"
-        scanning = "block_scan" if self.team.kind == "block" else "warp_scan"
-        self.frame.helpers.update([scanning, *self.join.helpers])
-        step, asked = self._step(scanning), [store.value for store in self.scan.tail]
-        shared = [part for one in self.summed for part in one.parts.shared.values()]
-        loaded = self._asked([self.scan.value, *asked, *shared])
+        used = [store.value for store in self.scan.tail]
+        used += [part for one in self.summed for part in one.parts.shared.values()]
         loop = [
             f"const int col = begin + {self.team.lane} * VEC;",
             f"const bool inside = col < {self.columns};",
             "const int from = inside ? col : 0;  // what comes of it lies behind the end: nobody takes it",
-            *loaded,
+            *self._asked([self.scan.value, *used] if self.scan.op else used),
             *self._asked_beside(),
-            *self._totals(),
-            *step,
-            *self._used([*asked, *shared]),
+            *(self._totals() if self.scan.op else []),
+            *self._used(used),
         ]
         body = [
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
             *self._head(),
-            f"{self.ctype} carry = {self.start};",
+            *([f"{self.ctype} carry = {self.start};"] if self.scan.op else []),
             *self._begun(),
             *block(f"for (int begin = 0; begin < {self.columns}; begin += {lanes} * VEC)", loop),
             *self._joined_sums(),
@@ -105,6 +102,8 @@ class ScanRowsKernel(ScanKernel):
             "// A row's totals are used up where they are made: what is computed from them, and what that comes",
             "// to along the row, need no second reading.",
         ]
+        if not self.scan.op:
+            comment = ["// One walk over a row for all that it is summed to: they share what they are weighed by."]
         lines = [*self.team.prologue, *comment]
         if self.scan.rows.is_one and self.team.kind == "block":
             return lines
@@ -175,18 +174,18 @@ class ScanRowsKernel(ScanKernel):
         ]
 
     def _totals(self) -> list[str]:
-        """The totals of a thread's own columns."""
+        """The totals of a thread's own columns, and what comes before them."""
+        by_block = self.team.kind == "block"
+        scanning, given = ("block_scan", f"total, {self.start}, carry") if by_block else ("warp_scan", "total, carry")
+        self.frame.helpers.update([scanning, *self.join.helpers])
         scope = self._at_hand([self.scan.value])
         value = self.join.taken("total", scope.text(self.scan.value), "col")
         return [
             f"{self.ctype} {self.totals}[VEC], total = {self.start};",
             "#pragma unroll",
-            *block(f"{_EACH}", [*scope.lines, f"{self.totals}[k] = total = {value};"]),
+            *block(_EACH, [*scope.lines, f"{self.totals}[k] = total = {value};"]),
+            f"const {self.ctype} before = {scanning}<{self.join.struct}>({given});",
         ]
-
-    def _step(self, scanning: str) -> list[str]:
-        given = f"total, {self.start}, carry" if scanning == "block_scan" else "total, carry"
-        return [f"const {self.ctype} before = {scanning}<{self.join.struct}>({given});"]
 
     def _used(self, roots: Sequence[Expr]) -> list[str]:
         """What is computed from the totals: stored, and taken in."""

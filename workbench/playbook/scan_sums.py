@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, loads_below, unguarded, walk
+from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.scan_joins import PLACES, is_pair
 from workbench.playbook.scan_kernel import in_rows
 from workbench.playbook.scan_tail import EMPTY, before_name, is_before, is_column, is_one, step_of, writes
 from workbench.playbook.schedule import Schedule
+from workbench.playbook.shared_weights import weights_of
 from workbench.playbook.sizes import ZERO, Size
 from workbench.playbook.views import Axis, NotAView, Runs, View, joined, merged, runs, split
 
@@ -35,10 +37,18 @@ class Summed:
     """What its body is made of."""
 
 
-def with_sums(program: Program, steps: Sequence[ProgramStep], schedule: Schedule) -> list[ProgramStep]:
-    """The steps; kernels that only reduce what a scan makes along its rows are that scan's."""
+Cases = Sequence[Mapping[str, int]]
+
+
+def with_sums(
+    program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Cases
+) -> list[ProgramStep]:
+    """The steps; kernels that only reduce what a scan makes along its rows are that scan's.
+
+    Kernels that sum the same rows to few results each, weighed alike at the sizes of ``cases``, walk them once.
+    """
     found = list(steps)
-    if not (schedule.fuse and schedule.sum_totals):
+    if not (schedule.fuse and schedule.row_sums):
         return found
     for scan in [step for step in steps if isinstance(step, Scan) and _may_have(step)]:
         grown = scan
@@ -52,7 +62,27 @@ def with_sums(program: Program, steps: Sequence[ProgramStep], schedule: Schedule
             read = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
             grown = replace(grown, kept=scan.buffer in read)
             found[found.index(scan)] = as_exclusive(program.pool, grown)
-    return found
+    return [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
+
+
+def _walked_once(pool: Pool, kernel: Kernel, cases: Cases) -> ProgramStep:
+    """A kernel of few results a row, weighed alike, as a scan that makes nothing but sums; others as they are."""
+    weights = weights_of(pool, kernel)
+    if weights is None or not all(1 < weights.neighbours.at(case) <= MOST_BESIDE for case in cases):
+        return kernel
+    first, beside = kernel.stores[0], weights.neighbours
+    if not beside.divides(first.rows):
+        return kernel
+    rows, columns = first.rows // beside, first.columns
+    walk_once = Scan("", weights.parts[0], rows, columns, "", identity(rows * columns), False, kept=False)
+    try:
+        stores = _of_scan(pool, walk_once, kernel)
+    except NotAView:
+        return kernel
+    if stores is None:
+        return kernel
+    value = next(iter(sums_of(pool, replace(walk_once, sums=stores))[0].parts.shared.values()))
+    return replace(walk_once, value=value, sums=stores)
 
 
 def few_beside(scan: Scan, cases: Sequence[Mapping[str, int]]) -> bool:

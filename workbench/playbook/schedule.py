@@ -16,7 +16,7 @@ Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
 Launches = Literal["apart", "beside", "together"]
 ScanBy = Literal["thread", "bundle", "pieces"]
-SumTotals = Literal["", "warp", "block"]
+RowSums = Literal["", "warp", "block"]
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
-    sum_totals: SumTotals = ""
-    """Who computes rows whose running totals are reduced in the same kernel; empty where another does that."""
+    row_sums: RowSums = ""
+    """Who walks rows once for several sums, of running totals too; empty where each has its own thread."""
     share_weights: bool = False
     """What a column asks of neighbouring rows alike is made by one lane and handed round."""
     own_sums: bool = False
@@ -263,10 +263,10 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("scan_by"):
         case "bundle" | "pieces" as stacked:
             scan_by = stacked
-    sum_totals: SumTotals = ""
-    match values.get("sum_totals"):
+    row_sums: RowSums = ""
+    match values.get("row_sums"):
         case "warp" | "block" as here:
-            sum_totals = here
+            row_sums = here
     launches: Launches = "apart"
     match values.get("launches"):
         case "beside" | "together" as shared:
@@ -316,7 +316,7 @@ def schedule_of(vector: Vector) -> Schedule:
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         backwards=on("backwards", "off"),
-        sum_totals=sum_totals,
+        row_sums=row_sums,
         share_weights=on("shared_weights", "off"),
         own_sums=values.get("scatter_by") == "block",
         launches=launches,

@@ -64,10 +64,10 @@ STRUCTURE = (
         ),
     ),
     Technique(
-        name="sum_totals",
-        title="running totals are summed up where they are made",
+        name="row_sums",
+        title="one walk over a row for all that it is summed to",
         values=("apart", "warp", "block"),
-        offers=offers.sum_totals,
+        offers=offers.row_sums,
         structural=True,
         bottleneck="memory",
         look_for="bytes moved against the least; bytes of each request",
@@ -78,7 +78,8 @@ STRUCTURE = (
             "warp has a ray: it reads densities and colours in vectors, all of them before the scan, scans "
             "with shuffles, and each lane adds up the three colours of its samples in registers. Colours of "
             "four samples are three whole vectors, one behind the other. Everything is read once, and "
-            "totals that nobody else wants are never written."
+            "totals that nobody else wants are never written. Weights that no scan makes, a softmax of the "
+            "samples' scores, are summed with the colours in the same way."
         ),
     ),
     Technique(

@@ -126,7 +126,7 @@ class Traits:
     def besides(self, settings: Mapping[str, str]) -> Traits:
         """What is left for others to decide: some kernels have their rows laid out by what is decided."""
         paired = settings.get("pair_tile", "off") != "off"
-        summed = settings.get("sum_totals", "apart") != "apart"
+        summed = settings.get("row_sums", "apart") != "apart"
         weighed = settings.get("shared_weights", "off") != "off"
         if not (paired or summed or weighed):
             return self
@@ -186,8 +186,9 @@ def _traits(digest: str, holder: _Holder) -> Traits:
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
-    summing = Schedule(sum_totals="warp")
-    summed = with_sums(program, chained(program, program.steps, summing), summing)
+    summing = Schedule(row_sums="warp")
+    declared = [case.size_map for case in problem.cases]
+    summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(kernels),
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),

@@ -42,11 +42,11 @@ def sum_seeds(problem: Problem) -> list[Vector]:
     for team, threads in _SUMMED:
         asked = (
             ("block_size", threads),
-            ("sum_totals", team),
+            ("row_sums", team),
             ("vector_width", "4"),
         )
         whole = settled(problem, asked)
-        if dict(whole).get("sum_totals") == team:
+        if dict(whole).get("row_sums") == team:
             found[whole] = None
     return list(found)
 

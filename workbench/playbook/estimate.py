@@ -43,7 +43,7 @@ from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_estimate import library_us, scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
-from workbench.playbook.shared_weights import weights_of, worth_sharing
+from workbench.playbook.shared_weights import weights_at
 from workbench.playbook.stacked_estimate import stacked_time
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_estimate import strip_time
@@ -129,8 +129,7 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     tiled = tiled_pairs(asked.program.pool, kernel, asked.schedule, [asked.sizes])
     if tiled is not None:
         return pairs_time(asked, kernel, *tiled)
-    shared = weights_of(asked.program.pool, kernel)
-    if shared is not None and worth_sharing(shared, [asked.sizes]):
+    if (shared := weights_at(asked.program.pool, kernel, [asked.sizes])) is not None:
         if asked.schedule.share_weights:
             return weights_time(asked, kernel, shared)
         return each_its_own(row_time(asked, kernel), shared)

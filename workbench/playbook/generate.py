@@ -30,7 +30,7 @@ from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
-from workbench.playbook.shared_weights import weights_of, worth_sharing
+from workbench.playbook.shared_weights import weights_at
 from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_kernel import strip_kernel
@@ -157,10 +157,9 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
             steps.append((step, pair_kernel(site, step, name, tiled[1])))
             continue
-        if site.schedule.share_weights and (shared := weights_of(site.program.pool, step)) is not None:
-            if worth_sharing(shared, declared):
-                steps.append((step, weights_kernel(site, step, name)))
-                continue
+        if site.schedule.share_weights and weights_at(site.program.pool, step, declared) is not None:
+            steps.append((step, weights_kernel(site, step, name)))
+            continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":

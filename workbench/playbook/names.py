@@ -24,7 +24,7 @@ _CPP = frozenset(
     load_repeated row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
     block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit
-    warp_scan block_scan_parts told forget arrives_last across_groups group first last edge has_edge own load_where
+    block_scan_parts told forget arrives_last across_groups group first last edge has_edge own load_where
     across_lines load_group load_if add_several
     idle there across at join_groups tell heard heard_before ask hear whole said row_told blocks pieces part
     add_vector quotient over store_at join_groups_each load_within store_within BLOCKS WHOLE item first_row
@@ -33,7 +33,7 @@ _CPP = frozenset(
     take_vectors logsum_of raised moved taken nearest_bf16 load_run Run IN_RUN APART left_by right_by
     block_reduce_both load_row SIDE PIECES DOWN ABREAST BEFORE SEEN stacked_scan InWords tell_totals join_told
     place_in pieces_before forget_pieces PACKS load_word word_of parts_of add_at add_all largest_at
-    smallest_at""".split()  # noqa: SIM905
+    smallest_at warp_scan""".split()  # noqa: SIM905
 )
 
 

@@ -93,8 +93,8 @@ class Scan:
     """Running totals along the columns of (rows, columns), each with the columns before it."""
 
     op: str
-    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places. Empty where
-    there are no totals, and rows are walked for their ``sums`` alone."""
+    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places. Empty for
+    rows without totals, which are walked for their ``sums`` alone."""
     value: Expr
     """What is added up, over (rows, columns); its type is the total's."""
     rows: Size

@@ -82,7 +82,5 @@ def _read(asked: Asked, loads: Iterable[Load]) -> float:
 def _entered(asked: Asked, one: Summed) -> float:
     """Instructions of a column for one reduction, in all results side by side."""
     body = one.reduction.body
-    known = {
-        below.serial for part in walk(body) if part.serial in one.parts.shared for below in walk(part)
-    }
+    known = {below.serial for part in walk(body) if part.serial in one.parts.shared for below in walk(part)}
     return asked.at(one.beside) * (instructions_of([body], asked.schedule.fast_math, known) + 1.0)

@@ -99,11 +99,13 @@ class ScanRowsKernel(ScanKernel):
     def _head(self) -> list[str]:
         """Whose row it is."""
         comment = [
-            "// A row's totals are used up where they are made: what is computed from them, and what that comes",
-            "// to along the row, need no second reading.",
+            "// A row's totals are used up where they are made: what is computed from them, and what that",
+            "// comes to along the row, need no second reading.",
         ]
         if not self.scan.op:
-            comment = ["// One walk over a row for all that it is summed to: they share what they are weighed by."]
+            comment = [
+                "// One walk over a row for all that it is summed to: they share what they are weighed by."
+            ]
         lines = [*self.team.prologue, *comment]
         if self.scan.rows.is_one and self.team.kind == "block":
             return lines
@@ -176,7 +178,9 @@ class ScanRowsKernel(ScanKernel):
     def _totals(self) -> list[str]:
         """The totals of a thread's own columns, and what comes before them."""
         by_block = self.team.kind == "block"
-        scanning, given = ("block_scan", f"total, {self.start}, carry") if by_block else ("warp_scan", "total, carry")
+        scanning, given = (
+            ("block_scan", f"total, {self.start}, carry") if by_block else ("warp_scan", "total, carry")
+        )
         self.frame.helpers.update([scanning, *self.join.helpers])
         scope = self._at_hand([self.scan.value])
         value = self.join.taken("total", scope.text(self.scan.value), "col")
@@ -210,7 +214,12 @@ class ScanRowsKernel(ScanKernel):
         entered = [line for one in self.summed for line in self._entered(one, scope)]
         inner += block("if (inside)", entered)
         lines = [*self._joined("k"), *scope.lines, *inner]
-        return [*packs, "#pragma unroll", *block(_EACH, lines), *(block("if (inside)", after) if after else [])]
+        return [
+            *packs,
+            "#pragma unroll",
+            *block(_EACH, lines),
+            *(block("if (inside)", after) if after else []),
+        ]
 
     def _joined(self, k: str) -> list[str]:
         """The total of the column at hand, and of those before it, where they are asked for."""
@@ -254,7 +263,10 @@ class ScanRowsKernel(ScanKernel):
             return self.frame.value(leaf, self.beside_packs[leaf.serial])
         by_row, beside, by_column = axes_of(self.scan, one.reduction.rows.size, leaf.view)
         views = ((joined((by_row,), leaf.view.offset), "row"), (View(beside), "beside"))
-        texts = [index_text(view, at, self.frame.macros).code for view, at in (*views, (View(by_column), self._here))]
+        texts = [
+            index_text(view, at, self.frame.macros).code
+            for view, at in (*views, (View(by_column), self._here))
+        ]
         index = " + ".join(code for code in texts if code != "0") or "0"
         return self.frame.value(leaf, self.frame.element(leaf.buffer, Text(index)))
 

@@ -1,4 +1,4 @@
-"""Reductions of running totals, done where the totals are made: weights along a ray, and the colours they sum.
+"""Reductions of running totals, done where the totals are made: weights along a ray, and sums of colours.
 
 Owns which reductions a scan can take along, and what of a reduction is one value for all results that a row
 has side by side. scan_rows_kernel.py writes the kernel. Never writes text.
@@ -9,13 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.playbook.expr import Apply, Const, Expr, Index, Load, Pool, Reduction, loads_below, unguarded, walk
+from workbench.playbook.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Load,
+    Pool,
+    Reduction,
+    loads_below,
+    unguarded,
+    walk,
+)
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_totals import buffers_read
 from workbench.playbook.scan_joins import PLACES, is_pair
 from workbench.playbook.scan_kernel import in_rows
-from workbench.playbook.scan_tail import EMPTY, before_name, is_before, is_column, is_one, step_of, writes
+from workbench.playbook.scan_tail import EMPTY, before_name, is_before, is_column, is_one, writes
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.shared_weights import weights_of
 from workbench.playbook.sizes import ZERO, Size
@@ -45,7 +56,7 @@ def with_sums(
 ) -> list[ProgramStep]:
     """The steps; kernels that only reduce what a scan makes along its rows are that scan's.
 
-    Kernels that sum the same rows to few results each, weighed alike at the sizes of ``cases``, walk them once.
+    Kernels that sum rows to few results each, weighed alike, walk them once; few at the sizes of ``cases``.
     """
     found = list(steps)
     if not (schedule.fuse and schedule.row_sums):
@@ -66,7 +77,7 @@ def with_sums(
 
 
 def _walked_once(pool: Pool, kernel: Kernel, cases: Cases) -> ProgramStep:
-    """A kernel of few results a row, weighed alike, as a scan that makes nothing but sums; others as they are."""
+    """A kernel of few results a row, weighed alike, as a scan without totals; any other as it is."""
     weights = weights_of(pool, kernel)
     if weights is None or not all(1 < weights.neighbours.at(case) <= MOST_BESIDE for case in cases):
         return kernel
@@ -118,7 +129,9 @@ def _of_scan(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Store, ...] | None
         for store in stores:
             if not all(_is_able(pool, scan, one) for one in reductions_of(store.value)):
                 return None
-            if scan.buffer in {load.buffer for load in _outside(store.value)} or not _outside_reads(store, made):
+            if scan.buffer in {load.buffer for load in _outside(store.value)} or not _outside_reads(
+                store, made
+            ):
                 return None
             beside_row(scan, store)
     except NotAView:
@@ -154,7 +167,7 @@ def reductions_of(value: Expr) -> list[Reduction]:
 
 
 def _is_able(pool: Pool, scan: Scan, reduction: Reduction) -> bool:
-    """True for a plain reduction of totals at hand and of what is read; raises ``NotAView`` at other places."""
+    """True for a plain reduction of totals at hand and of what is read. Raises ``NotAView``."""
     if reduction.op not in PLAIN or reduction.view != reduction.rows:
         return False
     if any(isinstance(expr, Reduction) for expr in walk(reduction.body)):
@@ -245,7 +258,9 @@ def as_exclusive(pool: Pool, scan: Scan) -> Scan:
 
     def earlier(expr: Expr) -> Expr | None:
         total = isinstance(expr, Load) and expr.buffer == scan.buffer
-        return pool.load(before_name(scan), expr.dtype, expr.view) if total and isinstance(expr, Load) else None
+        return (
+            pool.load(before_name(scan), expr.dtype, expr.view) if total and isinstance(expr, Load) else None
+        )
 
     def changed(stores: Sequence[Store]) -> tuple[Store, ...]:
         return tuple(replace(one, value=pool.mapped(one.value, earlier, bodies=True)) for one in stores)

@@ -32,7 +32,7 @@ class SharedWeights:
 
 
 def weights_of(pool: Pool, kernel: Kernel) -> SharedWeights | None:
-    """The weights of a kernel of plain reductions in one pass, whose rows lie side by side; None for others."""
+    """The weights of plain reductions in one pass, whose rows lie side by side; None for other kernels."""
     if kernel.stores[0].level == "flat" or kernel.tail is not None:
         return None
     space = RowSpace(pool, kernel)
@@ -48,6 +48,12 @@ def weights_of(pool: Pool, kernel: Kernel) -> SharedWeights | None:
     parts = _largest(space, roots, kinds)
     neighbours = _fewest([size for size in kinds.values() if size not in (None, ZERO, ONE)])
     return SharedWeights(parts, neighbours) if parts and neighbours is not None else None
+
+
+def weights_at(pool: Pool, kernel: Kernel, cases: Sequence[Mapping[str, int]]) -> SharedWeights | None:
+    """The same where sharing is worth it at every shape."""
+    found = weights_of(pool, kernel)
+    return found if found is not None and worth_sharing(found, cases) else None
 
 
 def worth_sharing(found: SharedWeights, cases: Sequence[Mapping[str, int]]) -> bool:
@@ -81,9 +87,7 @@ def _reads_beside(space: RowSpace, roots: Sequence[Expr], kinds: Mapping[int, Si
     )
 
 
-def _largest(
-    space: RowSpace, roots: Sequence[Expr], kinds: Mapping[int, Size | None]
-) -> tuple[Expr, ...]:
+def _largest(space: RowSpace, roots: Sequence[Expr], kinds: Mapping[int, Size | None]) -> tuple[Expr, ...]:
     """Parts of the roots without anything that a row has of its own, one of which neighbours share."""
     shared: dict[int, bool] = {}
     varied: dict[int, bool] = {}
@@ -109,5 +113,3 @@ def _largest(
 def _fewest(sizes: Sequence[Size]) -> Size | None:
     """The one that divides all others; None where there is none."""
     return next((one for one in sizes if all(one.divides(other) for other in sizes)), None)
-
-

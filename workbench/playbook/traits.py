@@ -26,8 +26,8 @@ from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
-from workbench.playbook.scan_joins import is_pair
 from workbench.playbook.scan_chains import chained
+from workbench.playbook.scan_joins import is_pair
 from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.shared_weights import SharedWeights, weights_of

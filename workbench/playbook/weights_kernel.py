@@ -6,13 +6,13 @@ layout, in which a lane has VEC neighbouring rows and warps take turns at the co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.model import DType
 from workbench.playbook.abreast_vectors import MOST_JOINED, AbreastVectors, VectorLoop, for_each
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.column_loop import ColumnLoop
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, walk
 from workbench.playbook.in_flight import Fetch
@@ -46,9 +46,7 @@ class WeightsKernel(AbreastVectors):
             self.frame.names.new(word)
         below = {part.serial for one in found.parts for part in walk(one)}
         self._below = frozenset(below)
-        self._of_group = Scope(
-            self._group_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math
-        )
+        self._of_group = Scope(self._group_leaf, self.frame.names, self.frame.macros, site.schedule.fast_math)
 
     def _walk(self, number: int, row_values: dict[int, Text]) -> VectorLoop:
         return _WeightsLoop(self, number, row_values)
@@ -101,7 +99,8 @@ class _WeightsLoop(VectorLoop):
 
     def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
         """The loop; ``accumulators`` have an element for each row of a lane."""
-        made = self._weights()
+        self._told: list[str] = []
+        before, made = self._weights()
         for load in self.kernel.space.column_loads(step.roots):
             known = load.serial in self._scope.bound or self._hidden(step.roots, load)
             if not known and is_unit(self.kernel.split(load.view)[0]):
@@ -109,42 +108,29 @@ class _WeightsLoop(VectorLoop):
         self._scope.prepare(step.roots)
         for text in accumulators:
             self._enter(text, "col")
-        return [*made[0], *self._constants(), *self._turns(made[1])]
+        return [*before, *self._constants(), *self._turns(made)]
 
     def _weights(self) -> tuple[list[str], list[str]]:
-        """Statements before the walk, and those in which a lane makes its weights; they are bound to names."""
+        """Statements before the walk, and those in which a lane makes weights; these get names."""
         kernel = self.kernel
         before, bound = kernel.group_values()
-        scope = Scope(
-            self._weight_leaf, self.names, self.frame.macros, kernel.site.schedule.fast_math, bound
-        )
+        fast = kernel.site.schedule.fast_math
+        scope = Scope(self._leaf, self.names, self.frame.macros, fast, bound)
         scope.prepare(kernel.shared.parts)
-        declared, given, made = list[str](), list[str](), list[str]()
+        declared, made = list[str](), list[str]()
         for part in kernel.shared.parts:
             name = self.names.new(_stem(part))
             own = self.names.new(f"own_{name}")
-            ctype = _SHUFFLED.get(part.dtype, "int")
-            declared.append(f"{ctype} {own}[OWN] = {{}};")
+            declared.append(f"{_SHUFFLED.get(part.dtype, 'int')} {own}[OWN] = {{}};")
             made += statement(f"{own}[j] = {scope.text(part).code};")
-            self._told.append(
-                f"const {CTYPES[part.dtype]} {name} = "
-                f"__shfl_sync(0xffffffff, {own}[i / SHARE % OWN], from + i, SHARE);"
-            )
+            told = f"__shfl_sync(0xffffffff, {own}[i / SHARE % OWN], from + i, SHARE)"
+            self._told.append(f"const {CTYPES[part.dtype]} {name} = {told};")
             self._scope.bound[part.serial] = Text(name)
         columns = self.frame.macros.text(kernel.space.columns)
-        made = [*declared, "#pragma unroll", *block("for (int j = 0; j < OWN; ++j)", [
-            "const int col = begin + (j * SHARE + int(threadIdx.x) % SHARE) * GROUPS;",
-            *block(f"if (col < {columns})", [*given, *scope.lines, *made]),
-        ])]  # fmt: skip
-        return before, made
-
-    @property
-    def _told(self) -> list[str]:
-        return self._all_taken
-
-    def _weight_leaf(self, expr: Expr) -> Text:
-        """An element that a weight is made of, at the lane's own column."""
-        return ColumnLoop._leaf(self, expr)
+        col = "const int col = begin + (j * SHARE + int(threadIdx.x) % SHARE) * GROUPS;"
+        each = [col, *block(f"if (col < {columns})", [*scope.lines, *made])]
+        lines = [*declared, "#pragma unroll", *block("for (int j = 0; j < OWN; ++j)", each)]
+        return before, lines
 
     def _load_vector(self, load: Load) -> None:
         row_part, column_part = self.kernel.split(load.view)
@@ -152,9 +138,7 @@ class _WeightsLoop(VectorLoop):
         function = "load_once" if self._is_last_use(load) else "load"
         self.frame.helpers.update([function, "pack"])
         address = self._address(load.buffer, row_part, column_part)
-        self._fetches.append(
-            Fetch(pack, self.frame.element_type(load.buffer), f"{function}<VEC>({address})")
-        )
+        self._fetches.append(Fetch(pack, self.frame.element_type(load.buffer), f"{function}<VEC>({address})"))
         self._packs[load.serial] = f"{pack}[i].at[k]"
         if self.frame.vector:
             self.frame.use_vector(load.buffer, row_part)
@@ -163,8 +147,8 @@ class _WeightsLoop(VectorLoop):
     def _constants(self) -> list[str]:
         near = self.frame.macros.text(self.kernel.shared.neighbours)
         return [
-            "// What a column asks of neighbouring rows alike is made by one lane of those that want it: SHARE",
-            "// lanes, the largest power of two that their neighbours divide into. Shuffles hand it round.",
+            "// What a column asks of neighbouring rows alike is made by one lane; shuffles hand it round",
+            "// among SHARE of them, the largest power of two that the neighbours' vectors divide into.",
             f"constexpr int SHARE = ({near} / VEC | 32) & -({near} / VEC | 32);",
             f"constexpr int AHEAD = {self.kernel.ahead}, OWN = SHARE < AHEAD ? AHEAD / SHARE : 1;",
         ]
@@ -174,8 +158,8 @@ class _WeightsLoop(VectorLoop):
         at = "const int col = begin + (from + i) * GROUPS;"
         loads = [f"{one.pack}[i] = {one.call};" for one in self._fetches]
         each = "for (int i = 0; i < AHEAD; ++i)"
-        uses_col = any("col" in line for line in (*self._scope.lines,))
-        used = [*([at] if uses_col else []), *self._told, *for_each(self._scope.lines)]
+        asks = any(re.search(r"\bcol\b", line) for line in self._scope.lines)
+        used = [*([at] if asks else []), *self._told, *for_each(self._scope.lines)]
         inner = [
             *(f"Pack<{one.ctype}, VEC> {one.pack}[AHEAD];" for one in self._fetches),
             "#pragma unroll",

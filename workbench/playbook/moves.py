@@ -24,7 +24,7 @@ from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, 
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
-from workbench.playbook.weight_seeds import sum_seeds, weight_seeds
+from workbench.playbook.weight_seeds import weight_seeds
 
 Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
 Scope = Literal["refine", "rewrite", "any"]
@@ -203,7 +203,6 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
-    others += sum_seeds(problem)
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 

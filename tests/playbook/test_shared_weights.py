@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of
 from workbench.model import H100, Vector
 from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
@@ -96,6 +96,50 @@ def test_right_at_any_size(batch: int, length: int, width: int, threads: str, it
     check(by_head, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.parametrize("width", ["4", "1"])
+@pytest.mark.parametrize("call", [by_head, of_lengths, largest_there])
+def test_few_columns_are_shared_by_blocks(call: Call, width: str) -> None:
+    """The plan cuts the tokens into pieces where results are few, and not where they are many."""
+    given = {
+        by_head: (of(s=(2, 300, 2), x=(2, 300, 2, 64)), of(s=(3, 130, 2), x=(3, 130, 2, 44))),
+        of_lengths: (of(n=torch.tensor([3, 280]), x=(2, 300, 64)), of(n=torch.tensor([70]), x=(1, 70, 72))),
+        largest_there: (
+            of(m=mask[:2].repeat(1, 4), x=(2, 280, 64)),
+            of(m=mask[:, :66].contiguous(), x=(3, 66, 40)),
+        ),
+    }[call]
+    vector = (("block_size", "64"), ("grid_split", "on"), ("shared_weights", "on"), ("vector_width", width))
+    source = generate(problem_of(call, given[0]()), vector).kernel.source
+    assert "arrives_last(" in source
+    for tensors in given:
+        check(call, source, tensors(), "checked")
+
+
+def test_many_columns_have_a_block_each() -> None:
+    tensors = of(s=(2, 300, 2), x=(2, 300, 2, 64))()
+    vector = (("block_size", "64"), ("grid_split", "on"), ("shared_weights", "on"), ("vector_width", "4"))
+    source = generate(problem_of(by_head, tensors), vector).kernel.source
+    for batch, launched in ((2, "op_pieces"), (4096, "op")):
+        tensors = {"s": torch.empty(batch, 90, 2), "x": torch.empty(batch, 90, 2, 64)}
+        names = [step.kernel for step in plan_of(source, tensors).steps if step.kind == "launch"]
+        assert names[-1].partition("<")[0] == launched
+
+
+def test_few_results_begin_with_pieces_or_narrow_vectors() -> None:
+    tensors = {"s": torch.empty(2, 8192, 1, device="meta"), "x": torch.empty(2, 8192, 1, 1024, device="meta")}
+    problem = problem_of(by_head, tensors)
+    cards = [dict(card.vector) for card in seed_vectors(problem, H100, 6)]
+    shared = [card for card in cards if card.get("shared_weights") == "on"]
+    assert shared and any(card.get("grid_split") == "on" for card in shared)
+    vector = (*SHARED, ("vector_width", "4"))
+    sizes = problem.cases[0].size_map
+    whole, pieces = (
+        estimate(problem, settled(problem, (*vector, ("grid_split", split))), H100, sizes).us
+        for split in ("off", "on")
+    )
+    assert pieces < 0.5 * whole
+
+
 def test_a_weight_is_made_once_for_all_neighbours() -> None:
     """128 neighbours are a warp's in vectors of four: a vector of a token, and the 32nd part of a score."""
     tensors = of(s=(2, 64, 1), x=(2, 64, 1, 128))()
@@ -105,7 +149,9 @@ def test_a_weight_is_made_once_for_all_neighbours() -> None:
         vector = (("shared_weights", shared), ("vector_width", "4"))
         counts = check(by_head, generate(problem, vector).kernel.source, tensors, "checked").report.counts
         assert counts is not None
-        requests[shared] = sum(site.requests for site in counts.sites if site.kind == "load" and site.space == "global")
+        requests[shared] = sum(
+            site.requests for site in counts.sites if site.kind == "load" and site.space == "global"
+        )
     assert requests["on"] < 0.3 * requests["off"]
 
 

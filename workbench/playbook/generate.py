@@ -40,7 +40,7 @@ from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
 from workbench.playbook.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.walk_down_kernel import walk_down_kernel
-from workbench.playbook.weights_kernel import weights_kernel
+from workbench.playbook.weights_pieces import weights_step
 from workbench.playbook.window_kernel import window_kernel
 from workbench.playbook.window_parts import in_one_launch
 
@@ -157,8 +157,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
             steps.append((step, pair_kernel(site, step, name, tiled[1])))
             continue
-        if site.schedule.share_weights and weights_at(site.program.pool, step, declared) is not None:
-            steps.append((step, weights_kernel(site, step, name)))
+        if site.schedule.share_weights and (shared := weights_at(site.program.pool, step, declared)):
+            steps.append((step, weights_step(site, step, name, names, shared)))
             continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]

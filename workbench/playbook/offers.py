@@ -166,6 +166,12 @@ def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings["fusion"] == "none":
         return ()
     schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    if schedule.share_weights:
+        counts = [
+            one.pieces(schedule, H100, case) for one in traits.weighed for case in traits.declared_cases
+        ]
+        if max(counts, default=1) > 1:
+            return ("off", "on")
     for row in (row.shape for row in traits.rows):
         own = replace(schedule, team=team_for(schedule, row))
         for case in traits.declared_cases:

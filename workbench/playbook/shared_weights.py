@@ -6,16 +6,20 @@ kernel, weights_estimate.py models it. Never writes text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from workbench.model import Target
 from workbench.playbook.expr import Const, Expr, Index, Load, Pool, unguarded, walk
 from workbench.playbook.indexing import is_unit
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
+from workbench.playbook.schedule import LEAST_PIECE, Schedule
 from workbench.playbook.sizes import ONE, ZERO, Size
 from workbench.playbook.views import split
 
+LANES = 32
 LEAST = 32
 """Neighbours that are worth it: a warp's lanes in scalars."""
 _PLAIN = frozenset(["sum", "prod", "max", "min", "any", "all"])
@@ -29,6 +33,22 @@ class SharedWeights:
     """The largest expressions of that kind, each different from column to column."""
     neighbours: Size
     """Rows side by side that share them."""
+    rows: Size
+    columns: Size
+
+    def width(self, schedule: Schedule, sizes: Mapping[str, int]) -> int:
+        """Neighbours that a lane has side by side."""
+        near, most = self.neighbours.at(sizes), schedule.width
+        return next((one for one in (most, most // 2) if one and near % one == 0), 1)
+
+    def pieces(self, schedule: Schedule, target: Target, sizes: Mapping[str, int]) -> int:
+        """Blocks that share the columns of a bundle of rows, as the plan has it; 1 where rows are many."""
+        columns = self.columns.at(sizes)
+        if not schedule.split or columns <= LEAST_PIECE["thread"]:
+            return 1
+        blocks = math.ceil(self.rows.at(sizes) / (LANES * self.width(schedule, sizes)))
+        fill = target.sm_count * (target.threads_per_sm // (2 * schedule.threads))
+        return max(1, min(fill // max(blocks, 1), math.ceil(columns / LEAST_PIECE["thread"])))
 
 
 def weights_of(pool: Pool, kernel: Kernel) -> SharedWeights | None:
@@ -47,7 +67,9 @@ def weights_of(pool: Pool, kernel: Kernel) -> SharedWeights | None:
         return None
     parts = _largest(space, roots, kinds)
     neighbours = _fewest([size for size in kinds.values() if size not in (None, ZERO, ONE)])
-    return SharedWeights(parts, neighbours) if parts and neighbours is not None else None
+    if not parts or neighbours is None:
+        return None
+    return SharedWeights(parts, neighbours, space.rows, space.columns)
 
 
 def weights_at(pool: Pool, kernel: Kernel, cases: Sequence[Mapping[str, int]]) -> SharedWeights | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.seeds import mean_us
+from workbench.playbook.shared_weights import LANES
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import traits_of
 
@@ -29,40 +30,39 @@ def weight_seeds(problem: Problem) -> list[Vector]:
     widest = "8" if traits.narrowest_bytes == 2 else "4"
     found: list[Vector] = []
     if traits.weighed:
-        rows = [
-            row.shape.rows.at(case) for row in traits.rows if row.weighed for case in traits.declared_cases
-        ]
-        few = min(rows) < _FULL * H100.sm_count * 32 * int(widest)
-        # Narrow vectors make more blocks, where results are too few for the card.
-        for width in (widest, "2", "1") if few else (widest,):
-            found += _with_others(problem, ("shared_weights", "on"), _SHARED, width)
+        rows = [one.rows.at(case) for one in traits.weighed for case in traits.declared_cases]
+        few = min(rows) < _FULL * H100.sm_count * LANES * int(widest)
+        # Where results are too few for the card, narrow vectors make more blocks, and so do pieces of a row.
+        for width, split in ((widest, "off"), (widest, "on"), ("1", "off")) if few else ((widest, "off"),):
+            choices = (("shared_weights", "on"), ("grid_split", split))
+            found += _with_others(problem, choices, _SHARED, width)
     if traits.summed:
         for team in ("warp", "block"):
             blocks = [(threads, "1") for who, threads in _SUMMED if who == team]
-            found += _with_others(problem, ("row_sums", team), blocks, widest)
+            found += _with_others(problem, (("row_sums", team),), blocks, widest)
     return list(dict.fromkeys(found))
 
 
 def _with_others(
-    problem: Problem, choice: tuple[str, str], blocks: Iterable[tuple[str, str]], width: str
+    problem: Problem, choices: Vector, blocks: Iterable[tuple[str, str]], width: str
 ) -> list[Vector]:
-    """One vector for each kind of block, where the choice is possible."""
+    """One vector for each kind of block, where the first choice is possible."""
     found = []
     for threads, items in blocks:
-        beside = [settled(problem, _vector(choice, threads, items, team, width)) for team in _BESIDE]
-        able = [vector for vector in beside if choice in vector]
+        beside = [settled(problem, _vector(choices, threads, items, team, width)) for team in _BESIDE]
+        able = [vector for vector in beside if choices[0] in vector]
         if able:
             found.append(min(able, key=lambda vector: mean_us(problem, vector, H100)))
     return found
 
 
-def _vector(choice: tuple[str, str], threads: str, items: str, team: str, width: str) -> Vector:
+def _vector(choices: Vector, threads: str, items: str, team: str, width: str) -> Vector:
     return (
         ("block_size", threads),
         ("loads_in_flight", items),
-        choice,
+        *choices,
         ("single_pass", "on"),
-        ("stream_hints", "on" if choice[0] == "shared_weights" else "off"),
+        ("stream_hints", "on" if choices[0][0] == "shared_weights" else "off"),
         ("threads_per_row", team),
         ("vector_width", width),
     )

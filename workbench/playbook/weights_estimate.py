@@ -24,6 +24,8 @@ from workbench.playbook.weights_kernel import AHEAD
 _LANES = 32
 _A_SHUFFLE = 2.0
 """Instructions of one, and of what says whether a column is there."""
+_JOINED_US = 3.0
+"""The last block of a split learns that it is, and joins what all have left: as other splits are modelled."""
 _EACH_ITS_OWN = 1.9
 """Time of kernels whose every thread computes the weights itself, over what is counted of it. Tokens of
 64x512x1024 pooled by a softmax of their scores take 100.4 us on an H200 so, where bytes ask for 34: two warps
@@ -40,9 +42,10 @@ def weights_time(asked: Asked, kernel: Kernel, found: SharedWeights) -> Estimate
     """Time of a kernel whose lanes share the weights that are made of its columns."""
     space = RowSpace(asked.program.pool, kernel)
     (step,) = passes_of(space, kernel, single_pass=False)
-    schedule, width = asked.schedule, asked.width(found.neighbours)
-    rows, columns = asked.at(space.rows), asked.at(space.columns)
-    blocks, groups = math.ceil(rows / _LANES / width), schedule.threads // _LANES
+    schedule, width = asked.schedule, found.width(asked.schedule, asked.sizes)
+    pieces = found.pieces(schedule, asked.target, asked.sizes)
+    rows, columns = asked.at(space.rows), asked.at(space.columns) / pieces
+    blocks, groups = math.ceil(rows / _LANES / width) * pieces, schedule.threads // _LANES
     made = {part.serial for one in found.parts for part in walk(one)}
     loads = space.column_loads(step.roots, guarded=True)
     own = [load for load in loads if load.serial not in made]
@@ -65,7 +68,8 @@ def weights_time(asked: Asked, kernel: Kernel, found: SharedWeights) -> Estimate
     beside = resident(asked.target, schedule, schedule.threads, held)
     work = Work(blocks, schedule.threads, beside, (walk_down,), 0.0, 0.0)
     told = launched(asked, work)
-    return replace(told, us=told.us + lifetime.crowded_us(asked.target, blocks, fresh + stored))
+    joined_us = _JOINED_US if pieces > 1 else 0.0
+    return replace(told, us=told.us + joined_us + lifetime.crowded_us(asked.target, blocks, fresh + stored))
 
 
 def lanes_that_share(neighbours: int, width: int) -> int:

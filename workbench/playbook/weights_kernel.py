@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 from workbench.model import DType
-from workbench.playbook.abreast_vectors import MOST_JOINED, AbreastVectors, VectorLoop, for_each
+from workbench.playbook.abreast_vectors import AbreastVectors, VectorLoop, for_each
 from workbench.playbook.accumulators import AccumulatorText
 from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Expr, Index, Load, walk
 from workbench.playbook.in_flight import Fetch
 from workbench.playbook.indexing import index_text, is_unit
-from workbench.playbook.kernel_text import KernelText, Site, block, lookup_text
+from workbench.playbook.kernel_text import Site, block, lookup_text
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import Pass
 from workbench.playbook.scope import Scope, statement, stem_of
@@ -33,6 +32,11 @@ _OWN_NAMES = ("SHARE", "OWN", "AHEAD", "take", "from", "left", "here", "done")
 
 class WeightsKernel(AbreastVectors):
     """The kernel being written."""
+
+    first = "group"
+    """The first column of a warp."""
+    apart = "GROUPS"
+    """Columns from one of its turns to the next."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str) -> None:
         super().__init__(site, kernel, name)
@@ -127,7 +131,7 @@ class _WeightsLoop(VectorLoop):
             self._told.append(f"const {CTYPES[part.dtype]} {name} = {told};")
             self._scope.bound[part.serial] = Text(name)
         columns = self.frame.macros.text(kernel.space.columns)
-        col = "const int col = begin + (j * SHARE + int(threadIdx.x) % SHARE) * GROUPS;"
+        col = f"const int col = begin + (j * SHARE + int(threadIdx.x) % SHARE) * {kernel.apart};"
         each = [col, *block(f"if (col < {columns})", [*scope.lines, *made])]
         lines = [*declared, "#pragma unroll", *block("for (int j = 0; j < OWN; ++j)", each)]
         return before, lines
@@ -154,8 +158,8 @@ class _WeightsLoop(VectorLoop):
         ]
 
     def _turns(self, made: list[str]) -> list[str]:
-        columns = self.frame.macros.text(self.kernel.space.columns)
-        at = "const int col = begin + (from + i) * GROUPS;"
+        columns, apart = self.frame.macros.text(self.kernel.space.columns), self.kernel.apart
+        at = f"const int col = begin + (from + i) * {apart};"
         loads = [f"{one.pack}[i] = {one.call};" for one in self._fetches]
         each = "for (int i = 0; i < AHEAD; ++i)"
         asks = any(re.search(r"\bcol\b", line) for line in self._scope.lines)
@@ -173,29 +177,15 @@ class _WeightsLoop(VectorLoop):
             "// AHEAD vectors of a lane are on their way before the first is used.",
             *take[:-1],
             f"{take[-1]};",
-            f"const int left = ({columns} - begin + GROUPS - 1) / GROUPS;",
+            f"const int left = ({columns} - begin + {apart} - 1) / {apart};",
             "const int here = left < SHARE * OWN ? left : SHARE * OWN;",
             "int done = 0;",
             *block("for (; done + AHEAD <= here; done += AHEAD)", ["take(done, AHEAD);"]),
             *block("if (done < here)", ["take(done, here - done);"]),
         ]
-        return block(f"for (int begin = group; begin < {columns}; begin += GROUPS * SHARE * OWN)", turn)
+        step = f"begin += {apart} * SHARE * OWN"
+        return block(f"for (int begin = {self.kernel.first}; begin < {columns}; {step})", turn)
 
 
 def _stem(part: Expr) -> str:
     return "weight" if isinstance(part, (Load, Index)) else stem_of(part)
-
-
-def weights_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
-    """Write it, in the widest vectors that sizes and the joining of results leave room for."""
-    site.macros.name(kernel.stores[0].columns, "COLS")
-    site.macros.name(kernel.stores[0].rows, "ROWS")
-    width = site.schedule.width
-    while True:
-        schedule = replace(site.schedule, width=width, single_pass=False, cache="reread")
-        written = WeightsKernel(replace(site, schedule=schedule), kernel, name)
-        text = written.text()
-        possible = text.width is None or text.width.is_possible
-        if width == 1 or (possible and written.joined_bytes <= MOST_JOINED):
-            return text
-        width //= 2

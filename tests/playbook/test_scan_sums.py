@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.playbook.crossing import crossed
@@ -64,6 +66,12 @@ def means(t: Tensors) -> Tensor:
     return (weights[..., None] * t["c"]).sum(1) / weights.sum(1, keepdim=True)
 
 
+def of_chances(t: Tensors) -> Tensor:
+    """What is scanned needs a walk of its own before: it goes through memory."""
+    before = torch.exp(t["x"] - t["x"].amax(1, keepdim=True)).cumsum(1)
+    return (before[..., None] * t["c"]).sum(1) / t["x"].sum(1, keepdim=True)
+
+
 CALLS: dict[str, Call] = {
     "rendered": rendered,
     "depths": depths,
@@ -73,6 +81,7 @@ CALLS: dict[str, Call] = {
     "shorter": shorter,
     "colours": colours,
     "means": means,
+    "of chances": of_chances,
 }
 VECTORS: dict[str, Vector] = {
     "warps": (("row_sums", "warp"), ("block_size", "128"), ("vector_width", "4")),
@@ -101,6 +110,7 @@ def tensors(call: Call, rows: int, columns: int, beside: int, dtype: torch.dtype
         shorter: "xcs",
         colours: "yc",
         means: "yc",
+        of_chances: "xc",
     }
     return {name: given[name].to(dtype) for name in wanted[call]}
 
@@ -113,7 +123,7 @@ def launches(source: str) -> int:
 def test_one_kernel_reads_everything_once(name: str, vector: str) -> None:
     call = CALLS[name]
     source = generate(problem_of(call, tensors(call, *SIZES[0])), VECTORS[vector]).kernel.source
-    assert launches(source) == (2 if call in (colours, means) else 1)
+    assert launches(source) == (2 if call is of_chances else 1)
     for rows, columns, beside in SIZES:
         check(call, source, tensors(call, rows, columns, beside), "checked")
 
@@ -123,6 +133,20 @@ def test_one_kernel_reads_everything_once(name: str, vector: str) -> None:
 def test_of_other_types(call: Call, dtype: torch.dtype) -> None:
     given = tensors(call, 3, 132, 3, dtype)
     check(call, generate(problem_of(call, given), VECTORS["warps"]).kernel.source, given, "checked")
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    name=st.sampled_from(sorted(CALLS)),
+    rows=st.integers(1, 9),
+    columns=st.integers(2, 300),
+    beside=st.integers(1, 9),
+    vector=st.sampled_from(sorted(VECTORS)),
+)
+def test_right_at_any_size(name: str, rows: int, columns: int, beside: int, vector: str) -> None:
+    """Kernels are for one shape and right at others: rows that are no vectors, lanes without columns."""
+    source = generate(problem_of(CALLS[name], tensors(CALLS[name], *SIZES[0])), VECTORS[vector]).kernel.source
+    check(CALLS[name], source, tensors(CALLS[name], rows, columns, beside), "checked")
 
 
 def test_everything_is_asked_for_before_the_scan_in_vectors() -> None:
@@ -165,6 +189,18 @@ def test_not_offered_where_a_row_is_not_summed_in_one_walk(call: Call, names: st
     given = {"x": torch.rand(5, 132), "y": torch.rand(5, 132), "c": torch.rand(5, 132, beside)}
     problem = problem_of(call, {name: given[name] for name in names})
     assert "row_sums" not in dict(settled(problem, VECTORS["warps"]))
+
+
+def test_what_others_want_is_a_kernel_of_its_own() -> None:
+    """A row's largest score is a result too: the walk that makes it is not taken along."""
+
+    def with_largest(t: Tensors) -> tuple[Tensor, Tensor]:
+        return (t["y"].softmax(1)[..., None] * t["c"]).sum(1), t["y"].amax(1)
+
+    given = tensors(colours, 5, 132, 3)
+    source = generate(problem_of(with_largest, given), VECTORS["warps"]).kernel.source
+    assert launches(source) == 2
+    check(with_largest, source, given, "checked")
 
 
 def test_totals_that_others_need_are_written() -> None:

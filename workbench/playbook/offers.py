@@ -148,6 +148,10 @@ def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
 
 def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
+    if settings.get("row_sums", "apart") != "apart" and any(
+        scan.before is not None and len(scan.before.stores) > 1 for scan in traits.summed
+    ):
+        return ("off", "on")
     saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
     if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):
         return ()  # blocks that wait for one another do it once

@@ -113,6 +113,8 @@ class Scan:
     ahead: Scan | None = None
     """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
 
+    before: Kernel | None = None
+    """Reductions of the same rows that all others are made of: the maximum and sum of a softmax."""
     sums: tuple[Store, ...] = ()
     """Reductions along the rows, of totals and of what goes with them: a value a row, or several side by side
     (``store.rows`` are so many times the scan's), made in the same kernel."""
@@ -121,7 +123,8 @@ class Scan:
     def values(self) -> tuple[Expr, ...]:
         """What the kernel computes."""
         ahead = () if self.ahead is None else self.ahead.values
-        return (*ahead, self.value, *(store.value for store in (*self.tail, *self.sums)))
+        stores = (*(self.before.stores if self.before else ()), *self.tail, *self.sums)
+        return (*ahead, self.value, *(store.value for store in stores))
 
     @property
     def written(self) -> tuple[str, ...]:

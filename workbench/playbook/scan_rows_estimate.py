@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from workbench.playbook import lifetime, reach
-from workbench.playbook.arithmetic import instructions_of, join_ns, scanned
+from workbench.playbook.arithmetic import accumulated, instructions_of, join_ns, scanned
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.expr import Expr, Load, loads_below, walk
 from workbench.playbook.following import Estimate
@@ -18,6 +18,7 @@ from workbench.playbook.launch_estimate import launched
 from workbench.playbook.lifetime import BLOCK_NS, FLAT_NS, Walk, Work
 from workbench.playbook.program import Scan
 from workbench.playbook.residency import resident
+from workbench.playbook.row_passes import RowSpace, passes_of
 from workbench.playbook.scan_sums import Summed, sums_of
 from workbench.playbook.scan_tail import is_before, is_total
 
@@ -33,13 +34,15 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     lanes = _LANES if schedule.row_sums == "warp" else schedule.threads
     roots = [scan.value, *(store.value for store in scan.tail)]
     roots += [part for one in summed for part in one.parts.shared.values()]
+    tiles = math.ceil(columns / lanes / width)
+    first, seen = _first_walks(asked, scan, lanes, tiles * lanes * width)
     loads = _loads(scan, roots, summed)
-    near = _read(asked, [one for one in loads if asked.is_recent(one)])
-    fresh = _read(asked, [one for one in loads if not asked.is_recent(one)])
+    near = _read(asked, [one for one in loads if asked.is_recent(one) and one.buffer not in seen])
+    fresh = _read(asked, [one for one in loads if not asked.is_recent(one) and one.buffer not in seen])
+    again = _read(asked, [one for one in loads if one.buffer in seen])
     sums = {store.buffer for store in scan.sums}
     along = [asked.element_of(name) for name in scan.written if name not in sums]
     stored = float(rows * columns * sum(along)) + asked.stored(scan.sums)
-    tiles = math.ceil(columns / lanes / width)
     cost = instructions_of(roots, schedule.fast_math)
     if scan.op:
         cost += scanned(scan.op, scan.value.dtype, schedule.fast_math).value + _JOINS / width
@@ -49,6 +52,7 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     walk_along = Walk(
         fresh_bytes=fresh / rows,
         stored_bytes=stored / rows,
+        again_bytes=again / rows,
         near_bytes=near / rows,
         instructions=cost * tiles * lanes * width,
         trips=float(tiles),
@@ -57,10 +61,34 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     held = width * (2.0 + len(loads)) + results * (1.0 + width * any(one.parts.own for one in summed))
     beside = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // lanes
     place_ns = FLAT_NS if lanes == _LANES else BLOCK_NS
-    found = launched(asked, Work(rows, lanes, beside, (walk_along,), 0.0, 0.0, place_ns))
+    left = float(asked.target.shared_bytes_per_sm)
+    walks = (*first, walk_along)
+    found = launched(asked, Work(rows, lanes, beside, walks, again / rows, left, place_ns))
     if lanes != _LANES:
         return found
     return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
+
+
+def _first_walks(asked: Asked, scan: Scan, lanes: int, covered: int) -> tuple[list[Walk], frozenset[str]]:
+    """The walks before the last, over so many columns with those that lanes go beyond; what they read."""
+    if scan.before is None:
+        return [], frozenset()
+    space, rows = RowSpace(asked.program.pool, scan.before), asked.at(scan.rows)
+    width, fast = asked.width(scan.columns), asked.schedule.fast_math
+    walks, seen = list[Walk](), set[str]()
+    for step in passes_of(space, scan.before, asked.schedule.single_pass):
+        loads = space.column_loads(step.roots, guarded=True)
+        fresh = _read(asked, [load for load in loads if load.buffer not in seen])
+        again = _read(asked, [load for load in loads if load.buffer in seen])
+        seen.update(load.buffer for load in loads)
+        cost = instructions_of(step.roots, fast) + reach.A_REQUEST * len(loads) / width
+        cost += sum(accumulated(one.kind, width)[0] for one in step.accumulators)
+        joins = sum(join_ns(one.kind, lanes, asked.schedule.tree) for one in step.accumulators)
+        walk_first = Walk(
+            fresh / rows, 0.0, again / rows, instructions=cost * covered, trips=1.0, join_ns=joins
+        )
+        walks.append(walk_first)
+    return walks, frozenset(seen)
 
 
 def _loads(scan: Scan, roots: Iterable[Expr], summed: Iterable[Summed]) -> list[Load]:
@@ -68,7 +96,9 @@ def _loads(scan: Scan, roots: Iterable[Expr], summed: Iterable[Summed]) -> list[
     found = {load.serial: load for load in loads_below(roots)}
     for one in summed:
         found.update((leaf.serial, leaf) for leaf in one.parts.own if isinstance(leaf, Load))
-    return [load for load in found.values() if not (is_total(load, scan) or is_before(load, scan))]
+    made = {store.buffer for store in scan.before.stores} if scan.before is not None else set[str]()
+    read = [load for load in found.values() if load.buffer not in made]
+    return [load for load in read if not (is_total(load, scan) or is_before(load, scan))]
 
 
 def _read(asked: Asked, loads: Iterable[Load]) -> float:

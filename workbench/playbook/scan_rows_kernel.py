@@ -8,13 +8,15 @@ are, scan_kernel.py has scans alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from workbench.playbook.accumulators import AccumulatorText
-from workbench.playbook.cuda_text import Text
+from workbench.playbook.cuda_text import CTYPES, Text
 from workbench.playbook.expr import Apply, Expr, Index, Load, Reduction, loads_below, unguarded
 from workbench.playbook.indexing import index_text, is_unit
-from workbench.playbook.kernel_text import KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel, Scan, Store
+from workbench.playbook.row_kernel import RowKernel
 from workbench.playbook.row_passes import Accumulator
 from workbench.playbook.scan_kernel import ScanKernel
 from workbench.playbook.scan_sums import Summed, axes_of, beside_row, sums_of
@@ -55,6 +57,7 @@ class ScanRowsKernel(ScanKernel):
             self.frame.divisors.add(scan.columns)
         by_warp = site.schedule.row_sums == "warp"
         self.team = TeamText("warp" if by_warp else "block", site.schedule.threads)
+        self.before_rows = _FirstWalks(self, scan.before) if scan.before is not None else None
         self.summed = sums_of(site.program.pool, scan)
         given = [*(store.value for store in scan.tail)]
         given += [part for one in self.summed for part in one.parts.shared.values()]
@@ -72,6 +75,7 @@ class ScanRowsKernel(ScanKernel):
     def text(self, name: str) -> KernelText:
         """The whole kernel."""
         lanes = "THREADS" if self.team.kind == "block" else "32"
+        first = self.before_rows.lines() if self.before_rows is not None else []
         used = [store.value for store in self.scan.tail]
         used += [part for one in self.summed for part in one.parts.shared.values()]
         loop = [
@@ -86,6 +90,7 @@ class ScanRowsKernel(ScanKernel):
         body = [
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
             *self._head(),
+            *first,
             *([f"{self.ctype} carry = {self.start};"] if self.scan.op else []),
             *self._begun(),
             *block(f"for (int begin = 0; begin < {self.columns}; begin += {lanes} * VEC)", loop),
@@ -336,6 +341,8 @@ class ScanRowsKernel(ScanKernel):
             if isinstance(expr, Reduction):
                 return self.accumulators[expr.key].results(self.columns)[0]
             assert isinstance(expr, Load | Index)
+            if isinstance(expr, Load) and expr.buffer in self.made:
+                return Text(self.made[expr.buffer])
             base = index_text(expr.view, at, self.frame.macros)
             if isinstance(expr, Index):
                 return base
@@ -344,3 +351,34 @@ class ScanRowsKernel(ScanKernel):
 
         scope = Scope(leaf, self.frame.names, self.frame.macros, self.site.schedule.fast_math)
         return scope
+
+
+class _FirstWalks(RowKernel):
+    """The walks along a row that come before the last: what they come to has names for that."""
+
+    def __init__(self, outer: ScanRowsKernel, kernel: Kernel) -> None:
+        plain = replace(outer.site.schedule, cache="reread", persistent=False, prefetch=False, early=False)
+        by_warp = outer.team.kind == "warp"
+        schedule = replace(plain, team="warp" if by_warp else "block", lanes=32, fit=False, team_fit=False)
+        super().__init__(replace(outer.site, schedule=schedule), kernel, "", vector=outer.frame.vector)
+        self.outer = outer
+        outer.frame.need_operations([store.value for store in kernel.stores])
+        self.frame = self.rows_frame(outer.frame)
+
+    def rows_frame(self, frame: Frame) -> Frame:
+        """The frame of the whole kernel, also for what was begun with one of its own."""
+        self.rows = Scope(self._row_leaf, frame.names, frame.macros, self.site.schedule.fast_math)
+        return frame
+
+    def lines(self) -> list[str]:
+        """Statements up to the values a row, which later walks know by the buffers they replace."""
+        body = self.needs.before_walk()
+        for number, step in enumerate(self.passes):
+            body += self._pass(number, step)
+        self.rows.prepare(store.value for store in self.kernel.stores)
+        named = list[str]()
+        for store in self.kernel.stores:
+            name = self.frame.names.new(store.buffer)
+            named.append(f"const {CTYPES[store.value.dtype]} {name} = {self.rows.text(store.value).code};")
+            self.outer.made[store.buffer] = name
+        return [*self._pointer_lines, *body, *self._flush(), *named, ""]

@@ -6,7 +6,7 @@ has side by side. scan_rows_kernel.py writes the kernel. Never writes text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.playbook.expr import (
@@ -73,7 +73,55 @@ def with_sums(
             read = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
             grown = replace(grown, kept=scan.buffer in read)
             found[found.index(scan)] = as_exclusive(program.pool, grown)
-    return [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
+    found = [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
+    for kernel in [step for step in found if isinstance(step, Kernel)]:
+        scan = next(
+            (step for step in found if isinstance(step, Scan) and step.sums and not step.before), None
+        )
+        if scan is not None and _comes_before(program, found, kernel, scan):
+            found[found.index(scan)] = replace(scan, before=kernel)
+            found.remove(kernel)
+    return found
+
+
+def _comes_before(program: Program, steps: Sequence[ProgramStep], kernel: Kernel, scan: Scan) -> bool:
+    """True for reductions that nobody but a scan of the same rows wants, each at its own row."""
+    first = kernel.stores[0]
+    if first.level == "flat" or kernel.tail is not None or kernel.ahead is not None:
+        return False
+    if any(store.level != "row" for store in kernel.stores) or steps.index(kernel) > steps.index(scan):
+        return False
+    made = {store.buffer: store for store in kernel.stores}
+    others = [step for step in steps if step is not kernel and step is not scan]
+    wanted = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
+    if (first.rows, first.columns) != (scan.rows, scan.columns) or made.keys() & wanted:
+        return False
+    whole = identity(scan.rows)
+    if any(store.view != whole or not _is_plain(program, store) for store in kernel.stores):
+        return False
+    try:
+        return all(_at_its_row(program.pool, scan, made.keys())) and bool(made.keys() & buffers_read(scan))
+    except NotAView:
+        return False
+
+
+def _is_plain(program: Program, store: Store) -> bool:
+    buffer = program.buffers[store.buffer]
+    return buffer.role == "made" and buffer.dtype == store.value.dtype
+
+
+def _at_its_row(pool: Pool, scan: Scan, made: Collection[str]) -> Iterator[bool]:
+    """For each load of some values a row whether it is that of the row at hand."""
+    roots = [scan.value, *(store.value for store in scan.tail)]
+    roots += [part for one in sums_of(pool, scan) for part in one.parts.shared.values()]
+    for load in (load for load in loads_below(roots) if load.buffer in made):
+        row, column = split(load.view, scan.rows, scan.columns)
+        yield not load.lookups and row == identity(scan.rows) and column.is_constant
+    for store in scan.sums:
+        for load in (load for load in _outside(store.value) if load.buffer in made):
+            by_row, beside = runs(load.view, (scan.rows, store.rows // scan.rows))
+            row = joined((by_row,), load.view.offset)
+            yield not load.lookups and row == identity(scan.rows) and View(beside).is_constant
 
 
 def _walked_once(pool: Pool, kernel: Kernel, cases: Cases) -> ProgramStep:

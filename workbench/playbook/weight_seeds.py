@@ -6,6 +6,7 @@ these and all others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from workbench.model import H100, Problem, Vector
@@ -37,9 +38,9 @@ def weight_seeds(problem: Problem) -> list[Vector]:
             choices = (("shared_weights", "on"), ("grid_split", split))
             found += _with_others(problem, choices, _SHARED, width)
     if traits.summed:
-        for team in ("warp", "block"):
+        for team, width in itertools.product(("warp", "block"), dict.fromkeys((widest, "4"))):
             blocks = [(threads, "1") for who, threads in _SUMMED if who == team]
-            found += _with_others(problem, (("row_sums", team),), blocks, widest)
+            found += _with_others(problem, (("row_sums", team),), blocks, width)
     return list(dict.fromkeys(found))
 
 

@@ -83,10 +83,12 @@ CALLS: dict[str, Call] = {
     "means": means,
     "of chances": of_chances,
 }
+PLAIN: Vector = (("row_sums", "warp"), ("block_size", "128"), ("vector_width", "4"))
 VECTORS: dict[str, Vector] = {
-    "warps": (("row_sums", "warp"), ("block_size", "128"), ("vector_width", "4")),
+    "warps": PLAIN,
     "scalars": (("row_sums", "warp"), ("block_size", "64"), ("vector_width", "1")),
     "blocks": (("row_sums", "block"), ("block_size", "64"), ("vector_width", "4")),
+    "streamed": (*PLAIN, ("stream_hints", "on"), ("single_pass", "on")),
     "blocks of scalars": (("row_sums", "block"), ("block_size", "64"), ("vector_width", "1")),
 }
 SIZES = ((5, 132, 3), (3, 260, 3), (2, 67, 2), (1, 4, 1), (4, 30, 5))

@@ -130,8 +130,8 @@ class ScanRowsKernel(ScanKernel):
                 continue
             pack = self.frame.names.new(f"{load.buffer}_pack")
             self.packs[load.serial] = f"{pack}.at[k]"
-            self.frame.helpers.add("load")
-            lines.append(f"const auto {pack} = load<VEC>({self._address(load.buffer, load.view, 'from')});")
+            address = self._address(load.buffer, load.view, "from")
+            lines.append(f"const auto {pack} = {self._function('load')}<VEC>({address});")
             if self.frame.vector:
                 self.frame.use_vector(load.buffer, column)
                 self.frame.use_rows(load.buffer, row)
@@ -156,7 +156,7 @@ class ScanRowsKernel(ScanKernel):
         if not woven and not is_unit(column):
             return []
         pack = self.frame.names.new(f"{load.buffer}_packs")
-        self.frame.helpers.update(["load", "pack"])
+        self.frame.helpers.add("pack")
         row = joined((by_row,), load.view.offset)
         if self.frame.vector:
             self.frame.vectors.add(load.buffer)
@@ -177,7 +177,9 @@ class ScanRowsKernel(ScanKernel):
         return [
             f"Pack<{ctype}, VEC> {pack}[{several}];",
             "#pragma unroll",
-            *block(self._all_beside(one.beside), [f"{pack}[beside] = load<VEC>({address});"]),
+            *block(
+                self._all_beside(one.beside), [f"{pack}[beside] = {self._function('load')}<VEC>({address});"]
+            ),
         ]
 
     def _totals(self) -> list[str]:
@@ -209,13 +211,13 @@ class ScanRowsKernel(ScanKernel):
                 inner += block("if (inside)", statement(f"{element} = {value};"))
                 continue
             pack = self.frame.names.new(f"{store.buffer}_pack")
-            self.frame.helpers.update(["pack", "store"])
+            self.frame.helpers.add("pack")
             if self.frame.vector:
                 self.frame.use_vector(store.buffer, column)
                 self.frame.use_rows(store.buffer, row)
             packs.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             inner += statement(f"{pack}.at[k] = {value};")
-            after.append(f"store({self._address(store.buffer, store.view)}, {pack});")
+            after.append(f"{self._function('store')}({self._address(store.buffer, store.view)}, {pack});")
         entered = [line for one in self.summed for line in self._entered(one, scope)]
         inner += block("if (inside)", entered)
         lines = [*self._joined("k"), *scope.lines, *inner]
@@ -225,6 +227,14 @@ class ScanRowsKernel(ScanKernel):
             *block(_EACH, lines),
             *(block("if (inside)", after) if after else []),
         ]
+
+    def _function(self, access: str) -> str:
+        """How vectors move: everything is read and written once."""
+        schedule = self.site.schedule
+        stream = schedule.stream or (access == "store" and schedule.stream_stores)
+        name = f"{access}_once" if stream else access
+        self.frame.helpers.add(name)
+        return name
 
     def _joined(self, k: str) -> list[str]:
         """The total of the column at hand, and of those before it, where they are asked for."""
@@ -312,7 +322,7 @@ class ScanRowsKernel(ScanKernel):
         lines = []
         for one in self.summed:
             text = self.accumulators[one.reduction.key]
-            self.frame.helpers.update([*text.helpers, self.team.helper(False)])
+            self.frame.helpers.update([*text.helpers, self.team.helper(self.site.schedule.tree)])
             line = f"{text.name} = {self.team.join(text.op, text.name)};"
             several = self._is_several(one.beside)
             lines += ["#pragma unroll", *block(self._all_beside(one.beside), [line])] if several else [line]
@@ -358,6 +368,7 @@ class _FirstWalks(RowKernel):
 
     def __init__(self, outer: ScanRowsKernel, kernel: Kernel) -> None:
         plain = replace(outer.site.schedule, cache="reread", persistent=False, prefetch=False, early=False)
+        plain = replace(plain, stream=False)  # the last walk reads it again
         by_warp = outer.team.kind == "warp"
         schedule = replace(plain, team="warp" if by_warp else "block", lanes=32, fit=False, team_fit=False)
         super().__init__(replace(outer.site, schedule=schedule), kernel, "", vector=outer.frame.vector)

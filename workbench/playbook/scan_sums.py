@@ -96,6 +96,9 @@ def _comes_before(program: Program, steps: Sequence[ProgramStep], kernel: Kernel
     wanted = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
     if (first.rows, first.columns) != (scan.rows, scan.columns) or made.keys() & wanted:
         return False
+    between = steps[steps.index(kernel) + 1 : steps.index(scan)]
+    if buffers_read(kernel) & set[str]().union(*map(writes, between)):
+        return False
     whole = identity(scan.rows)
     if any(store.view != whole or not _is_plain(program, store) for store in kernel.stores):
         return False

@@ -17,8 +17,13 @@ from workbench.playbook.traits import traits_of
 
 _SHARED = (("256", "1"), ("512", "1"), ("256", "2"), ("128", "2"))
 """Threads of a block, and how many times four columns are on their way together."""
-_SUMMED = (("warp", "128"), ("warp", "64"), ("block", "64"), ("block", "256"))
-"""Who walks a row once for all its sums, and the threads of a block."""
+_SUMMED = (
+    ("warp", "128", "off"),
+    ("warp", "64", "on"),
+    ("block", "64", "off"),
+    ("block", "256", "on"),
+)
+"""Who walks a row once for all its sums, threads of a block, and whether loads and stores are streamed."""
 _FULL = 2
 """Blocks a multiprocessor below which narrower ones are tried too (a guess)."""
 _BESIDE = ("block", "warp", "eight")
@@ -35,12 +40,12 @@ def weight_seeds(problem: Problem) -> list[Vector]:
         few = min(rows) < _FULL * H100.sm_count * LANES * int(widest)
         # Where results are too few for the card, narrow vectors make more blocks, and so do pieces of a row.
         for width, split in ((widest, "off"), (widest, "on"), ("1", "off")) if few else ((widest, "off"),):
-            choices = (("shared_weights", "on"), ("grid_split", split))
+            choices = (("shared_weights", "on"), ("grid_split", split), ("stream_hints", "on"))
             found += _with_others(problem, choices, _SHARED, width)
     if traits.summed:
-        for team, width in itertools.product(("warp", "block"), dict.fromkeys((widest, "4"))):
-            blocks = [(threads, "1") for who, threads in _SUMMED if who == team]
-            found += _with_others(problem, (("row_sums", team),), blocks, width)
+        for (team, threads, stream), width in itertools.product(_SUMMED, dict.fromkeys((widest, "4"))):
+            choices = (("row_sums", team), ("stream_hints", stream))
+            found += _with_others(problem, choices, [(threads, "1")], width)
     return list(dict.fromkeys(found))
 
 
@@ -63,7 +68,6 @@ def _vector(choices: Vector, threads: str, items: str, team: str, width: str) ->
         ("loads_in_flight", items),
         *choices,
         ("single_pass", "on"),
-        ("stream_hints", "on" if choices[0][0] == "shared_weights" else "off"),
         ("threads_per_row", team),
         ("vector_width", width),
     )

@@ -109,7 +109,9 @@ def weights_step(
 
 
 def _at_width(site: Site, width: int) -> Site:
-    return replace(site, schedule=replace(site.schedule, width=width, single_pass=False, cache="reread"))
+    """With vectors of a width, and without what is decided for other rows."""
+    plain = replace(site.schedule, width=width, single_pass=False, cache="reread")
+    return replace(site, schedule=replace(plain, persistent=False, prefetch=False, cluster=1, fit=False))
 
 
 def _widest(site: Site, kernel: Kernel, name: str) -> tuple[KernelText, int]:

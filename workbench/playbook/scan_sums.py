@@ -75,12 +75,12 @@ def with_sums(
             found[found.index(scan)] = as_exclusive(program.pool, grown)
     found = [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
     for kernel in [step for step in found if isinstance(step, Kernel)]:
-        scan = next(
-            (step for step in found if isinstance(step, Scan) and step.sums and not step.before), None
-        )
-        if scan is not None and _comes_before(program, found, kernel, scan):
-            found[found.index(scan)] = replace(scan, before=kernel)
-            found.remove(kernel)
+        able = [step for step in found if isinstance(step, Scan) and step.sums and step.before is None]
+        for summed in able:
+            if _comes_before(program, found, kernel, summed):
+                found[found.index(summed)] = replace(summed, before=kernel)
+                found.remove(kernel)
+                break
     return found
 
 

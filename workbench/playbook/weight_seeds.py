@@ -44,8 +44,8 @@ def weight_seeds(problem: Problem) -> list[Vector]:
             found += _with_others(problem, choices, _SHARED, width)
     if traits.summed:
         for (team, threads, stream), width in itertools.product(_SUMMED, dict.fromkeys((widest, "4"))):
-            choices = (("row_sums", team), ("stream_hints", stream))
-            found += _with_others(problem, choices, [(threads, "1")], width)
+            asked = (("row_sums", team), ("stream_hints", stream))
+            found += _with_others(problem, asked, [(threads, "1")], width)
     return list(dict.fromkeys(found))
 
 

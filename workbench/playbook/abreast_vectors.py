@@ -22,11 +22,11 @@ from workbench.playbook.row_passes import Pass
 from workbench.playbook.scope import Leaf, Scope, statement
 
 _EACH = ("#pragma unroll", "for (int k = 0; k < VEC; ++k)")
-_MOST_JOINED = 40 * 1024
+MOST_JOINED = 40 * 1024
 """Bytes in which results are joined; a kernel has 48 KB of shared memory that it need not ask for."""
 
 
-def _for_each(lines: list[str]) -> list[str]:
+def for_each(lines: list[str]) -> list[str]:
     """Statements for every row of a lane."""
     return [_EACH[0], *block(_EACH[1], lines)] if lines else []
 
@@ -113,8 +113,8 @@ class AbreastVectors(AbreastKernel):
         texts = self._made = [self._accumulator(accumulator) for accumulator in step.accumulators]
         each = [replace(text, name=f"{text.name}[k]") for text in texts]
         declared = [f"{text.ctype} {text.name}[VEC];" for text in texts]
-        starts = _for_each([f"{text.name} = {text.start};" for text in each])
-        loop = _VectorLoop(self, number, row_values).text(step, each)
+        starts = for_each([f"{text.name} = {text.start};" for text in each])
+        loop = self._walk(number, row_values).text(step, each)
         joined = [f"{self.team.join(text.op, text.name)};" for text in texts]
         for text in each:
             self._join(text)
@@ -123,9 +123,12 @@ class AbreastVectors(AbreastKernel):
         gap = [""] if number else []
         return [*self._flush(), *gap, *declared, *starts, *loop, *joined]
 
+    def _walk(self, number: int, row_values: dict[int, Text]) -> VectorLoop:
+        return VectorLoop(self, number, row_values)
+
     def _flush(self) -> list[str]:
         declared, self.each.declared = self.each.declared, []
-        return [*declared, *_for_each(super()._flush())]
+        return [*declared, *for_each(super()._flush())]
 
     def _row_stores(self) -> list[str]:
         stores = [store for store in self.kernel.stores if store.level == "row"]
@@ -148,10 +151,10 @@ class AbreastVectors(AbreastKernel):
             after.append(f"store_at({self.frame.pointer(store.buffer)}, {index.code}, {pack});")
             self.frame.helpers.add("store_at")
             self.frame.use_vector(store.buffer, store.view)
-        return [*self._flush(), *block(f"if ({self.leads})", [*packs, *_for_each(lines), *after])]
+        return [*self._flush(), *block(f"if ({self.leads})", [*packs, *for_each(lines), *after])]
 
 
-class _VectorLoop(ColumnLoop):
+class VectorLoop(ColumnLoop):
     """The walk of a warp over its turns at the columns."""
 
     def __init__(self, kernel: RowKernel, number: int, row_values: dict[int, Text]) -> None:
@@ -171,7 +174,7 @@ class _VectorLoop(ColumnLoop):
             self._enter(text, "col")
         for store in step.stores:
             self._store(store)
-        self._scope.lines = [*self._before, *_for_each(self._scope.lines), *self._after]
+        self._scope.lines = [*self._before, *for_each(self._scope.lines), *self._after]
         return self._loop()
 
     def _load_vector(self, load: Load) -> None:
@@ -210,7 +213,7 @@ def abreast_vectors(site: Site, kernel: Kernel, name: str) -> KernelText | None:
         narrower = replace(site, schedule=replace(site.schedule, width=width))
         written = AbreastVectors(narrower, kernel, name)
         text = written.text()
-        if written.joined_bytes <= _MOST_JOINED:
+        if written.joined_bytes <= MOST_JOINED:
             return text if text.width is not None and text.width.is_possible else None
         width //= 2
     return None

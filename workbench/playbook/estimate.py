@@ -38,9 +38,12 @@ from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained, read_by
 from workbench.playbook.scan_kernel import UNROLLED, in_rows
+from workbench.playbook.scan_rows_estimate import scan_rows_time
+from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_estimate import library_us, scatter_time
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.shared_weights import weights_at
 from workbench.playbook.stacked_estimate import stacked_time
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_estimate import strip_time
@@ -49,6 +52,7 @@ from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
+from workbench.playbook.weights_estimate import each_its_own, weights_time
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
 from workbench.playbook.woven_planes import woven_planes
@@ -84,7 +88,7 @@ def estimate_schedule(
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
-    steps = chained(program, steps, schedule)
+    steps = with_sums(program, chained(program, steps, schedule), schedule, [sizes])
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -103,6 +107,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return _library(asked, step)
+        case Scan() if step.sums:
+            return scan_rows_time(asked, step)
         case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
             return stacked_time(asked, step)
         case Scan():
@@ -123,6 +129,10 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     tiled = tiled_pairs(asked.program.pool, kernel, asked.schedule, [asked.sizes])
     if tiled is not None:
         return pairs_time(asked, kernel, *tiled)
+    if (shared := weights_at(asked.program.pool, kernel, [asked.sizes])) is not None:
+        if asked.schedule.share_weights:
+            return weights_time(asked, kernel, shared)
+        return each_its_own(row_time(asked, kernel), shared)
     found = row_time(asked, kernel)
     totals_us = _TOTALS_US - (HEARD_US if asked.schedule.rows_told else 0.0)
     return found if kernel.tail is None else replace(found, us=found.us + totals_us)

@@ -25,9 +25,12 @@ from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_layers import row_step
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained
+from workbench.playbook.scan_rows_kernel import scan_rows_kernel
+from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_kernel import scatter_step
 from workbench.playbook.schedule import Schedule, schedule_of
 from workbench.playbook.shape_classes import ShapeClass, classes_of
+from workbench.playbook.shared_weights import weights_at
 from workbench.playbook.sizes import Size
 from workbench.playbook.stencil import strips_of
 from workbench.playbook.strip_kernel import strip_kernel
@@ -37,6 +40,7 @@ from workbench.playbook.traits import program_of, rewritten
 from workbench.playbook.turning import turn_of
 from workbench.playbook.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.walk_down_kernel import walk_down_kernel
+from workbench.playbook.weights_pieces import weights_step
 from workbench.playbook.window_kernel import window_kernel
 from workbench.playbook.window_parts import in_one_launch
 
@@ -78,7 +82,7 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
 
 
 def _note(program: Program, schedule: Schedule) -> str:
-    steps = chained(program, program.steps, schedule)
+    steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -118,7 +122,12 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
     if site.schedule.windows_here:
         written = in_one_launch(site.program, written)
-    written = chained(site.program, written, site.schedule)
+    written = with_sums(
+        site.program,
+        chained(site.program, written, site.schedule),
+        site.schedule,
+        site.cases[: site.declared],
+    )
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -126,7 +135,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if isinstance(step, Scan):
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
-            steps.append((step, scan_step(site, step, name, names)))
+            text = scan_rows_kernel(site, step, name) if step.sums else scan_step(site, step, name, names)
+            steps.append((step, text))
             continue
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")
@@ -147,11 +157,18 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
             steps.append((step, pair_kernel(site, step, name, tiled[1])))
             continue
+        if site.schedule.share_weights and (shared := weights_at(site.program.pool, step, declared)):
+            steps.append((step, weights_step(site, step, name, names, shared)))
+            continue
         steps.append((step, row_step(site, step, name, names)))
     texts = [text for _, text in steps]
     if site.schedule.launches != "apart":
         texts = sharing_launches(site, steps, names)
-    idle = {id(text): _idle(site, step) for step, text in steps if isinstance(step, ProgramKernel | Scatter)}
+    idle = {
+        id(text): _idle(site, step)
+        for step, text in steps
+        if isinstance(step, ProgramKernel | Scatter) or (isinstance(step, Scan) and step.sums)
+    }
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
 
@@ -171,10 +188,13 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     return flat_kernel(site, kernel, name)
 
 
-def _idle(site: Site, step: ProgramKernel | Scatter) -> tuple[Size, ...]:
+def _idle(site: Site, step: ProgramKernel | Scatter | Scan) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
-    first = (step.stored if isinstance(step, Scatter) else step).stores[0]
-    blocks = first.columns if first.level == "flat" else first.rows
+    if isinstance(step, Scan):
+        blocks = step.rows
+    else:
+        first = (step.stored if isinstance(step, Scatter) else step).stores[0]
+        blocks = first.columns if first.level == "flat" else first.rows
     factors = [site.program.sizes.read(factor) for factor in blocks.factors]
     return tuple(size for size in factors if any(size.at(case) == 0 for case in site.cases))
 

@@ -24,6 +24,7 @@ from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, 
 from workbench.playbook.techniques import TECHNIQUES, settled
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
+from workbench.playbook.weight_seeds import weight_seeds
 
 Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
 Scope = Literal["refine", "rewrite", "any"]
@@ -36,6 +37,11 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("scan_by", "bundle"): (("scan_tile", "8"), ("vector_width", "4")),
     ("scan_by", "pieces"): (("scan_tile", "8"), ("vector_width", "4")),
     ("prefetch", "on"): (("vector_width", "4"),),
+    **{
+        ("row_sums", team): (("block_size", "128"), ("look_back", "off"), ("vector_width", "4"))
+        for team in ("warp", "block")
+    },
+    ("shared_weights", "on"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
         for side in ("1", "2", "4", "8")
@@ -60,6 +66,8 @@ _WEIGHT = (
     "pair_tile",
     "walk_down",
     "strip",
+    "row_sums",
+    "shared_weights",
     "window_parts",
     "row_cache",
     "grid_split",
@@ -202,7 +210,7 @@ def _structures(problem: Problem) -> list[Vector]:
             found[settled(problem, across)] = None
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
-    others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem)]
+    others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     return [*apart, *_sharing_launches(problem, apart)]
 

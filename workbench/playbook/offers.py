@@ -24,6 +24,7 @@ from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_o
 from workbench.playbook.own_sums import has_few_places
 from workbench.playbook.pair_tiling import tiling_of
 from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_sums import few_beside
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,
     SHORT_ROW,
@@ -34,6 +35,7 @@ from workbench.playbook.schedule import (
     schedule_of,
     split_team,
 )
+from workbench.playbook.shared_weights import worth_sharing
 from workbench.playbook.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.technique import Settings
 from workbench.playbook.together_kernel import always_together, fits_together
@@ -87,7 +89,8 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     )
     if wide and not (lines or along or beside):
         return ("1", "2", "4")
-    if not (lines or along or beside):
+    weighed = settings.get("shared_weights") == "on" or settings.get("row_sums", "apart") != "apart"
+    if not (lines or along or beside or weighed):
         return ()
     return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
 
@@ -145,6 +148,10 @@ def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
 
 def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
+    if settings.get("row_sums", "apart") != "apart" and any(
+        scan.before is not None and len(scan.before.stores) > 1 for scan in traits.summed
+    ):
+        return ("off", "on")
     saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
     if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):
         return ()  # blocks that wait for one another do it once
@@ -163,6 +170,12 @@ def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings["fusion"] == "none":
         return ()
     schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    if schedule.share_weights:
+        counts = [
+            one.pieces(schedule, H100, case) for one in traits.weighed for case in traits.declared_cases
+        ]
+        if max(counts, default=1) > 1:
+            return ("off", "on")
     for row in (row.shape for row in traits.rows):
         own = replace(schedule, team=team_for(schedule, row))
         for case in traits.declared_cases:
@@ -225,6 +238,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
+    bound = bound or schedule.share_weights or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -296,6 +310,19 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
 
 
+def row_sums(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows of running totals are reduced to few results each."""
+    cases = traits.declared_cases
+    able = traits.summed and all(few_beside(scan, cases) for scan in traits.summed)
+    return ("apart", "warp", "block") if able and settings["fusion"] == "all" else ()
+
+
+def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where neighbouring rows share weights, and nobody else's launch has them."""
+    able = any(worth_sharing(one, traits.declared_cases) for one in traits.weighed)
+    return ("off", "on") if able and settings["fusion"] == "all" else ()
+
+
 def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "1", "2", "4", "8") if traits.walks and settings["fusion"] == "all" else ()
 
@@ -317,7 +344,7 @@ def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     walks = traits.walks and settings.get("walk_down", "off") != "off"
     rows = traits.rows and settings.get("row_cache", "reread") != "registers"
-    loops = _lines(traits, settings) or walks or rows
+    loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
     return ("1", "2", "4") if loops else ()
 
 

@@ -94,7 +94,8 @@ class Scan:
     """Running totals along the columns of (rows, columns), each with the columns before it."""
 
     op: str
-    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places."""
+    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places. Empty for
+    rows without totals, which are walked for their ``sums`` alone."""
     value: Expr
     """What is added up, over (rows, columns); its type is the total's."""
     rows: Size
@@ -113,18 +114,25 @@ class Scan:
     ahead: Scan | None = None
     """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
 
+    before: Kernel | None = None
+    """Reductions of the same rows that all others are made of: the maximum and sum of a softmax."""
+    sums: tuple[Store, ...] = ()
+    """Reductions along the rows, of totals and of what goes with them: a value a row, or several side by side
+    (``store.rows`` are so many times the scan's), made in the same kernel."""
+
     @property
     def values(self) -> tuple[Expr, ...]:
         """What the kernel computes."""
         ahead = () if self.ahead is None else self.ahead.values
-        return (*ahead, self.value, *(store.value for store in self.tail))
+        stores = (*(self.before.stores if self.before else ()), *self.tail, *self.sums)
+        return (*ahead, self.value, *(store.value for store in stores))
 
     @property
     def written(self) -> tuple[str, ...]:
         """Buffers the kernel writes."""
         own = (self.buffer,) if self.kept else ()
         ahead = () if self.ahead is None else self.ahead.written
-        return (*ahead, *own, *(store.buffer for store in self.tail))
+        return (*ahead, *own, *(store.buffer for store in (*self.tail, *self.sums)))
 
 
 @dataclass(frozen=True)

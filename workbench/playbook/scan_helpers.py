@@ -26,6 +26,23 @@ __device__ Running shift_up(Running value, int offset) {
     return {shift_up(value.top, offset), shift_up(value.sum, offset)};
 }
 """,
+    "warp_scan": """
+// What comes before each lane of a warp: a scan by shuffles. `carry` is joined in front and becomes the total
+// of everything so far.
+template <typename Op, typename T>
+__device__ T warp_scan(T value, T& carry) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int offset = 1; offset < 32; offset *= 2) {
+        const T left = __shfl_up_sync(0xffffffff, value, offset);
+        value = lane >= offset ? Op::join(left, value) : value;
+    }
+    const T left = __shfl_up_sync(0xffffffff, value, 1);
+    const T before = lane > 0 ? Op::join(carry, left) : carry;
+    carry = Op::join(carry, __shfl_sync(0xffffffff, value, 31));
+    return before;
+}
+""",
     "block_scan": """
 // What comes before each thread of a block: a scan within every warp by shuffles, then over the warps'
 // totals. `carry` is joined in front and becomes the total of everything so far.

@@ -22,7 +22,7 @@ from workbench.playbook.program import (
 from workbench.playbook.sizes import ONE, Size
 from workbench.playbook.views import Axis, NotAView, View, merged, permuted, split
 
-_EMPTY: dict[str, float] = {"sum": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}
+EMPTY: dict[str, float] = {"sum": 0, "prod": 1, "max": float("-inf"), "min": float("inf")}
 """The total of nothing; the exclusive total of a row's first column."""
 
 
@@ -33,10 +33,10 @@ def is_total(load: Load, scan: Scan) -> bool:
 
 def is_before(expr: Expr, scan: Scan) -> bool:
     """True for the total of the columns before the one at hand."""
-    return isinstance(expr, Load) and expr.buffer == _before(scan)
+    return isinstance(expr, Load) and expr.buffer == before_name(scan)
 
 
-def _before(scan: Scan) -> str:
+def before_name(scan: Scan) -> str:
     return f"{scan.buffer}, exclusive"
 
 
@@ -54,26 +54,26 @@ def with_tails(pool: Pool, steps: list[ProgramStep], outputs: tuple[Output, ...]
                 break
     read = {output.buffer for output in outputs}
     for step in result:
-        read |= _reads(step)
+        read |= reads(step)
     for position, step in enumerate(result):
         if isinstance(step, Scan) and step.tail:
             result[position] = replace(step, kept=step.buffer in read)
     return result
 
 
-def _reads(step: ProgramStep) -> set[str]:
+def reads(step: ProgramStep) -> set[str]:
     """Buffers a step reads; of a scan, not its own totals."""
     if isinstance(step, LibraryCall):
         return {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
     if isinstance(step, Scan):
         found = {load.buffer for value in step.values for load in _loads(value)}
-        return found - {step.buffer, _before(step)}
+        return found - {step.buffer, before_name(step)}
     if isinstance(step, Scatter):
         return step.read
     return {load.buffer for load in loads_below(store.value for store in step.stores)}
 
 
-def _writes(step: ProgramStep) -> set[str]:
+def writes(step: ProgramStep) -> set[str]:
     if isinstance(step, LibraryCall):
         return set(step.results)
     if isinstance(step, Scan):
@@ -99,10 +99,10 @@ def _may_join(steps: list[ProgramStep], position: int, flat: Kernel) -> bool:
     scan = steps[position]
     assert isinstance(scan, Scan)
     where = steps.index(flat)
-    if where < position or scan.buffer not in _reads(flat):
+    if where < position or scan.buffer not in reads(flat):
         return False
-    made = set[str]().union(*(_writes(step) for step in steps[position + 1 : where]))
-    return not made & (_reads(flat) | _writes(flat))
+    made = set[str]().union(*(writes(step) for step in steps[position + 1 : where]))
+    return not made & (reads(flat) | writes(flat))
 
 
 def _tail(pool: Pool, scan: Scan, flat: Kernel) -> tuple[Store, ...] | None:
@@ -133,7 +133,7 @@ def _replaced(pool: Pool, scan: Scan, value: Expr) -> Expr | None:
 
     def exclusive(expr: Expr) -> Expr | None:
         if _is_shifted(expr, scan):
-            return pool.load(_before(scan), expr.dtype, scan.view)
+            return pool.load(before_name(scan), expr.dtype, scan.view)
         return None
 
     changed = pool.mapped(value, exclusive)
@@ -150,7 +150,7 @@ def _replaced(pool: Pool, scan: Scan, value: Expr) -> Expr | None:
 
 def _is_shifted(expr: Expr, scan: Scan) -> bool:
     """The total of the column before, and nothing in front of the first: padded or concatenated."""
-    if scan.backwards or scan.op not in _EMPTY:
+    if scan.backwards or scan.op not in EMPTY:
         return False
     match expr:
         case Apply(op="select", args=(Apply(op="ge", args=(at, first)), Load() as load, Const() as empty)):
@@ -159,21 +159,21 @@ def _is_shifted(expr: Expr, scan: Scan) -> bool:
             pass
         case _:
             return False
-    shifted = merged(View(scan.view.axes, scan.view.offset + -_step(scan)))
+    shifted = merged(View(scan.view.axes, scan.view.offset + -step_of(scan)))
     if (load.buffer, load.view, load.lookups) != (scan.buffer, shifted, ()):
         return False
-    return empty.value == _EMPTY[scan.op] and _is_one(first) and _is_column(at, scan)
+    return empty.value == EMPTY[scan.op] and is_one(first) and is_column(at, scan)
 
 
-def _step(scan: Scan) -> Size:
+def step_of(scan: Scan) -> Size:
     return split(scan.view, scan.rows, scan.columns)[1].axes[-1].stride
 
 
-def _is_one(expr: Expr) -> bool:
+def is_one(expr: Expr) -> bool:
     return isinstance(expr, Const) and expr.value in (1, "1")
 
 
-def _is_column(expr: Expr, scan: Scan) -> bool:
+def is_column(expr: Expr, scan: Scan) -> bool:
     if not isinstance(expr, Index) or not expr.view.offset.is_zero:
         return False
     row, column = split(expr.view, scan.rows, scan.columns)

@@ -16,6 +16,7 @@ Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
 Launches = Literal["apart", "beside", "together"]
 ScanBy = Literal["thread", "bundle", "pieces"]
+RowSums = Literal["", "warp", "block"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
+    row_sums: RowSums = ""
+    """Who walks rows once for several sums, of running totals too; empty where each has its own thread."""
+    share_weights: bool = False
+    """What a column asks of neighbouring rows alike is made by one lane and handed round."""
     own_sums: bool = False
     """Blocks add up values of few places in shared memory first."""
     launches: Launches = "apart"
@@ -258,6 +263,10 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("scan_by"):
         case "bundle" | "pieces" as stacked:
             scan_by = stacked
+    row_sums: RowSums = ""
+    match values.get("row_sums"):
+        case "warp" | "block" as here:
+            row_sums = here
     launches: Launches = "apart"
     match values.get("launches"):
         case "beside" | "together" as shared:
@@ -307,6 +316,8 @@ def schedule_of(vector: Vector) -> Schedule:
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         backwards=on("backwards", "off"),
+        row_sums=row_sums,
+        share_weights=on("shared_weights", "off"),
         own_sums=values.get("scatter_by") == "block",
         launches=launches,
     )

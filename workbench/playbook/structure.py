@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from workbench.playbook import offers
 from workbench.playbook.technique import Technique
+from workbench.playbook.weighing import WEIGHING
 
 STRUCTURE = (
     Technique(
@@ -63,6 +64,7 @@ STRUCTURE = (
             "2008), with any function in the place of the product."
         ),
     ),
+    *WEIGHING,
     Technique(
         name="walk_down",
         title="a thread walks down its plane, several results side by side",

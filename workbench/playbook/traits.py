@@ -26,8 +26,11 @@ from workbench.playbook.rewrites import ONLY_FUSED, applying, rewrite
 from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_passes import Pass, RowSpace, passes_of, waiting_loads
 from workbench.playbook.row_totals import with_tails
+from workbench.playbook.scan_chains import chained
 from workbench.playbook.scan_joins import is_pair
+from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.schedule import Schedule
+from workbench.playbook.shared_weights import SharedWeights, weights_of
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.stages import stages_of
 from workbench.playbook.stencil import strips_of
@@ -60,6 +63,10 @@ class RowTraits:
     """Later passes read vectors that the first does not, such as a weight a column."""
     paired: bool = False
     """Its results are pairs of rows, among ``Traits.pairs``."""
+    summed: bool = False
+    """It reduces running totals, among ``Traits.summed``."""
+    weighed: bool = False
+    """Its neighbouring rows share weights, among ``Traits.weighed``."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,10 @@ class Traits:
     rows: tuple[RowTraits, ...]
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
+    summed: tuple[Scan, ...]
+    """Scans, with those reductions of their totals that they can take along."""
+    weighed: tuple[SharedWeights, ...]
+    """Those of reductions whose neighbouring rows share weights."""
     narrowest_bytes: int
     """Bytes of the narrowest float that is read or written; 4 where there is none."""
     slow_math: bool
@@ -113,10 +124,17 @@ class Traits:
     declared: int
 
     def besides(self, settings: Mapping[str, str]) -> Traits:
-        """What is left for others to decide: kernels of pairs in tiles have rows of nobody else's."""
-        if settings.get("pair_tile", "off") == "off":
+        """What is left for others to decide: some kernels have their rows laid out by what is decided."""
+        paired = settings.get("pair_tile", "off") != "off"
+        summed = settings.get("row_sums", "apart") != "apart"
+        weighed = settings.get("shared_weights", "off") != "off"
+        if not (paired or summed or weighed):
             return self
-        return replace(self, rows=tuple(row for row in self.rows if not row.paired))
+        gone = [
+            (paired and row.paired) or (summed and row.summed) or (weighed and row.weighed)
+            for row in self.rows
+        ]
+        return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
 
     @property
     def all_cases(self) -> list[dict[str, int]]:
@@ -168,6 +186,9 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
+    summing = Schedule(row_sums="warp")
+    declared = [case.size_map for case in problem.cases]
+    summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(kernels),
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
@@ -191,11 +212,18 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)
         ),
         rows=tuple(
-            replace(row_traits(program, k), paired=id(k) in pairs)
+            replace(
+                row_traits(program, k),
+                paired=id(k) in pairs,
+                summed=not any(k is step for step in summed),
+                weighed=weights_of(program.pool, k) is not None,
+            )
             for k in kernels
             if k.stores[0].level != "flat"
         ),
         pairs=tuple(pairs.values()),
+        summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
+        weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, kernels),
         slow_math=_slow([*kernels, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=applying(problem) | program.applied,

@@ -6,6 +6,7 @@ indices and looks up. Owns the rule that reads such indices. Never decides how s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from operator import add, mod, mul, sub
@@ -14,7 +15,13 @@ from workbench.model import Arg, OpNode, OutputSpec, Ref
 from workbench.playbook.graph_edit import GraphEdit
 from workbench.problem.few_axes import MOST
 
-_COMPUTED: dict[str, Callable[[int, int], int]] = {"add": add, "sub": sub, "mul": mul, "remainder": mod}
+_COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "remainder": mod,
+    "fmod": lambda one, by: int(math.fmod(one, by)),
+}
 
 
 def constant_places(edit: GraphEdit, node: OpNode) -> OpNode | None:
@@ -64,7 +71,7 @@ def _numbers(edit: GraphEdit, arg: Arg) -> list[int] | None:
     match made.args:
         case (Ref() as row, int() as by) if name in _COMPUTED and not isinstance(by, bool):
             found = _numbers(edit, row)
-            if found is None or made.kwargs or (name == "remainder" and by == 0):
+            if found is None or made.kwargs or (name in ("remainder", "fmod") and by == 0):
                 return None
             return [_COMPUTED[name](one, by) for one in found]
     return None

@@ -400,6 +400,8 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load_group": ("load",),
     "load_repeated": ("load",),
     "load_run": ("load",),
+    "load_rows": ("load_run",),
+    "store_rows": ("load_run", "store"),
     "load_within": ("load",),
     "store_at": ("pack",),
     "store_within": ("store",),

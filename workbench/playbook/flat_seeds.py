@@ -5,6 +5,8 @@ Owns which of these are tried; seeds.py chooses among them by predicted time.
 
 from __future__ import annotations
 
+import itertools
+
 from workbench.model import Problem, Vector
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import traits_of
@@ -32,6 +34,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("window_parts", "shared"),
         )
         found[settled(problem, here)] = None
+    found.update(dict.fromkeys(_apart(problem)))
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
@@ -48,6 +51,23 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("index_width", "32"),
             ("loads_in_flight", items),
             ("reciprocal", reciprocal),
+            ("vector_width", width),
+        )
+        found[settled(problem, vector)] = None
+    return list(found)
+
+
+def _apart(problem: Problem) -> list[Vector]:
+    """All elements of a short axis a thread: of several rows, or of one or two where these are vectors."""
+    if not traits_of(problem).apart:
+        return []
+    found: dict[Vector, None] = {}
+    widths = ("8", "4", "2", "1") if traits_of(problem).narrowest_bytes == 2 else ("4", "2", "1")
+    for width, threads in itertools.product(widths, ("256", "128")):
+        vector = (
+            ("axis_a_thread", "on"),
+            ("block_size", threads),
+            ("index_width", "32"),
             ("vector_width", width),
         )
         found[settled(problem, vector)] = None

@@ -95,6 +95,39 @@ __device__ Run<T, VEC * APART> load_run(const T* from) {
     return run;
 }
 """,
+    "load_rows": """
+// VEC rows of FEW elements, which follow one another: as many vectors at once as divide a row.
+template <int VEC, int FEW, typename T>
+__device__ Run<T, VEC * FEW> load_rows(const T* from) {
+    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
+    Run<T, VEC * FEW> rows;
+#pragma unroll
+    for (int at = 0; at < VEC * FEW; at += WIDE) {
+        const auto pack = load<WIDE>(from + at);
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {
+            rows.at[at + k] = pack.at[k];
+        }
+    }
+    return rows;
+}
+""",
+    "store_rows": """
+// The same of results.
+template <int VEC, int FEW, typename T>
+__device__ void store_rows(T* to, const Run<T, VEC * FEW>& rows) {
+    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
+#pragma unroll
+    for (int at = 0; at < VEC * FEW; at += WIDE) {
+        Pack<T, WIDE> pack;
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {
+            pack.at[k] = rows.at[at + k];
+        }
+        store(to + at, pack);
+    }
+}
+""",
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

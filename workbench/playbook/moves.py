@@ -57,6 +57,7 @@ _WEIGHT = (
     "turned_tile",
     "pair_tile",
     "walk_down",
+    "axis_a_thread",
     "strip",
     "window_parts",
     "row_cache",

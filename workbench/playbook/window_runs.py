@@ -13,6 +13,7 @@ from workbench.playbook.expr import Load
 from workbench.playbook.indexing import divisors_of, index_text, name_pieces
 from workbench.playbook.kernel_text import Frame, block
 from workbench.playbook.sizes import Size, number
+from workbench.playbook.whole_rows import together
 
 _MOST_APART = 4
 """Elements from one window to the next: a thread keeps as many for each of its results."""
@@ -87,7 +88,8 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
     for run in able:
         name = frame.names.new(f"{run.first.buffer}_run")
         begin = index_text(run.first.view, "i", frame.macros, wide=True).within(12)
-        read = f"load_run<VEC, {run.apart}>({frame.pointer(run.first.buffer)} + {begin})"
+        function = "load_rows" if frame.in_rows and together(run.first.view, run.apart) > 1 else "load_run"
+        read = f"{function}<VEC, {run.apart}>({frame.pointer(run.first.buffer)} + {begin})"
         if whole:
             lines.append(f"Run<{frame.element_type(run.first.buffer)}, VEC * {run.apart}> {name};")
             lines += block(f"if constexpr ({whole})", [f"{name} = {read};"])
@@ -96,9 +98,11 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
         for place, load in enumerate(run.loads):
             one = f"{name}.at[k * {run.apart}{f' + {place}' if place else ''}]"
             elements[load.serial] = f"({whole} ? {one} : {{element}})" if whole else one
-        frame.vectors.add(run.first.buffer)
-    frame.helpers.add("load_run")
+        frame.helpers.add(function)
+        frame.use_rows_together(run.first.buffer, together(run.first.view, run.apart) if frame.in_rows else 1)
     comment = "// Windows side by side: what a vector of results needs of a row is read as vectors."
+    if frame.in_rows:
+        comment = "// A thread has whole rows: their elements lie side by side, and are read as vectors."
     flag = [f"constexpr bool {whole} = {' && '.join(tests)};"] if whole else []
     return [comment, *flag, *name_pieces(lines, "i", frame.names)], elements
 

@@ -16,6 +16,9 @@ from workbench.playbook.program import Store
 from workbench.playbook.sizes import number
 from workbench.playbook.views import View
 
+MOST = 8
+"""Elements of a row at most: a thread has a register for each, and for each row that it has."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -43,9 +46,9 @@ def rows_of(stores: Sequence[Store]) -> list[Row]:
     found = []
     for first in stores:
         few = _rows_apart(first.view)
-        wanted = [View(first.view.axes, number(at)) for at in range(few)]
+        wanted = [View(first.view.axes, number(at)) for at in range(min(few, MOST))]
         places = {store.view: store for store in stores if store.buffer == first.buffer}
-        if few > 1 and first.view.offset.is_zero and all(view in places for view in wanted):
+        if 1 < few <= MOST and first.view.offset.is_zero and all(view in places for view in wanted):
             found.append(Row(tuple(places[view] for view in wanted)))
     return found
 

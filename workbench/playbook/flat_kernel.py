@@ -6,13 +6,13 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from workbench.playbook.again import BACKWARDS, goes_back
 from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
-from workbench.playbook.expr import Expr, Index, Load, walk
+from workbench.playbook.expr import Expr, Index, Load, loads_below, walk
 from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.last_vector import is_partly_there
@@ -235,6 +235,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     position = partial(_place_in_line, frame) if frame.finds_places else None
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
     inner.bound.update(packs.conditions)
+    inner.bound.update(_looked_up(frame, kernel, packs.elements))
     inner.prepare(store.value for store in kernel.stores)
     in_rows, after = _in_rows(frame, rows, lines)
     for store in kernel.stores:
@@ -264,6 +265,13 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     each = once_a_vector(each)
     each = at.named(each, "size_t")
     return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dict[int, Text]:
+    """Elements of vectors that were looked up: what found their places is not needed again for each."""
+    loads = [load for load in loads_below(store.value for store in kernel.stores) if load.lookups]
+    whole = [load for load in loads if "{element}" not in elements.get(load.serial, "{element}")]
+    return {load.serial: frame.value(load, elements[load.serial]) for load in whole}
 
 
 def _in_rows(frame: Frame, rows: list[Row], lines: list[str]) -> tuple[dict[tuple[str, View], str], list[str]]:

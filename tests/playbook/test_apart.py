@@ -78,7 +78,8 @@ def test_rows_are_read_and_written_in_vectors() -> None:
     tensors = tensors_of(turned, 24)
     problem = problem_of(turned, tensors)
     source = generate(problem, (ON, ("vector_width", "4"))).kernel.source
-    assert "load_rows<VEC, 4>(q + i * 4)" in source and "store_rows<VEC, 3>(out + i * 3, out_rows)" in source
+    assert "load_rows<VEC, 4>(q + i * 4)" in source and "load_run<VEC, 3>(p + i * 3)" in source
+    assert "store_rows<VEC, 3>(out + i * 3, out_rows)" in source
     assert "q.alignment >= 64" in source  # four vectors move as one: none of them may begin elsewhere
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from workbench.playbook.expr import Apply, Expr, Index, Load, Pool, Reduction, leaves, loads_below, unguarded, walk, walk_all
 from workbench.playbook.program import Kernel, Store
+from workbench.playbook.shared_elements import shared_elements
 from workbench.playbook.sizes import ZERO, Size, number, product
 from workbench.playbook.views import NotAView, View, joined, merged, runs
 
@@ -99,9 +100,12 @@ class _Cut:
 def _saves(cut: _Cut, roots: list[Expr], parts: list[list[Store]]) -> bool:
     """True where elements of the axis read the same again, or choose what they are by where they lie.
 
-    What all of them read alike, as a factor a row is, a vector of neighbours reads once too.
+    What all of them read alike, as a factor a row is or a byte of two numbers, a vector of neighbours reads
+    once too.
     """
-    alike, own = set[int](), set[int]()
+    own = set[int]()
+    halves = [one.load for one in shared_elements(roots, cut.few) if one.place is None]
+    alike = {cut.value(load, 0).serial for load in halves}
     always = {expr.serial for expr in unguarded(*roots)}
     for load in loads_below(roots):
         seen = {cut.value(load, at).serial for at in range(cut.few)}

@@ -228,9 +228,11 @@ def line_scope(
 def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     """What all vectors of a thread share, and what is done for each."""
     frame.helpers.update(["load", "store_once" if streams_stores(frame) else "store"])
-    frame.in_rows = bool(rows_of(kernel.stores))
+    rows = rows_of(kernel.stores)
+    frame.in_rows = bool(rows)
+    frame.divisors.update(row.begin.axes[0].size for row in rows)
     packs = packs_of(frame, kernel, partial(line_scope, frame))
-    lines, rows = packs.lines, rows_of(kernel.stores)
+    lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     position = partial(_place_in_line, frame) if frame.finds_places else None
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)

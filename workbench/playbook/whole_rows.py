@@ -16,7 +16,7 @@ from workbench.playbook.program import Store
 from workbench.playbook.sizes import number
 from workbench.playbook.views import View
 
-MOST = 8
+MOST = 16
 """Elements of a row at most: a thread has a register for each, and for each row that it has."""
 
 
@@ -73,7 +73,6 @@ def declared(frame: Frame, row: Row) -> tuple[str, str, str]:
     name = frame.names.new(f"{row.buffer}_rows")
     frame.helpers.add("store_rows")
     frame.use_rows_together(row.buffer, together(view, few))
-    frame.divisors.add(view.axes[0].size)
     begin = index_text(view, "i", frame.macros, wide=True).within(12)
     declare = f"Run<{frame.element_type(row.buffer)}, VEC * {few}> {name};"
     return name, declare, f"store_rows<VEC, {few}>({frame.pointer(row.buffer)} + {begin}, {name});"

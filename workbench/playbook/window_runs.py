@@ -41,19 +41,19 @@ def window_runs(loads: Sequence[Load], declared: Sequence[Mapping[str, int]]) ->
     ``declared`` sizes say what a step is that depends on sizes, as from pixel to pixel of an image whose
     colours lie side by side.
     """
-    free = [load for load in loads if not load.lookups and _apart(load, declared)]
-    while free:
-        load = free.pop(0)
+    able = [load for load in loads if not load.lookups and _apart(load, declared)]
+    taken = set[Load]()
+    for load in able:
         places = [load.view.offset + number(step) for step in range(_apart(load, declared))]
         others = [
             other
-            for other in (load, *free)
-            if (other.buffer, other.view.axes) == (load.buffer, load.view.axes)
+            for other in able
+            if (other.buffer, other.view.axes) == (load.buffer, load.view.axes) and other not in taken
         ]
         run = [next((other for other in others if other.view.offset == place), None) for place in places]
         found = tuple(other for other in run if other is not None)
         if len(found) == len(places):
-            free = [other for other in free if other not in found]
+            taken |= set(found)
             yield WindowRun(found)
 
 
@@ -80,6 +80,8 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
         return [], {}
     width = frame.site.schedule.width
     sizes = dict.fromkeys(size for run in able for size in _sizes(run))
+    if frame.in_rows:  # then results are stored as vectors only where these divide them too
+        sizes = {size: None for size in sizes if size not in frame.divisors}
     tests = [f"{frame.macros.text(s)} % VEC == 0" for s in sizes if s.number is None or s.number % width]
     steps = {run.first.view.axes[-1].stride: run.apart for run in able}
     tests += [f"{frame.macros.text(step)} == {apart}" for step, apart in steps.items() if step.number is None]

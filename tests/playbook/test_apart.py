@@ -8,13 +8,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check, plan_of
+from tests.playbook.running import check, metas_of
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
 from workbench.model import H100
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
 from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
 from workbench.playbook.moves import seed_vectors
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import traits_of
+from workbench.referee.librarymeta import library_meta
 
 Tensors = dict[str, Tensor]
 ON = ("axis_a_thread", "on")
@@ -51,7 +57,14 @@ NAMES = {turned: "qp", multiplied: "zw", normals: "pr", shares: "x", both: "pr"}
 
 
 def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32) -> Tensors:
-    shapes = {"q": (rows, 4), "p": (rows, 3), "r": (rows, 3), "z": (3, rows, 2), "w": (rows, 2), "x": (5, 4, 36)}
+    shapes = {
+        "q": (rows, 4),
+        "p": (rows, 3),
+        "r": (rows, 3),
+        "z": (3, rows, 2),
+        "w": (rows, 2),
+        "x": (5, 4, 36),
+    }
     return {name: torch.randn(*shapes[name]).to(dtype) for name in NAMES[call]}  # type: ignore[index]
 
 
@@ -83,12 +96,20 @@ def test_rows_are_read_and_written_in_vectors() -> None:
     assert "q.alignment >= 64" in source  # four vectors move as one: none of them may begin elsewhere
 
 
-def test_tensors_that_begin_anywhere_are_read_one_by_one() -> None:
-    tensors = tensors_of(turned, 24)
-    tensors["q"] = torch.randn(24 * 4 + 1)[1:].view(24, 4)
-    source = generate(problem_of(turned, tensors), (ON, ("vector_width", "4"))).kernel.source
-    assert plan_of(source, tensors).steps
-    check(turned, source, tensors, "checked")
+@pytest.mark.parametrize("aligned", [4, 8, 16, 32])
+@pytest.mark.parametrize(("call", "least"), [(turned, 32), (multiplied, 16)])
+def test_tensors_that_begin_anywhere_are_read_in_narrower_vectors(
+    call: Call, least: int, aligned: int
+) -> None:
+    tensors = tensors_of(call, 24)
+    source = generate(problem_of(call, tensors), (ON, ("vector_width", "4"))).kernel.source
+    metas = {n: m.model_copy(update={"alignment": aligned}) for n, m in metas_of(tensors).items()}
+    plan = interpret(parse(source), metas, H100, library_meta)
+    found = str(plan.instances)
+    assert ("<1>" in found) == (aligned < least) and ("<4>" in found) == (aligned >= 2 * least)
+    execution = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="test"))
+    assert not execution.report.hazards
+    torch.testing.assert_close(execution.outputs[0], call(tensors), rtol=1e-4, atol=1e-5)
 
 
 def test_what_no_other_element_reads_stays_apart() -> None:

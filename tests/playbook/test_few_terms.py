@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
+from workbench.playbook.rewrites import rewrite
 from workbench.playbook.traits import traits_of
 
 Tensors = dict[str, Tensor]
@@ -95,7 +96,10 @@ def test_sums_of_halves_are_added_in_32_bits() -> None:
         return t["x"].sum(1)
 
     tensors = {"x": values[None, :, None].expand(2, 3, 32).contiguous()}
-    source = generate(problem_of(total, tensors, varying=False), ()).kernel.source
+    problem = problem_of(total, tensors, varying=False)
+    added = [node for node in rewrite(problem).nodes if node.op == "aten.add.Tensor"]
+    assert [node.outs[0].dtype for node in added] == ["f32", "f32"]
+    source = generate(problem, ()).kernel.source
     found = check(total, source, tensors, "checked").outputs[0]
     assert (found == 2050).all()
 

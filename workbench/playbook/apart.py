@@ -2,7 +2,7 @@
 
 Owns which axis that is and what the kernel becomes: the same results as stores of their own, one for each
 element of the axis, over a line that lacks it. What the elements are made of is read and computed once then.
-Never writes text: flat_kernel.py writes these stores as any others, whole_rows.py those that lie side by side.
+Never writes text: flat_kernel.py writes these stores as any others, whole_rows.py those side by side.
 """
 
 from __future__ import annotations
@@ -11,7 +11,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from workbench.playbook.expr import Apply, Expr, Index, Load, Pool, Reduction, leaves, loads_below, unguarded, walk, walk_all
+from workbench.playbook.expr import (
+    Apply,
+    Expr,
+    Index,
+    Load,
+    Pool,
+    Reduction,
+    leaves,
+    loads_below,
+    unguarded,
+    walk,
+    walk_all,
+)
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.shared_elements import shared_elements
 from workbench.playbook.sizes import ZERO, Size, number, product

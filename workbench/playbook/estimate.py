@@ -50,8 +50,8 @@ from workbench.playbook.traits import program_of
 from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
-from workbench.playbook.window_estimate import window_time
 from workbench.playbook.whole_rows_estimate import lines_of_rows, stored_lines
+from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
 from workbench.playbook.woven_planes import woven_planes
 

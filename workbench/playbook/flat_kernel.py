@@ -22,8 +22,8 @@ from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import Size, product
 from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import Axis, View
-from workbench.playbook.whole_rows import Row, declared, rows_of
 from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers
+from workbench.playbook.whole_rows import Row, declared, rows_of
 from workbench.playbook.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
 
 
@@ -276,7 +276,9 @@ def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dic
     return {load.serial: frame.value(load, elements[load.serial]) for load in whole}
 
 
-def _in_rows(frame: Frame, rows: list[Row], lines: list[str]) -> tuple[dict[tuple[str, View], str], list[str]]:
+def _in_rows(
+    frame: Frame, rows: list[Row], lines: list[str]
+) -> tuple[dict[tuple[str, View], str], list[str]]:
     """Where in a thread's rows results go, and the statements that store the rows; declares them."""
     places, after = dict[tuple[str, View], str](), list[str]()
     for row in rows:

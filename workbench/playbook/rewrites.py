@@ -40,9 +40,7 @@ LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 """All of them."""
-ONLY_FUSED = frozenset(
-    ["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"]
-)
+ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
 MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS])

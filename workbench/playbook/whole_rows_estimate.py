@@ -18,9 +18,7 @@ _WORD = 16
 _LANES, _LINE = 32, 128
 
 
-def lines_of_rows(
-    asked: Asked, kernel: Kernel, loads: Sequence[Load], width: int
-) -> Mapping[Load, float]:
+def lines_of_rows(asked: Asked, kernel: Kernel, loads: Sequence[Load], width: int) -> Mapping[Load, float]:
     """Lines an element of each load that is part of a row, in the units of ``reach.lines_of``.
 
     That is one for neighbours that are read one by one, and less for vectors of them: a warp's request for

@@ -41,9 +41,9 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
 def reduced_few(
     graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes
 ) -> dict[str, tuple[tuple[Dim, ...], int]]:
-    """What is reduced and along which axis, by node: all reductions of a graph, where each is of few elements.
+    """What is reduced and along which axis, by node: all reductions of a graph, if each is of few elements.
 
-    An axis has as many in every one of ``sizes``. Behind it there is nothing, or a warp's worth of neighbours.
+    An axis has as many in every one of ``sizes``. Behind it is nothing, or a warp's worth of neighbours.
     """
     shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
     found = {}

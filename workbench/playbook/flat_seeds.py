@@ -5,8 +5,6 @@ Owns which of these are tried; seeds.py chooses among them by predicted time.
 
 from __future__ import annotations
 
-import itertools
-
 from workbench.model import Problem, Vector
 from workbench.playbook.techniques import settled
 from workbench.playbook.traits import traits_of
@@ -57,13 +55,17 @@ def flat_seeds(problem: Problem) -> list[Vector]:
     return list(found)
 
 
+_ROWS_A_THREAD = (("4", "256"), ("2", "128"), ("1", "256"))
+"""Vector widths and threads: how many rows pay is for the card to say."""
+
+
 def _apart(problem: Problem) -> list[Vector]:
     """All elements of a short axis a thread: of several rows, or of one or two where these are vectors."""
     if not traits_of(problem).apart:
         return []
     found: dict[Vector, None] = {}
-    widths = ("8", "4", "2", "1") if traits_of(problem).narrowest_bytes == 2 else ("4", "2", "1")
-    for width, threads in itertools.product(widths, ("256", "128")):
+    narrow = traits_of(problem).narrowest_bytes == 2
+    for width, threads in (("8", "256"), ("4", "128"), ("2", "256")) if narrow else _ROWS_A_THREAD:
         vector = (
             ("axis_a_thread", "on"),
             ("block_size", threads),

@@ -74,8 +74,15 @@ def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32) -> Ten
 def test_a_thread_has_all_elements(call: Call, width: str, rows: int) -> None:
     tensors = tensors_of(call, rows)
     problem = problem_of(call, tensors, varying=False)
-    source = generate(problem, (ON, ("index_width", "32"), ("vector_width", width))).kernel.source
-    assert source.count("__global__") == 1 and " ? " not in source.split("__global__")[1].split("i >=")[1]
+    vector = (ON, ("index_width", "32"), ("vector_width", width))
+    streamed = generate(problem, (*vector, ("stores", "streamed"))).kernel.source
+    check(call, streamed, tensors, "checked")
+    source = generate(problem, vector).kernel.source
+    assert (
+        source != streamed
+        and source.count("__global__") == 1
+        and " ? " not in source.split("__global__")[1].split("i >=")[1]
+    )
     check(call, source, tensors, "checked")
 
 

@@ -402,6 +402,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load_run": ("load",),
     "load_rows": ("load_run",),
     "store_rows": ("load_run", "store"),
+    "store_rows_once": ("load_run", "store_once"),
     "load_within": ("load",),
     "store_at": ("pack",),
     "store_within": ("store",),

@@ -26,6 +26,26 @@ __device__ Pack<T, VEC> {name}(const T* from) {{
 """
 
 
+def _stored_rows(name: str, store: str, comment: str) -> str:
+    """A function that stores rows of few elements."""
+    return f"""
+// {comment}
+template <int VEC, int FEW, typename T>
+__device__ void {name}(T* to, const Run<T, VEC * FEW>& rows) {{
+    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
+#pragma unroll
+    for (int at = 0; at < VEC * FEW; at += WIDE) {{
+        Pack<T, WIDE> pack;
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {{
+            pack.at[k] = rows.at[at + k];
+        }}
+        {store}(to + at, pack);
+    }}
+}}
+"""
+
+
 MEMORY: Mapping[str, str] = {
     "pack": """
 // VEC neighbours that move as one memory instruction.
@@ -112,22 +132,8 @@ __device__ Run<T, VEC * FEW> load_rows(const T* from) {
     return rows;
 }
 """,
-    "store_rows": """
-// The same of results.
-template <int VEC, int FEW, typename T>
-__device__ void store_rows(T* to, const Run<T, VEC * FEW>& rows) {
-    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
-#pragma unroll
-    for (int at = 0; at < VEC * FEW; at += WIDE) {
-        Pack<T, WIDE> pack;
-#pragma unroll
-        for (int k = 0; k < WIDE; ++k) {
-            pack.at[k] = rows.at[at + k];
-        }
-        store(to + at, pack);
-    }
-}
-""",
+    "store_rows": _stored_rows("store_rows", "store", "The same of results."),
+    "store_rows_once": _stored_rows("store_rows_once", "store_once", "The same, streamed through the cache."),
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

@@ -71,8 +71,10 @@ def declared(frame: Frame, row: Row) -> tuple[str, str, str]:
     """The name of a thread's rows, the statement that declares them, and the one that stores them."""
     view, few = row.begin, row.few
     name = frame.names.new(f"{row.buffer}_rows")
-    frame.helpers.add("store_rows")
+    schedule = frame.site.schedule
+    function = "store_rows_once" if schedule.stream or schedule.stream_stores else "store_rows"
+    frame.helpers.add(function)
     frame.use_rows_together(row.buffer, together(view, few))
     begin = index_text(view, "i", frame.macros, wide=True).within(12)
     declare = f"Run<{frame.element_type(row.buffer)}, VEC * {few}> {name};"
-    return name, declare, f"store_rows<VEC, {few}>({frame.pointer(row.buffer)} + {begin}, {name});"
+    return name, declare, f"{function}<VEC, {few}>({frame.pointer(row.buffer)} + {begin}, {name});"

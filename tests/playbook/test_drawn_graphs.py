@@ -37,7 +37,7 @@ def test_seeds_of_channels_last_images_walk_beside() -> None:
 
 
 def test_seeds_of_columns_share_them_among_blocks() -> None:
-    parts = [random_graphs.written(sample(COLUMNS_FROM + seed)) for seed in range(24)]
+    parts = [random_graphs.written(sample(COLUMNS_FROM + seed)) for seed in range(48)]
     shared = [part for part in parts if any(launch.grid[1] > 1 for launch in part.plan.launches)]
     assert len(shared) >= 8
     assert sum("Welford" in part.source for part in shared) >= 3

@@ -62,6 +62,14 @@ CELLS = {
         "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).amin(1)\n",
         "inputs = [torch.randn(37, 3), torch.randn(29, 3)]\n",
     ),
+    "constant_places": (
+        "def f(a, b):\n    return torch.cross(a, torch.cross(a, b, dim=-1), dim=-1)\n",
+        "inputs = [torch.randn(37, 3), torch.randn(37, 3)]\n",
+    ),
+    "few_terms": (
+        "def f(x):\n    return x.exp().sum(1).amax(1)\n",
+        "inputs = [torch.randn(9, 4, 2, 64)]\n",
+    ),
     "nested_sums": (
         "def f(x):\n    share = x.flatten(1).softmax(1).view(x.shape)\n"
         "    return (share.sum(1) * torch.arange(x.shape[2])).sum(1)\n",

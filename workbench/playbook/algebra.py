@@ -115,6 +115,29 @@ ALGEBRA = (
         "computed by itself, with all that leads to it, so that it is done for up to four of them.",
     ),
     _rewrite(
+        "constant_places",
+        "elements at known places are slices",
+        "compute",
+        "integer instructions, and reads whose address depends on a remainder",
+        "torch.cross and torch.roll ask for the elements (0, 1, 2) + 1 modulo 3 of an axis: a tensor of "
+        "indices, computed and looked up for every element, although nobody needs the graph to know that "
+        "they are 1, 2, 0. Read as slices, each coordinate is an element like any other: the kernel adds "
+        "a constant to an address, and what is computed of the coordinates is computed in registers "
+        "instead of being written out to be looked up.",
+    ),
+    _rewrite(
+        "few_terms",
+        "reductions of few terms are written out",
+        "memory",
+        "bytes a load instruction, and launches",
+        "A mixture of two experts adds two rows of 1024 numbers. As a reduction over the axis of two, each "
+        "result is a row of two columns for a thread: single elements, and a loop. Written out it is "
+        "a * x + b * y, a kernel without rows: a thread has four neighbouring results, and reads four "
+        "neighbours of each term with one instruction. A softmax over a few elements is three reductions; "
+        "written out, nothing waits for anything. It is done where an axis has at most eight elements in "
+        "every declared case, and nothing longer is reduced.",
+    ),
+    _rewrite(
         "nested_sums",
         "sums of weighted sums are one sum",
         "memory",

@@ -100,7 +100,7 @@ class Asked:
         beside = Counter((load.buffer, load.view.axes) for load in loads)
         for load in loads:
             part, most = by_buffer.get(load.buffer, (0.0, 1.0))
-            apart = reach.sectors_over_least(load.view)
+            apart = reach.sectors_over_least(load.view, self.sizes)
             if beside[load.buffer, load.view.axes] >= apart:  # others read what lies between
                 apart = 1.0
             far = apart if apart >= reach.APART else 1.0

@@ -16,6 +16,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook import lifetime, reach
 from workbench.playbook.again import found_again
+from workbench.playbook.apart import apart_of
 from workbench.playbook.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.asked_bytes import Asked
 from workbench.playbook.divisions import with_products
@@ -53,6 +54,7 @@ from workbench.playbook.turning import tiled_loads, turn_of
 from workbench.playbook.walk_beside_estimate import walk_beside_time
 from workbench.playbook.walk_down_estimate import walk_down_time
 from workbench.playbook.weights_estimate import each_its_own, weights_time
+from workbench.playbook.whole_rows_estimate import lines_of_rows, stored_lines
 from workbench.playbook.window_estimate import window_time
 from workbench.playbook.window_parts import in_one_launch
 from workbench.playbook.woven_planes import woven_planes
@@ -147,6 +149,8 @@ def _line(asked: Asked, kernel: Kernel) -> Estimate:
         return (walk_beside_time if cut.is_beside else walk_down_time)(asked, kernel, cut)
     if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_time(asked, kernel, seen)
+    if schedule.apart and (apart := apart_of(asked.program.pool, kernel)) is not None:
+        return _flat(asked, apart.kernel)
     lines = lines_of(kernel) if schedule.lines else None
     if lines is not None and worth_lines(lines, schedule, [asked.sizes]):
         return lines_time(asked, kernel, lines)
@@ -184,6 +188,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
+    lines.update(lines_of_rows(asked, kernel, [one for one in loads if one.serial in plain], width))
     if not asked.as_written:
         lines.update((one, 1.0) for one in loads if _each_alone(asked, one, width))
     cost += reach.asked(lines.items(), width, schedule.narrow, bool(turned))
@@ -198,7 +203,7 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
         stored_bytes=stored / warps,
         near_bytes=near / warps,
         instructions=cost * count / warps,
-        lines=sum(lines.values()) * count / _LANES / warps,
+        lines=(sum(lines.values()) + stored_lines(asked, kernel, width)) * count / _LANES / warps,
         trips=1.0,
     )
     held = items * sum(2.0 * width if load.serial in plain else 1.0 for load in loads)

@@ -6,7 +6,7 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from workbench.playbook.again import BACKWARDS, goes_back
@@ -23,6 +23,7 @@ from workbench.playbook.sizes import Size, product
 from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import Axis, View
 from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers
+from workbench.playbook.whole_rows import Row, declared, rows_of
 from workbench.playbook.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
 
 
@@ -36,7 +37,8 @@ def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
             kernel = whole
         else:
             places = ()
-    vector = site.schedule.width > 1 and any(is_unit(store.view) for store in kernel.stores)
+    unit = any(is_unit(store.view) for store in kernel.stores) or bool(rows_of(kernel.stores))
+    vector = site.schedule.width > 1 and unit
     text = _written(site, kernel, name, vector, places)
     possible = text.width is None or text.width.is_possible
     return text if possible else _written(site, kernel, name, False, places)
@@ -226,16 +228,23 @@ def line_scope(
 def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     """What all vectors of a thread share, and what is done for each."""
     frame.helpers.update(["load", "store_once" if streams_stores(frame) else "store"])
+    rows = rows_of(kernel.stores)
+    frame.in_rows = bool(rows)
+    frame.divisors.update(row.begin.axes[0].size for row in rows)
     packs = packs_of(frame, kernel, partial(line_scope, frame))
     lines = packs.lines
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     position = partial(_place_in_line, frame) if frame.finds_places else None
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
     inner.bound.update(packs.conditions)
+    inner.bound.update(_looked_up(frame, kernel, packs.elements))
     inner.prepare(store.value for store in kernel.stores)
-    after: list[str] = []
+    in_rows, after = _in_rows(frame, rows, lines)
     for store in kernel.stores:
         value = frame.stored(store.buffer, inner.text(store.value).code)
+        if (place := in_rows.get((store.buffer, store.view))) is not None:
+            inner.lines += statement(f"{place} = {value};")
+            continue
         if not is_unit(store.view):
             index = index_text(store.view, "(i + k)", frame.macros, wide=True)
             inner.lines += statement(f"{frame.element(store.buffer, index)} = {value};")
@@ -258,6 +267,28 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     each = once_a_vector(each)
     each = at.named(each, "size_t")
     return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dict[int, Text]:
+    """Elements of vectors that were looked up: what found their places is not needed again for each."""
+    loads = [load for load in loads_below(store.value for store in kernel.stores) if load.lookups]
+    whole = [load for load in loads if "{element}" not in elements.get(load.serial, "{element}")]
+    return {load.serial: frame.value(load, elements[load.serial]) for load in whole}
+
+
+def _in_rows(
+    frame: Frame, rows: list[Row], lines: list[str]
+) -> tuple[dict[tuple[str, View], str], list[str]]:
+    """Where in a thread's rows results go, and the statements that store the rows; declares them."""
+    places, after = dict[tuple[str, View], str](), list[str]()
+    for row in rows:
+        name, declare, store = declared(frame, row)
+        lines.append(declare)
+        after.append(store)
+        for at, one in enumerate(row.stores):
+            place = f"k * {len(row.stores)}{f' + {at}' if at else ''}"
+            places[one.buffer, one.view] = f"{name}.at[{place}]"
+    return places, after
 
 
 def _place_in_line(frame: Frame, view: View) -> Text | None:

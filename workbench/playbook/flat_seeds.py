@@ -32,6 +32,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("window_parts", "shared"),
         )
         found[settled(problem, here)] = None
+    found.update(dict.fromkeys(_apart(problem)))
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
@@ -48,6 +49,27 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("index_width", "32"),
             ("loads_in_flight", items),
             ("reciprocal", reciprocal),
+            ("vector_width", width),
+        )
+        found[settled(problem, vector)] = None
+    return list(found)
+
+
+_ROWS_A_THREAD = (("4", "256"), ("2", "128"), ("1", "256"))
+"""Vector widths and threads: how many rows pay is for the card to say."""
+
+
+def _apart(problem: Problem) -> list[Vector]:
+    """All elements of a short axis a thread: of several rows, or of one or two where these are vectors."""
+    if not traits_of(problem).apart:
+        return []
+    found: dict[Vector, None] = {}
+    narrow = traits_of(problem).narrowest_bytes == 2
+    for width, threads in (("8", "256"), ("4", "128"), ("2", "256")) if narrow else _ROWS_A_THREAD:
+        vector = (
+            ("axis_a_thread", "on"),
+            ("block_size", threads),
+            ("index_width", "32"),
             ("vector_width", width),
         )
         found[settled(problem, vector)] = None

@@ -6,6 +6,7 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from workbench.model import Draft, Kernel, Problem, Vector
+from workbench.playbook.apart import apart_of
 from workbench.playbook.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.cuda_helpers import helper_texts
 from workbench.playbook.divisions import with_products, with_quotients
@@ -182,6 +183,8 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
         return write(site, kernel, name, cut)
     if schedule.strip and (seen := strips_of(kernel, known)):
         return strip_kernel(site, kernel, name, seen)
+    if schedule.apart and (apart := apart_of(site.program.pool, kernel)) is not None:
+        return flat_kernel(site, apart.kernel, name)
     lines = lines_of(kernel) if schedule.lines else None
     if lines is not None and worth_lines(lines, schedule, site.cases[: site.declared]):
         return lines_kernel(site, kernel, name, lines)

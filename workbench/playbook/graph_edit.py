@@ -41,6 +41,16 @@ class GraphEdit:
             kept += [*self._added, replaced] if replaced is not None else [node]
         return Graph(nodes=reachable(kept, self.graph.outputs), outputs=self.graph.outputs)
 
+    @property
+    def given(self) -> dict[str, tuple[Dim, ...]]:
+        """Shapes of the problem's tensors, by name."""
+        return {spec.name: spec.dims for spec in self._problem.tensors}
+
+    @cached_property
+    def cases(self) -> list[dict[str, int]]:
+        """Sizes of the declared cases."""
+        return [case.size_map for case in self._problem.cases]
+
     @cached_property
     def sizes(self) -> Sizes:
         """Reads the dimensions of shapes."""

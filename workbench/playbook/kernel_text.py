@@ -287,6 +287,10 @@ class Frame:
     """Elements of the line whose last vector is only partly there; empty where all vectors are whole."""
     finds_places: bool = False
     """Places of elements are computed with, in whole numbers of 32 bits."""
+    in_rows: bool = False
+    """A thread has whole rows of few elements, which are loaded and stored in vectors."""
+    rows_together: dict[str, int] = field(default_factory=dict)
+    """Vectors that move as one, by buffer, where they are parts of such rows."""
     copied: Size | None = None
     """Elements of a row that repeats over the line, where a thread's vectors lie that far apart."""
 
@@ -331,6 +335,11 @@ class Frame:
         self.divisors.update(divisors_of(view))
         self.vectors.add(buffer)
 
+    def use_rows_together(self, buffer: str, vectors: int) -> None:
+        """Note that a buffer is accessed through rows of few elements, so many vectors at once."""
+        self.vectors.add(buffer)
+        self.rows_together[buffer] = max(vectors, self.rows_together.get(buffer, 1))
+
     def use_rows(self, buffer: str, row_part: View) -> None:
         """Note where the rows of such a buffer begin."""
         self.divisors.update(axis.stride for axis in row_part.axes if not axis.stride.is_zero)
@@ -359,7 +368,8 @@ class Frame:
     def _rule(self) -> WidthRule:
         width = self.site.schedule.width
         vectors = [self.site.buffer(name) for name in sorted(self.vectors)]
-        aligned = [(b.name, width * DTYPE_BYTES[b.dtype]) for b in vectors if b.role == "argument"]
+        most = {b.name: width * DTYPE_BYTES[b.dtype] * self.rows_together.get(b.name, 1) for b in vectors}
+        aligned = [(b.name, most[b.name]) for b in vectors if b.role == "argument"]
         return WidthRule(width, _strongest(self.divisors), tuple(aligned))
 
     def finish(

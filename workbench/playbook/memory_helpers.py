@@ -26,6 +26,26 @@ __device__ Pack<T, VEC> {name}(const T* from) {{
 """
 
 
+def _stored_rows(name: str, store: str, comment: str) -> str:
+    """A function that stores rows of few elements."""
+    return f"""
+// {comment}
+template <int VEC, int FEW, typename T>
+__device__ void {name}(T* to, const Run<T, VEC * FEW>& rows) {{
+    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
+#pragma unroll
+    for (int at = 0; at < VEC * FEW; at += WIDE) {{
+        Pack<T, WIDE> pack;
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {{
+            pack.at[k] = rows.at[at + k];
+        }}
+        {store}(to + at, pack);
+    }}
+}}
+"""
+
+
 MEMORY: Mapping[str, str] = {
     "pack": """
 // VEC neighbours that move as one memory instruction.
@@ -95,6 +115,25 @@ __device__ Run<T, VEC * APART> load_run(const T* from) {
     return run;
 }
 """,
+    "load_rows": """
+// VEC rows of FEW elements, which follow one another: as many vectors at once as divide a row.
+template <int VEC, int FEW, typename T>
+__device__ Run<T, VEC * FEW> load_rows(const T* from) {
+    constexpr int WIDE = VEC > 1 ? VEC * (FEW & -FEW) : 1;
+    Run<T, VEC * FEW> rows;
+#pragma unroll
+    for (int at = 0; at < VEC * FEW; at += WIDE) {
+        const auto pack = load<WIDE>(from + at);
+#pragma unroll
+        for (int k = 0; k < WIDE; ++k) {
+            rows.at[at + k] = pack.at[k];
+        }
+    }
+    return rows;
+}
+""",
+    "store_rows": _stored_rows("store_rows", "store", "The same of results."),
+    "store_rows_once": _stored_rows("store_rows_once", "store_once", "The same, streamed through the cache."),
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

@@ -65,6 +65,7 @@ _WEIGHT = (
     "turned_tile",
     "pair_tile",
     "walk_down",
+    "axis_a_thread",
     "strip",
     "row_sums",
     "shared_weights",

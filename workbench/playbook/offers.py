@@ -337,6 +337,11 @@ def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "2", "4", "8", "16") if left and settings["fusion"] == "all" else ()
 
 
+def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    taken = any(settings.get(name, "off") != "off" for name in ("turned_tile", "walk_down", "strip"))
+    return ("off", "on") if traits.apart and not taken and settings["fusion"] == "all" else ()
+
+
 def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("memory", "shared") if traits.windowed and settings["fusion"] == "all" else ()
 

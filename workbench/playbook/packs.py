@@ -50,6 +50,7 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
     for load in open_loads:
         sizes = together_where(load) if is_unit(load.view) and load.lookups else None
         if sizes is not None and allowed(frame, sizes):
+            head.prepare(place for place, _ in load.lookups)
             index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
             frame.divisors.update(sizes)
             frame.vectors.add(load.buffer)

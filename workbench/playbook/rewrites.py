@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.attention_rewrite import attention
+from workbench.playbook.constant_places import constant_places
+from workbench.playbook.few_terms import few_terms
 from workbench.playbook.graph_edit import GraphEdit, reachable, refs_of, shape_of
 from workbench.playbook.nested_sums import nested_sums
 from workbench.playbook.short_axes import short_axis
@@ -24,6 +26,8 @@ RULES: Mapping[str, Rule] = {
     "scale_in_tail": scale_in_tail,
     "bias_in_tail": bias_in_tail,
     "short_axis": short_axis,
+    "constant_places": constant_places,
+    "few_terms": few_terms,
     "nested_sums": nested_sums,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
@@ -36,7 +40,7 @@ LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 """All of them."""
-ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail"])
+ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
 MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS])

@@ -118,6 +118,24 @@ STRUCTURE = (
         ),
     ),
     Technique(
+        name="axis_a_thread",
+        title="a thread has all elements of an axis of few",
+        values=("off", "on"),
+        offers=offers.axis_a_thread,
+        structural=True,
+        bottleneck="memory",
+        look_for="load instructions and divisions a result; sectors a request",
+        teaches=(
+            "Points turned by quaternions: each of three coordinates is made of all seven numbers. With a "
+            "thread for each coordinate the numbers are read three times, one by one, and every thread asks "
+            "which coordinate it has. A thread that has a whole point reads each number once, knows the "
+            "places when it is compiled, and computes what coordinates share, such as a length, once. Four "
+            "points a thread lie side by side: three vectors of four instead of twelve single elements, and "
+            "results are stored likewise. Products of complex numbers and a softmax over a few layers are "
+            "the same: where other elements lie behind the axis, each of its elements is a vector."
+        ),
+    ),
+    Technique(
         name="window_parts",
         title="what windows share is made on the chip",
         values=("memory", "shared"),

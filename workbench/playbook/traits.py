@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, H100, Case, Problem
 from workbench.playbook.again import by_plane, left_in_l2, read_before
+from workbench.playbook.apart import apart_of
 from workbench.playbook.divisions import divides
 from workbench.playbook.early_loads import early_loads
 from workbench.playbook.expr import Apply, Index, Load, leaves, loads_below, unguarded, walk_all
@@ -90,6 +91,8 @@ class Traits:
     """Kernels without rows that read a tensor as it lies, and once more where an index says."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
+    apart: int
+    """Kernels without rows whose elements along an axis of few are made of the same."""
     lines: tuple[Lines, ...]
     """Those of kernels without rows whose lines share what is read beside them."""
     again: tuple[bool, ...]
@@ -207,6 +210,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)
         ),
+        apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
         lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
         again=tuple(
             by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)

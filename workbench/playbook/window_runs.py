@@ -13,6 +13,7 @@ from workbench.playbook.expr import Load
 from workbench.playbook.indexing import divisors_of, index_text, name_pieces
 from workbench.playbook.kernel_text import Frame, block
 from workbench.playbook.sizes import Size, number
+from workbench.playbook.whole_rows import together
 
 _MOST_APART = 4
 """Elements from one window to the next: a thread keeps as many for each of its results."""
@@ -40,19 +41,19 @@ def window_runs(loads: Sequence[Load], declared: Sequence[Mapping[str, int]]) ->
     ``declared`` sizes say what a step is that depends on sizes, as from pixel to pixel of an image whose
     colours lie side by side.
     """
-    free = [load for load in loads if not load.lookups and _apart(load, declared)]
-    while free:
-        load = free.pop(0)
+    able = [load for load in loads if not load.lookups and _apart(load, declared)]
+    taken = set[Load]()
+    for load in able:
         places = [load.view.offset + number(step) for step in range(_apart(load, declared))]
         others = [
             other
-            for other in (load, *free)
-            if (other.buffer, other.view.axes) == (load.buffer, load.view.axes)
+            for other in able
+            if (other.buffer, other.view.axes) == (load.buffer, load.view.axes) and other not in taken
         ]
         run = [next((other for other in others if other.view.offset == place), None) for place in places]
         found = tuple(other for other in run if other is not None)
         if len(found) == len(places):
-            free = [other for other in free if other not in found]
+            taken |= set(found)
             yield WindowRun(found)
 
 
@@ -79,6 +80,8 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
         return [], {}
     width = frame.site.schedule.width
     sizes = dict.fromkeys(size for run in able for size in _sizes(run))
+    if frame.in_rows:  # then results are stored as vectors only where these divide them too
+        sizes = {size: None for size in sizes if size not in frame.divisors}
     tests = [f"{frame.macros.text(s)} % VEC == 0" for s in sizes if s.number is None or s.number % width]
     steps = {run.first.view.axes[-1].stride: run.apart for run in able}
     tests += [f"{frame.macros.text(step)} == {apart}" for step, apart in steps.items() if step.number is None]
@@ -87,7 +90,8 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
     for run in able:
         name = frame.names.new(f"{run.first.buffer}_run")
         begin = index_text(run.first.view, "i", frame.macros, wide=True).within(12)
-        read = f"load_run<VEC, {run.apart}>({frame.pointer(run.first.buffer)} + {begin})"
+        function = "load_rows" if frame.in_rows and together(run.first.view, run.apart) > 1 else "load_run"
+        read = f"{function}<VEC, {run.apart}>({frame.pointer(run.first.buffer)} + {begin})"
         if whole:
             lines.append(f"Run<{frame.element_type(run.first.buffer)}, VEC * {run.apart}> {name};")
             lines += block(f"if constexpr ({whole})", [f"{name} = {read};"])
@@ -96,9 +100,11 @@ def load_window_runs(frame: Frame, runs: Sequence[WindowRun]) -> tuple[list[str]
         for place, load in enumerate(run.loads):
             one = f"{name}.at[k * {run.apart}{f' + {place}' if place else ''}]"
             elements[load.serial] = f"({whole} ? {one} : {{element}})" if whole else one
-        frame.vectors.add(run.first.buffer)
-    frame.helpers.add("load_run")
+        frame.helpers.add(function)
+        frame.use_rows_together(run.first.buffer, together(run.first.view, run.apart) if frame.in_rows else 1)
     comment = "// Windows side by side: what a vector of results needs of a row is read as vectors."
+    if frame.in_rows:
+        comment = "// A thread has whole rows: their elements lie side by side, and are read as vectors."
     flag = [f"constexpr bool {whole} = {' && '.join(tests)};"] if whole else []
     return [comment, *flag, *name_pieces(lines, "i", frame.names)], elements
 

@@ -27,6 +27,7 @@ from workbench.problem.capture import Capture
 from workbench.problem.components import components
 from workbench.problem.cost import fixed_elements
 from workbench.problem.equal_windows import equal_windows
+from workbench.problem.few_axes import few_axes
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
 from workbench.problem.layout import strides_of
@@ -94,13 +95,13 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     tell("tracing the reference")
     along = unrolled(seen.form, seen.inputs, seen.held)
     traced, problem = _described(capture, seen, isinstance(returned, tuple | list), along)
-    few, even = components(problem), equal_windows(problem)
-    if few or even:
-        fixed = (*along, *few, *even)
+    few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
+    if few or even or terms:
+        fixed = (*along, *few, *even, *terms)
         traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed)
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_fixed_notes(few, even, seen))
+    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_fixed_notes(few, even, terms, seen))
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
@@ -158,13 +159,17 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
 
 
 def _fixed_notes(
-    few: Collection[tuple[str, int]], even: Collection[tuple[str, int]], seen: Seen
+    few: Collection[tuple[str, int]],
+    even: Collection[tuple[str, int]],
+    terms: Collection[tuple[str, int]],
+    seen: Seen,
 ) -> tuple[str, ...]:
     """Say which sizes are no sizes any more."""
     notes = []
     for fixed, why in (
         (few, "as components that are summed up inside another reduction"),
         (even, "so that an adaptive pool has windows of one size"),
+        (terms, "so that reductions of few terms can be written out"),
     ):
         axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
         notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []

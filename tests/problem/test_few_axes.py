@@ -1,0 +1,45 @@
+"""Axes of few elements, fixed where their reductions can be written out."""
+
+import pytest
+
+from tests.problem.test_intake import opened
+
+MIXED = "def f(x, w):\n    return (x * w[..., None]).{after}\n"
+
+
+@pytest.mark.parametrize(
+    ("few", "beside", "after", "shapes", "fixed"),
+    [
+        (2, 32, "sum(1)", "", True),
+        (8, 32, "amax(1)", "", True),
+        (9, 32, "sum(1)", "", False),
+        (2, 31, "sum(1)", "", False),
+        (2, 32, "sum(2)", "", False),
+        (2, 32, "argmax(1)", "", False),
+        (2, 32, "sum(1).softmax(-1)", "", False),
+        (4, 32, "softmax(1)", "", True),
+        (2, 32, "sum(1)", "[((7, 2, 64), (7, 2))]", True),
+        (2, 32, "sum(1)", "[((7, 3, 32), (7, 3))]", False),
+        (2, 32, "sum(1)", "[((7, 2, 16), (7, 2))]", False),
+    ],
+)
+def test_axes_of_few_with_many_beside_are_fixed(
+    few: int, beside: int, after: str, shapes: str, fixed: bool
+) -> None:
+    inputs = f"inputs = [torch.randn(5, {few}, {beside}), torch.rand(5, {few})]\n"
+    problem = opened(MIXED.format(after=after) + inputs + (f"shapes = {shapes}\n" if shapes else ""))
+    assert [spec.dims[1] == few for spec in problem.tensors] == [fixed, fixed]
+    assert all(isinstance(spec.dims[0], str) for spec in problem.tensors)
+    told = [note for note in problem.notes if note.startswith("fixed, so that reductions of few terms")]
+    assert bool(told) == fixed and all(f"{few} along axis 1 of w" in note for note in told)
+
+
+def test_what_is_reduced_along_rows_of_few_is_fixed_along_with_an_axis_that_has_many_beside() -> None:
+    source = "def f(x, g):\n    return (x * g.softmax(1)[..., None]).sum(1)\n"
+    problem = opened(f"{source}inputs = [torch.randn(5, 4, 32), torch.randn(5, 4)]\n")
+    assert [spec.dims[1] for spec in problem.tensors] == [4, 4]
+
+
+def test_rows_of_few_alone_stay_rows_of_any_length() -> None:
+    problem = opened("def f(x):\n    return x.softmax(1)\ninputs = [torch.randn(64, 4)]\n")
+    assert not any(isinstance(dim, int) for dim in problem.tensors[0].dims)

@@ -1,0 +1,82 @@
+"""Axes of few elements that are reduced: experts of a token, layers, coordinates.
+
+A sum of two terms is an addition where the two is known. Owns which reductions are of few elements, and which
+axes of inputs are fixed so that they are: those with many neighbours behind them, which threads side by side
+have one each of. Reductions along rows stay reductions unless their length was fixed by the reference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
+from workbench.problem.components import REDUCTIONS, name_of, reduced_axes
+
+MOST = 8
+"""Elements that an axis of few has at most."""
+BESIDE = 32
+"""Neighbours behind such an axis from which on a warp's threads have one each."""
+TERMS = frozenset(["sum", "prod", "amax", "amin"])
+"""Reductions that are operations on two elements at a time, by ATen name."""
+Sizes = Sequence[Mapping[str, int]]
+
+
+def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
+    """Axes of inputs, by name and place, whose sizes are fixed so that their reductions can be written out.
+
+    None where something else is reduced too: rows that are long have threads of their own.
+    """
+    sizes = [dict(case.sizes) for case in problem.cases]
+    given = {spec.name: spec.dims for spec in problem.tensors}
+    found = reduced_few(problem.graph, given, sizes)
+    if not any(_is_beside(shape, axis, sizes) for shape, axis in found.values()):
+        return ()
+    fixed = {shape[axis] for shape, axis in found.values() if isinstance(shape[axis], str)}
+    return tuple(
+        (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
+    )
+
+
+def reduced_few(
+    graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes
+) -> dict[str, tuple[tuple[Dim, ...], int]]:
+    """What is reduced and along which axis, by node: all reductions of a graph, if each is of few elements.
+
+    An axis has as many in every one of ``sizes``. Behind it is nothing, or a warp's worth of neighbours.
+    """
+    shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    found = {}
+    for node in graph.nodes:
+        if name_of(node) not in REDUCTIONS:
+            continue
+        one = _one_axis(node, shapes)
+        if one is None or name_of(node) not in TERMS or not _is_few(*one, sizes):
+            return {}
+        found[node.name] = one
+    return found
+
+
+def _one_axis(node: OpNode, shapes: Mapping[str, tuple[Dim, ...]]) -> tuple[tuple[Dim, ...], int] | None:
+    operand = node.args[0] if node.args else None
+    if not isinstance(operand, Ref) or operand.item:
+        return None
+    shape = shapes[operand.ref]
+    axes = reduced_axes(node, len(shape))
+    return (shape, axes[0]) if len(axes) == 1 else None
+
+
+def _is_few(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
+    counts = {size_of(shape[axis], one) for one in sizes}
+    few = len(counts) == 1 and counts <= set(range(2, MOST + 1))
+    return few and (_is_last(shape, axis) or _is_beside(shape, axis, sizes))
+
+
+def _is_last(shape: tuple[Dim, ...], axis: int) -> bool:
+    return all(dim == 1 for dim in shape[axis + 1 :])
+
+
+def _is_beside(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
+    return bool(sizes) and all(
+        math.prod(size_of(dim, one) for dim in shape[axis + 1 :]) >= BESIDE for one in sizes
+    )

@@ -80,6 +80,15 @@ def test_many_terms_and_few_neighbours_stay_rows(few: int, beside: int) -> None:
     assert traits_of(problem_of(products, tensors, varying=False)).rows
 
 
+def test_what_is_seen_through_windows_is_not_made_again_for_every_term() -> None:
+    def centred(t: Tensors) -> Tensor:
+        pooled = F.avg_pool2d(t["x"], 3, 1, 1)
+        return pooled - pooled.mean(2, keepdim=True)
+
+    problem = problem_of(centred, {"x": torch.randn(2, 3, 5, 40)}, varying=False)
+    assert "few_terms" not in traits_of(problem).rewrites
+
+
 def test_rows_beside_longer_ones_stay_rows() -> None:
     def totals(t: Tensors) -> Tensor:
         return t["x"].sum(1).softmax(-1)

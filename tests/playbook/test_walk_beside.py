@@ -136,6 +136,21 @@ def test_what_is_not_a_number_stays_in_its_windows() -> None:
     check(call, generate(problem_of(call, tensors), VECTORS[0]).kernel.source, tensors, "checked")
 
 
+def test_a_corner_that_all_of_a_plane_share_is_read_within_the_plane() -> None:
+    """Its window reaches beyond the border: the elements there have places before the tensor's first."""
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        mean = F.avg_pool2d(t["x"], 3, 1, 1)
+        return mean - mean[:, :, :1, :1]
+
+    tensors = images(x=(2, 16, 6, 7))
+    problem = problem_of(call, tensors, "windows", varying=False)
+    source = generate(problem, VECTORS[0]).kernel.source
+    shared = source.partition("// What all results of a plane share")[2].partition("#pragma")[0]
+    assert shared and "load<VEC>" not in shared  # a vector is asked for whatever the borders say
+    check(call, source, tensors, "checked")
+
+
 @pytest.mark.parametrize(("padding", "width"), crossed(range(5), (7, 8)))
 def test_every_padding(padding: int, width: int) -> None:
     """Windows that reach beyond either side, up to those that lie outside but for one row."""

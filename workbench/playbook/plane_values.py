@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from workbench.playbook.cuda_text import CTYPES, SUM, Text
-from workbench.playbook.expr import Expr, Index, Load, loads_below
+from workbench.playbook.expr import Expr, Index, Load, loads_below, unguarded
 from workbench.playbook.indexing import index_text
 from workbench.playbook.kernel_text import block
 from workbench.playbook.planes import Planes
@@ -67,7 +67,8 @@ def values_of_planes(beside: Beside, roots: list[Expr]) -> Values:
     found = Values(["// What all results of a plane share, such as its weights, is read once."])
     elements = dict[int, str]()
     if frame.vector:
-        for run in _runs(beside, loads_below(parts)):
+        always = {one.serial for one in unguarded(*parts)}  # beyond a border nothing may be read
+        for run in _runs(beside, [load for load in loads_below(parts) if load.serial in always]):
             found.lines.append(_loaded(beside, run, elements))
 
     def leaf(expr: Expr) -> Text:

@@ -8,6 +8,7 @@ have one each of. Reductions along rows stay reductions unless their length was 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
@@ -19,6 +20,8 @@ BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
 TERMS = frozenset(["sum", "prod", "amax", "amin"])
 """Reductions that are operations on two elements at a time, by ATen name."""
+_WINDOWS = re.compile("pool|convolution|upsample|im2col")
+"""What is made of many elements each: written out, every result would make all of an axis for itself."""
 Sizes = Sequence[Mapping[str, int]]
 
 
@@ -41,11 +44,14 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
 def reduced_few(
     graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes
 ) -> dict[str, tuple[tuple[Dim, ...], int]]:
-    """What is reduced and along which axis, by node: all reductions of a graph, if each is of few elements.
+    """What is reduced and along which axis, by node: all reductions of a graph, if each is of few elements
+    and none of them is seen through windows.
 
     An axis has as many in every one of ``sizes``. Behind it is nothing, or a warp's worth of neighbours.
     """
     shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    if any(_WINDOWS.search(name_of(node)) for node in graph.nodes):
+        return {}
     found = {}
     for node in graph.nodes:
         if name_of(node) not in REDUCTIONS:

@@ -67,12 +67,12 @@ async function writeCells(page) {
 async function readAsCuda(page) {
   await until(page, "CUDA's words are marked", inCell, [2, ".wb-cuda-word", 2]);
   await until(page, "the plan is shaded", inCell, [2, ".wb-cuda-plan", 7]);
-  const comment = await page.evaluate(() => {
+  // The words are marked at once; what the language's parser colours comes when it has got there.
+  await until(page, "a C++ comment is one", () => {
     const lines = [...document.querySelectorAll(".jp-Notebook .jp-Cell")[2].querySelectorAll(".cm-line")];
     const line = lines.find((found) => found.textContent.startsWith("// One thread"));
     return line?.children.length === 1 && line.children[0].textContent === line.textContent;
   });
-  check("a C++ comment is one", comment);
   check("the cell with the operation stays Python", await page.evaluate(() => document.querySelectorAll(".jp-Notebook .jp-Cell")[1].querySelector(".wb-cuda-word") === null));
   const [, , kernel] = await sources(page);
   await setSource(page, 2, kernel.replace("%%cuda_kernel double", "# %%cuda_kernel double"));

@@ -10,17 +10,9 @@ from dataclasses import dataclass
 
 from workbench.model import DType
 from workbench.playbook.cuda_helpers import OPS
-from workbench.playbook.cuda_text import CTYPES, PRODUCT, Text
-from workbench.playbook.operations import is_float
+from workbench.playbook.cuda_text import CTYPES, PRODUCT, Text, bounds
 from workbench.playbook.row_passes import Accumulator
 
-_LOWEST = {
-    "i64": "LLONG_MIN", "i32": "INT_MIN", "i16": "SHRT_MIN", "i8": "SCHAR_MIN", "u8": "0", "bool": "false",
-}  # fmt: skip
-_HIGHEST = {
-    "i64": "LLONG_MAX", "i32": "INT_MAX", "i16": "SHRT_MAX", "i8": "SCHAR_MAX", "u8": "UCHAR_MAX",
-    "bool": "true",
-}  # fmt: skip
 _NARROW = frozenset(["bool", "u8", "i8", "i16"])
 _STRUCTS = {
     "softmax": "running",
@@ -50,13 +42,6 @@ MEMBERS = {
     "divergence": ("top", "sum", "other_top", "other_sum", "cross", "own"),
 }
 """Of the structs of sums that go along with maxima, or with two means."""
-
-
-def bounds(dtype: DType) -> tuple[str, str]:
-    """The lowest and the highest value of a type, as C++ has them."""
-    if is_float(dtype):
-        return "-INFINITY", "INFINITY"
-    return _LOWEST[dtype], _HIGHEST[dtype]
 
 
 @dataclass(frozen=True)

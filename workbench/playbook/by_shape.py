@@ -13,7 +13,7 @@ from workbench.errors import NotCovered, PlanError
 from workbench.model import Case, Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.plan.interpret import interpret, refuse_library
 from workbench.plan.parse import Program, parse
-from workbench.playbook.cards import RISKS, TITLES, bound_of
+from workbench.playbook.cards import RISKS, bound_of
 from workbench.playbook.estimate import estimate
 from workbench.playbook.generate import generate
 from workbench.playbook.shape_classes import (
@@ -28,6 +28,7 @@ from workbench.playbook.shape_classes import (
     symbol_of,
 )
 from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.titles import TITLES
 from workbench.search.shapes import NOISE, Shares, gain_of, shares, source_of, times_of
 
 _MODEL_NOISE = 0.05

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.cards import TITLES
 from workbench.playbook.kernel_text import KernelText
 from workbench.playbook.plan_text import PlanText
 from workbench.playbook.shape_classes import ShapeClass
+from workbench.playbook.titles import TITLES
 
 MACRO = "SHAPE_CLASS"
 _WIDTH = 104

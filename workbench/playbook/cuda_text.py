@@ -198,3 +198,21 @@ def stored(code: str, dtype: str) -> str:
     if dtype == "bf16":
         return f"__float2bfloat16({code})"
     return code
+
+
+_LOWEST = {
+    "i64": "LLONG_MIN", "i32": "INT_MIN", "i16": "SHRT_MIN", "i8": "SCHAR_MIN", "u8": "0", "bool": "false",
+}  # fmt: skip
+
+
+_HIGHEST = {
+    "i64": "LLONG_MAX", "i32": "INT_MAX", "i16": "SHRT_MAX", "i8": "SCHAR_MAX", "u8": "UCHAR_MAX",
+    "bool": "true",
+}  # fmt: skip
+
+
+def bounds(dtype: DType) -> tuple[str, str]:
+    """The lowest and the highest value of a type, as C++ has them."""
+    if is_float(dtype):
+        return "-INFINITY", "INFINITY"
+    return _LOWEST[dtype], _HIGHEST[dtype]

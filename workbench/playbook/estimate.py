@@ -38,7 +38,8 @@ from workbench.playbook.row_cuts import cut_of
 from workbench.playbook.row_estimate import HEARD_US, row_time
 from workbench.playbook.row_totals import with_tails
 from workbench.playbook.scan_chains import chained, read_by
-from workbench.playbook.scan_kernel import UNROLLED, in_rows
+from workbench.playbook.scan_joins import in_rows
+from workbench.playbook.scan_kernel import UNROLLED
 from workbench.playbook.scan_rows_estimate import scan_rows_time
 from workbench.playbook.scan_sums import with_sums
 from workbench.playbook.scatter_estimate import library_us, scatter_time

@@ -15,7 +15,8 @@ from workbench.model import Arg, Problem, Ref
 from workbench.playbook.expr import Load, walk
 from workbench.playbook.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.traits import program_of, row_shape
+from workbench.playbook.row_shapes import row_shape
+from workbench.playbook.traits import program_of
 
 _DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 

@@ -13,14 +13,20 @@ from workbench.playbook.again import BACKWARDS, goes_back
 from workbench.playbook.copies import Copies, copies_of
 from workbench.playbook.cuda_text import Text
 from workbench.playbook.expr import Expr, Index, Load, loads_below
-from workbench.playbook.indexing import VectorIndex, index_text, is_unit, name_pieces, once_a_vector
+from workbench.playbook.indexing import (
+    MOST_NARROW,
+    VectorIndex,
+    index_text,
+    is_unit,
+    name_pieces,
+    once_a_vector,
+)
 from workbench.playbook.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, lookup_text
 from workbench.playbook.last_vector import is_partly_there
 from workbench.playbook.packs import address, packs_of
 from workbench.playbook.program import Kernel
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.sizes import Size, product
-from workbench.playbook.traits import MOST_NARROW
 from workbench.playbook.views import Axis, View
 from workbench.playbook.whole_places import MOST_EXACT, in_whole_numbers
 from workbench.playbook.whole_rows import Row, declared, rows_of

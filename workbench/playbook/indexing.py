@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 from workbench.playbook.cuda_text import ATOM, PRODUCT, SUM, Text
 from workbench.playbook.names import Macros, Names
@@ -179,3 +180,23 @@ def _piece_name(match: re.Match[str]) -> str:
         return "row_at"
     word = size.split("_")[0].lower().removesuffix("s")
     return f"{word}_at"
+
+
+MOST_NARROW = 2_000_000_000
+"""Elements that an index of 32 bits can tell apart, with room for the last block's idle threads."""
+
+
+@dataclass(frozen=True)
+class WidthRule:
+    """When vectors are allowed: sizes that the width must divide, and pointers that must be aligned."""
+
+    width: int
+    divisors: tuple[Size, ...]
+    buffers: tuple[tuple[str, int], ...]
+    """Arguments that are read or written through vectors, and the bytes of one."""
+
+    @property
+    def is_possible(self) -> bool:
+        """False when a constant size already forbids vectors, also of half the width."""
+        least = max(self.width // 2, 2)
+        return all(size.number is None or size.number % least == 0 for size in self.divisors)

@@ -12,28 +12,12 @@ from workbench.model import DTYPE_BYTES
 from workbench.playbook.cuda_text import CTYPES, SUM, Text, helper_of, loaded, stored
 from workbench.playbook.expr import Apply, Expr, Load, walk_all
 from workbench.playbook.fitting import Cases
-from workbench.playbook.indexing import divisors_of
+from workbench.playbook.indexing import WidthRule, divisors_of
 from workbench.playbook.names import Macros, Names
 from workbench.playbook.program import Buffer, Kernel, LibraryCall, Program
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import View
-
-
-@dataclass(frozen=True)
-class WidthRule:
-    """When vectors are allowed: sizes that the width must divide, and pointers that must be aligned."""
-
-    width: int
-    divisors: tuple[Size, ...]
-    buffers: tuple[tuple[str, int], ...]
-    """Arguments that are read or written through vectors, and the bytes of one."""
-
-    @property
-    def is_possible(self) -> bool:
-        """False when a constant size already forbids vectors, also of half the width."""
-        least = max(self.width // 2, 2)
-        return all(size.number is None or size.number % least == 0 for size in self.divisors)
 
 
 @dataclass(frozen=True)

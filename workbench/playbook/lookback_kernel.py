@@ -15,8 +15,8 @@ from workbench.playbook.cuda_text import Text
 from workbench.playbook.kernel_text import KernelText, Site, StackedText, TiledText, block
 from workbench.playbook.names import Names
 from workbench.playbook.program import Buffer, Scan
-from workbench.playbook.scan_joins import PLACES, Join
-from workbench.playbook.scan_kernel import ScanKernel, in_rows, scan_kernel
+from workbench.playbook.scan_joins import PLACES, Join, in_rows
+from workbench.playbook.scan_kernel import ScanKernel, scan_kernel
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.sizes import Size
 from workbench.playbook.stacked_kernel import stacked_scan

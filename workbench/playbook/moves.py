@@ -12,7 +12,7 @@ from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.by_shape import from_prediction, of_classes
-from workbench.playbook.cards import RISKS, TITLES, bound_of, evidence
+from workbench.playbook.cards import RISKS, bound_of, evidence
 from workbench.playbook.estimate import predicted_factor
 from workbench.playbook.flat_seeds import flat_seeds
 from workbench.playbook.pair_seeds import pair_seeds
@@ -22,6 +22,7 @@ from workbench.playbook.seeds import best_at_each, times_of, unlike, worth_timin
 from workbench.playbook.shape_classes import ShapeClass, classes_of
 from workbench.playbook.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.titles import TITLES
 from workbench.playbook.together_kernel import always_together
 from workbench.playbook.traits import traits_of
 from workbench.playbook.weight_seeds import weight_seeds

@@ -23,7 +23,7 @@ from workbench.playbook.fitting import (
 from workbench.playbook.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.own_sums import has_few_places
 from workbench.playbook.pair_tiling import tiling_of
-from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_joins import in_rows
 from workbench.playbook.scan_sums import few_beside
 from workbench.playbook.schedule import (
     MOST_IN_BUNDLE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workbench.playbook.kernel_text import WidthRule
+from workbench.playbook.indexing import WidthRule
 from workbench.playbook.sizes import Size
 from workbench.playbook.views import Order, in_order, put_back, strides_in
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from workbench.model import Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.agreements import agreements, in_order_of_reading, least_sizes, most_sizes, sizes_of
+from workbench.playbook.indexing import WidthRule
 from workbench.playbook.kernel_text import (
     JointPart,
     JointText,
@@ -22,7 +23,6 @@ from workbench.playbook.kernel_text import (
     StackedText,
     Step,
     TiledText,
-    WidthRule,
     filled,
     kernels_of,
 )

@@ -30,6 +30,7 @@ from workbench.playbook.lifetime import FLAT_NS, Walk, Work
 from workbench.playbook.program import Kernel, Store
 from workbench.playbook.residency import in_clusters, resident, spilled
 from workbench.playbook.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.row_shapes import scheduled_shape
 from workbench.playbook.schedule import (
     Schedule,
     bundle_of,
@@ -40,7 +41,6 @@ from workbench.playbook.schedule import (
 )
 from workbench.playbook.together_kernel import keeps_pieces, piece_of, share_held, together
 from workbench.playbook.together_rows import ahead_of, blocks_of, in_turns, taken_in_turns
-from workbench.playbook.traits import scheduled_shape
 from workbench.playbook.walk_estimate import LANES, Crew, walk_of
 
 _AHEAD = 0.965

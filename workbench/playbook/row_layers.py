@@ -27,10 +27,10 @@ from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_kernel import row_kernel
 from workbench.playbook.row_passes import RowSpace
+from workbench.playbook.row_shapes import scheduled_shape
 from workbench.playbook.schedule import SHORT_ROW, Schedule, split_from
 from workbench.playbook.split_kernel import split_kernel
 from workbench.playbook.totals_kernel import totals_kernel
-from workbench.playbook.traits import scheduled_shape
 
 
 def row_step(site: Site, kernel: Kernel, name: str, names: Names) -> KernelText | SplitText | ShapedText:

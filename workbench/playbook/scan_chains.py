@@ -11,8 +11,7 @@ from dataclasses import replace
 from workbench.playbook.expr import Load, loads_below
 from workbench.playbook.program import Program, ProgramStep, Scan
 from workbench.playbook.row_totals import buffers_read
-from workbench.playbook.scan_joins import PLACES
-from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_joins import PLACES, in_rows
 from workbench.playbook.scan_tail import is_before, is_total
 from workbench.playbook.schedule import Schedule
 

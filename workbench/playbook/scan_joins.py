@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.model import DType
-from workbench.playbook.accumulators import bounds
-from workbench.playbook.cuda_text import CTYPES, SUM, Text
+from workbench.playbook.cuda_text import CTYPES, SUM, Text, bounds
+from workbench.playbook.expr import Load, unguarded
+from workbench.playbook.indexing import is_unit
+from workbench.playbook.program import Scan
+from workbench.playbook.views import split
 
 PLACES = frozenset(["lastmax", "lastmin"])
 """Scans that tell where the extreme lies, the later one of equals."""
@@ -113,3 +116,10 @@ class Join:
         if self.is_pair:
             return Text(f"{total}.top + {'__logf' if self.fast_math else 'logf'}({total}.sum)", SUM)
         return Text(f"{total}.column") if self.op in PLACES else Text(total)
+
+
+def in_rows(scan: Scan) -> bool:
+    """True when the columns of a row are neighbours in memory."""
+    views = [scan.view, *(leaf.view for leaf in unguarded(scan.value) if isinstance(leaf, Load))]
+    parts = [split(view, scan.rows, scan.columns)[1] for view in views]
+    return scan.rows.is_one or any(is_unit(part) for part in parts)

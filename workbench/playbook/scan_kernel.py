@@ -14,7 +14,7 @@ from workbench.playbook.expr import Expr, Index, Load, unguarded, walk
 from workbench.playbook.indexing import index_text, is_unit
 from workbench.playbook.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.program import Kernel, Scan, Store
-from workbench.playbook.scan_joins import PLACES, Join
+from workbench.playbook.scan_joins import PLACES, Join, in_rows
 from workbench.playbook.scan_tail import is_before, is_total
 from workbench.playbook.scope import Scope, statement
 from workbench.playbook.views import View, split
@@ -48,13 +48,6 @@ def scan_kernel(site: Site, scan: Scan, name: str) -> KernelText:
     text = ScanKernel(site, scan, vector).by_blocks(name)
     possible = text.width is None or text.width.is_possible
     return text if possible else ScanKernel(site, scan, vector=False).by_blocks(name)
-
-
-def in_rows(scan: Scan) -> bool:
-    """True when the columns of a row are neighbours in memory."""
-    views = [scan.view, *(leaf.view for leaf in unguarded(scan.value) if isinstance(leaf, Load))]
-    parts = [split(view, scan.rows, scan.columns)[1] for view in views]
-    return scan.rows.is_one or any(is_unit(part) for part in parts)
 
 
 class ScanKernel:

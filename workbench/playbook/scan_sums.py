@@ -24,8 +24,7 @@ from workbench.playbook.expr import (
 from workbench.playbook.placement import identity
 from workbench.playbook.program import Kernel, Program, ProgramStep, Scan, Store
 from workbench.playbook.row_totals import buffers_read
-from workbench.playbook.scan_joins import PLACES, is_pair
-from workbench.playbook.scan_kernel import in_rows
+from workbench.playbook.scan_joins import PLACES, in_rows, is_pair
 from workbench.playbook.scan_tail import EMPTY, before_name, is_before, is_column, is_one, writes
 from workbench.playbook.schedule import Schedule
 from workbench.playbook.shared_weights import weights_of

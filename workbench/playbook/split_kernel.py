@@ -14,6 +14,7 @@ from workbench.playbook.kernel_text import KernelText, ShapedText, Site, SplitTe
 from workbench.playbook.names import Names
 from workbench.playbook.program import Kernel
 from workbench.playbook.row_passes import RowSpace, passes_of
+from workbench.playbook.row_shapes import row_shape
 from workbench.playbook.schedule import (
     LEAST_PIECE,
     bundle_text,
@@ -27,7 +28,6 @@ from workbench.playbook.sizes import Size
 from workbench.playbook.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
 from workbench.playbook.together_kernel import Together, TogetherKernel, fits_together, together_kernel
 from workbench.playbook.together_rows import any_in_turns, rows_kernel
-from workbench.playbook.traits import row_shape
 from workbench.playbook.words_kernel import WordsKernel
 
 

@@ -23,7 +23,7 @@ from cheat_files import caught_by, verdict_of  # noqa: E402
 from workbench.errors import WorkbenchError  # noqa: E402
 from workbench.model import H100  # noqa: E402
 from workbench.playbook.generate import generate  # noqa: E402
-from workbench.playbook.moves import seed_vectors  # noqa: E402
+from workbench.playbook.rules.moves import seed_vectors  # noqa: E402
 from workbench.problem.capture import read_file  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.referee.judge import judge  # noqa: E402

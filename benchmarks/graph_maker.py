@@ -29,7 +29,7 @@ from workbench.model import (
     Vector,
     size_of,
 )
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 
 TORCH: dict[str, torch.dtype] = {
     "f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,

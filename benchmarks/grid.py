@@ -30,9 +30,9 @@ import on_the_gpu as gpu
 from compiled_first import warm, warm_all
 
 from workbench.model import Case, Digest, Evaluation, Hypothesis, Kernel, Passed, Problem
-from workbench.playbook.by_shape import Found, from_found
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import moves, seed_vectors
+from workbench.playbook.rules.by_shape import Found, from_found
+from workbench.playbook.rules.moves import moves, seed_vectors
 from workbench.views.numbers import verdict_message
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -192,7 +192,7 @@ def drafts(problem: Any, count: int) -> list[Any]:
     """The kernels the playbook expects most of on an H100."""
     from workbench.model import H100
     from workbench.playbook.generate import generate
-    from workbench.playbook.moves import seed_vectors
+    from workbench.playbook.rules.moves import seed_vectors
 
     seeds = sorted(seed_vectors(problem, H100, count=5), key=lambda seed: -seed.predicted_factor)
     return [generate(problem, seed.vector) for seed in seeds[:count]]

@@ -32,7 +32,7 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import parse_vector
+from workbench.playbook.rules.moves import parse_vector
 
 Shape = tuple[int, int]
 Call = Callable[[dict[str, torch.Tensor]], torch.Tensor]

@@ -13,7 +13,7 @@ from module_steps import STEPS
 from module_text import Maker
 
 from workbench.model import Vector
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 
 VECTORS = 2
 """Drawn for every module."""

@@ -37,7 +37,7 @@ from searches import ModelDevice, tabled
 from workbench.errors import WorkbenchError
 from workbench.model import CaseTime, Evaluation, Kernel, Passed, Problem
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
+from workbench.playbook.rules.moves import seed_vectors
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 from workbench.referee.clock.contestants import AT_ONCE, AUTOTUNED

@@ -236,7 +236,7 @@ def routes(receipt: Receipt, _: argparse.Namespace) -> None:
 def judged(receipt: Receipt, given: argparse.Namespace) -> None:
     """Sample ops: the seeds, checked and timed against eager and torch.compile, at their declared shapes."""
     from workbench.playbook.generate import generate
-    from workbench.playbook.moves import seed_vectors
+    from workbench.playbook.rules.moves import seed_vectors
     from workbench.problem.capture import read_file
     from workbench.problem.intake import open_problem
 

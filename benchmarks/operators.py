@@ -35,7 +35,7 @@ from seed_batches import Rows, side_by_side  # noqa: E402
 from workbench.errors import ProblemError  # noqa: E402
 from workbench.model import H100, Draft, Evaluation, Problem  # noqa: E402
 from workbench.playbook.generate import generate  # noqa: E402
-from workbench.playbook.moves import seed_vectors  # noqa: E402
+from workbench.playbook.rules.moves import seed_vectors  # noqa: E402
 from workbench.problem.capture import from_objects, read_cell  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.referee.judge import judge  # noqa: E402

@@ -41,7 +41,7 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, Plan, ScalarArg, View
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import moves, seed_vectors
+from workbench.playbook.rules.moves import moves, seed_vectors
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference

@@ -22,9 +22,9 @@ from pathlib import Path
 from model_of_time import EVENT_OVERHEAD_US, HEAD, Measured, Row, lines, read, summary
 
 from workbench.model import H100, Problem, Vector
-from workbench.playbook.estimate import Estimate, estimate_schedule
-from workbench.playbook.schedule import schedule_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.estimates.estimate import Estimate, estimate_schedule
+from workbench.playbook.schedules.schedule import schedule_of
+from workbench.playbook.techniques.table import settled
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 

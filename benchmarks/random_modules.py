@@ -40,7 +40,7 @@ from seed_batches import save_into, with_run  # noqa: E402
 from workbench.errors import ProblemError  # noqa: E402
 from workbench.model import H100, Kernel, Passed, Problem, Vector  # noqa: E402
 from workbench.playbook.generate import generate  # noqa: E402
-from workbench.playbook.moves import seed_vectors  # noqa: E402
+from workbench.playbook.rules.moves import seed_vectors  # noqa: E402
 from workbench.problem.capture import read_cell  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.referee.judge import judge  # noqa: E402

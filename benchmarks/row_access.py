@@ -22,10 +22,10 @@ from workbench.model import H100, Case, CompileReport, Problem
 from workbench.numerics.inputs import draw
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import parse_vector
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import parse_vector
+from workbench.playbook.techniques.table import settled
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 from workbench.referee.librarymeta import library_meta

@@ -25,7 +25,7 @@ from searches import NEAR, card_of, device_named, grown, parser, report, sample,
 from workbench.agents.playbook import playbook_team
 from workbench.archive import Archive, remembering
 from workbench.devices.base import Device
-from workbench.playbook.family import family_of
+from workbench.playbook.rules.family import family_of
 from workbench.policy import Policy
 from workbench.tree import Tree
 

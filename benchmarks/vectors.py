@@ -22,7 +22,7 @@ from grid import problem_of
 
 from workbench.model import Passed, Problem, Profile, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import parse_vector
+from workbench.playbook.rules.moves import parse_vector
 
 
 def profile_lines(profile: Profile | None) -> Iterator[str]:

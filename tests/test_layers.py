@@ -1,8 +1,10 @@
 """Imports go down this list and never up; torch and CUDA stay out of the notebook process."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,20 +43,37 @@ LAYERS = (
     "magic",
     "cli",
 )
+PLAYBOOK = (
+    "device_functions",
+    "ir",
+    "text",
+    "graph",
+    "schedules",
+    "analysis",
+    "lowering",
+    "kernels",
+    "files",
+    "techniques",
+    "generate",
+    "estimates",
+    "rules",
+)
+"""The playbook's own layers, the lowest first, as CONTRIBUTING.md has them."""
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 ROOT = Path(workbench.__file__).parent
 
 
-def imports(path: Path) -> set[str]:
-    """Names of the workbench's own units that a file imports, at any depth."""
+def imports(path: Path, package: str = "workbench", units: Collection[str] = LAYERS) -> set[str]:
+    """Names of a package's own units that a file imports, at any depth."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("workbench."):
-            found.add((node.module or "").split(".")[1])
-        elif isinstance(node, ast.ImportFrom) and node.module == "workbench":
-            found.update(alias.name for alias in node.names if alias.name in RANK)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{package}."):
+            found.add((node.module or "").removeprefix(f"{package}.").split(".")[0])
+        elif isinstance(node, ast.ImportFrom) and node.module == package:
+            found.update(alias.name for alias in node.names if alias.name in units)
         elif isinstance(node, ast.Import):
-            found.update(a.name.split(".")[1] for a in node.names if a.name.startswith("workbench."))
+            names = [alias.name for alias in node.names if alias.name.startswith(f"{package}.")]
+            found.update(name.removeprefix(f"{package}.").split(".")[0] for name in names)
     return found
 
 
@@ -65,6 +84,22 @@ def test_imports_go_down() -> None:
             continue
         for other in imports(path) - {unit}:
             assert RANK[other] < RANK[unit], f"{path} ({unit}) imports {other}, which lies above it"
+
+
+def test_imports_within_the_playbook_go_down() -> None:
+    rank = {name: number for number, name in enumerate(PLAYBOOK)}
+    for path in (ROOT / "playbook").rglob("*.py"):
+        unit = path.relative_to(ROOT / "playbook").with_suffix("").parts[0]
+        if unit == "__init__":
+            continue
+        for other in imports(path, "workbench.playbook", PLAYBOOK) - {unit}:
+            assert rank[other] < rank[unit], f"{path} ({unit}) imports {other}, which lies above it"
+
+
+def test_the_playbooks_layers_are_told_to_contributors() -> None:
+    told = (ROOT.parent / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `playbook/(\w+?)(?:/|\.py)` \|", told, re.MULTILINE)
+    assert tuple(reversed(rows)) == PLAYBOOK
 
 
 def test_notebook_process_has_no_torch() -> None:

@@ -21,7 +21,7 @@ from workbench.devices.null import NullDevice
 from workbench.errors import UsageError
 from workbench.events import AgentSpoke, SearchStopped
 from workbench.orchestrator import reopen, run
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 from workbench.session import Session, read_tree
 from workbench.session.journal import read_journal
 from workbench.tree import Tree

@@ -35,7 +35,7 @@ from workbench.model import (
     TimedOut,
     Vector,
 )
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 TEAM = playbook_team()
 MISALIGNED = Hazard(hazard="misaligned", case="a", line=3, message="m")

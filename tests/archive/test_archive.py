@@ -18,7 +18,7 @@ from workbench.devices.null import NullDevice
 from workbench.live.start import with_memory
 from workbench.model import H100, Problem, Vector
 from workbench.orchestrator import run
-from workbench.playbook.family import family_of
+from workbench.playbook.rules.family import family_of
 from workbench.policy import Policy
 from workbench.session import Session, opening
 from workbench.tree import Tree

@@ -14,8 +14,8 @@ from workbench.archive import Archive, remembering
 from workbench.devices.base import OnStage
 from workbench.model import H100, CaseTime, Draft, Evaluation, Kernel, Passed, Problem, Vector
 from workbench.orchestrator import run
-from workbench.playbook.estimate import estimate
-from workbench.playbook.experience import MOST_RECALLED, fitted
+from workbench.playbook.estimates.estimate import estimate
+from workbench.playbook.rules.experience import MOST_RECALLED, fitted
 from workbench.policy import Policy
 from workbench.session import Session, opening
 from workbench.tree import Tree

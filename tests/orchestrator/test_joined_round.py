@@ -16,8 +16,8 @@ from workbench.model import H100, CaseTime, Evaluation, Hypothesis, Kernel, Pass
 from workbench.orchestrator import run
 from workbench.plan.interpret import interpret, refuse_library
 from workbench.plan.parse import parse
-from workbench.playbook.shape_classes import classes_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.files.shape_classes import classes_of
+from workbench.playbook.techniques.table import settled
 from workbench.policy import Policy
 from workbench.session import Session, read_tree
 

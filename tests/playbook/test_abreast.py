@@ -14,10 +14,10 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import Execution, execute
 from workbench.emulator.values import Options
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, torch.Tensor]
 BUNDLE: Vector = (("block_size", "256"), ("threads_per_row", "bundle"))

@@ -7,7 +7,7 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.model import Problem, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 ADAPTIVE: Vector = (
     ("block_size", "fit"),

@@ -13,7 +13,7 @@ from tests.playbook.references import of
 from tests.playbook.running import check
 from tests.playbook.test_pools import few_values
 from workbench.playbook.generate import generate
-from workbench.playbook.traits import traits_of
+from workbench.playbook.techniques.traits import traits_of
 
 half = torch.float16
 plane, line, volume = of(x=(2, 3, 30, 33)), of(x=(2, 3, 100)), of(x=(1, 2, 9, 10, 11))

@@ -15,11 +15,11 @@ from workbench.emulator.values import Options
 from workbench.model import H100
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import traits_of
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
 from workbench.referee.librarymeta import library_meta
 
 Tensors = dict[str, Tensor]

@@ -14,7 +14,7 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.model import H100, CompileReport, OpNode, Ref
 from workbench.playbook.generate import generate
-from workbench.playbook.rewrites import rewrite
+from workbench.playbook.graph.rewrites import rewrite
 from workbench.referee.roofline import case_time
 from workbench.referee.work import flops
 

@@ -9,9 +9,9 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 BUNDLE: Vector = (
     ("block_size", "128"), ("columns_by", "bundle"), ("grid_split", "on"), ("single_pass", "on"),

@@ -10,13 +10,13 @@ from tests.playbook.problems import problem_of
 from workbench.model import H100, CaseTime, Digest, Evaluation, Passed, Problem, Target, Vector
 from workbench.plan.interpret import interpret, refuse_library
 from workbench.plan.parse import parse
-from workbench.playbook import by_shape
-from workbench.playbook.by_shape import Found, from_found, from_prediction, vector_by_case
-from workbench.playbook.estimate import Estimate
+from workbench.playbook.estimates.estimate import Estimate
+from workbench.playbook.files.shape_classes import class_at, classes_of
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import parse_vector
-from workbench.playbook.shape_classes import class_at, classes_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules import by_shape
+from workbench.playbook.rules.by_shape import Found, from_found, from_prediction, vector_by_case
+from workbench.playbook.rules.moves import parse_vector
+from workbench.playbook.techniques.table import settled
 
 SHAPES = ((4096, 32768), (16, 16384), (4096, 1024), (1, 2**20))
 LABELS = ("4096x32768", "16x16384", "4096x1024", "1x1048576")

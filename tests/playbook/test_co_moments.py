@@ -15,12 +15,12 @@ from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, reference, run
 from workbench.model import Vector
-from workbench.playbook.accumulators import MEMBERS
+from workbench.playbook.analysis.accumulators import MEMBERS
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 ONE_PASS: Vector = (("single_pass", "on"), ("block_size", "64"), ("vector_width", "4"))
 ROWS: dict[str, Vector] = {

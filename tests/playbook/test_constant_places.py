@@ -7,7 +7,7 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
-from workbench.playbook.rewrites import rewrite
+from workbench.playbook.graph.rewrites import rewrite
 
 Tensors = dict[str, Tensor]
 

@@ -13,11 +13,11 @@ from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, run
 from workbench.model import Vector
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 LAYOUTS: dict[str, Vector] = {
     "plain": (),

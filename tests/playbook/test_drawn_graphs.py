@@ -11,7 +11,7 @@ import pytest
 import random_graphs
 from graph_maker import COLUMNS_FROM, LAST_FROM, WINDOWS_FROM, sample
 
-from workbench.playbook import cuda_helpers
+from workbench.playbook.device_functions import cuda_helpers
 from workbench.playbook.generate import generate
 
 

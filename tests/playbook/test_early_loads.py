@@ -9,10 +9,10 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Problem, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 KEPT: Vector = (("block_size", "fit"), ("row_cache", "registers"), ("vector_width", "4"))
 EARLY: Vector = (*KEPT, ("early_loads", "on"))

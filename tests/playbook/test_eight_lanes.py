@@ -13,10 +13,10 @@ from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Problem, Vector
 from workbench.plan.steps import Launch
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, torch.Tensor]
 EIGHT: Vector = (("block_size", "64"), ("threads_per_row", "eight"), ("vector_width", "4"))

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
-from workbench.playbook.rewrites import rewrite
-from workbench.playbook.traits import traits_of
+from workbench.playbook.graph.rewrites import rewrite
+from workbench.playbook.techniques.traits import traits_of
 
 Tensors = dict[str, Tensor]
 

@@ -11,9 +11,9 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Problem, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 
 Call = Callable[[dict[str, Tensor]], Tensor]
 WIDE: Vector = (("vector_width", "4"),)

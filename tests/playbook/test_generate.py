@@ -14,7 +14,7 @@ from workbench.errors import NotCovered, UsageError
 from workbench.model import CompileReport, Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 
 TUNED: tuple[Vector, ...] = (
     (("row_cache", "registers"), ("stream_hints", "on"), ("vector_width", "4")),

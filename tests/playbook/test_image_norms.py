@@ -7,9 +7,9 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import plan_of
 from workbench.model import H100, Problem, Vector
 from workbench.plan.steps import Launch
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
+from workbench.playbook.rules.moves import seed_vectors
 
 LONG, FEW, SHORT, ODD = (16, 64, 256, 256), (2, 3, 512, 512), (128, 256, 14, 14), (4, 32, 33, 33)
 

@@ -14,9 +14,9 @@ from workbench.model import H100, CompileReport, Problem, Vector
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
-from workbench.playbook.estimate import estimate, predicted_factor
+from workbench.playbook.estimates.estimate import estimate, predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.together_kernel import held_of, most_in_part, most_of_a_piece
+from workbench.playbook.kernels.together_kernel import held_of, most_in_part, most_of_a_piece
 from workbench.referee.occupancy import not_together
 
 SMALL = H100.model_copy(update={"sm_count": 2})

@@ -14,9 +14,9 @@ from tests.playbook.running import check, plan_of, run
 from tests.playbook.test_layouts import last
 from workbench.model import H100, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 half = torch.float16
 bfloat = torch.bfloat16

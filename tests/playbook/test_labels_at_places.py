@@ -16,9 +16,9 @@ from tests.playbook.running import check
 from workbench.errors import ProblemError
 from workbench.model import Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of
 
 LAST: Vector = (("row_totals", "last"), ("threads_per_row", "thread"))
 LAYOUTS: dict[str, Vector] = {

@@ -7,7 +7,7 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
 
 Tensors = dict[str, Tensor]

@@ -9,10 +9,10 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 SPLIT: Vector = (
     ("block_size", "64"),

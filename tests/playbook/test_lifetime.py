@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from workbench.model import H100
-from workbench.playbook.lifetime import Walk, Work, launch_time
+from workbench.playbook.analysis.lifetime import Walk, Work, launch_time
 
 KB = 1024.0
 

@@ -11,9 +11,9 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 ON: Vector = (("look_back", "on"), ("vector_width", "4"))
 TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True))

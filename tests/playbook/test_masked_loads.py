@@ -11,7 +11,7 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 LAYOUTS: dict[str, Vector] = {
     "block": (("vector_width", "4"), ("block_size", "64"), ("row_cache", "registers")),

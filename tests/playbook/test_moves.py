@@ -17,8 +17,8 @@ from workbench.model import (
     Problem,
     Profile,
 )
-from workbench.playbook.moves import cross, moves, parse_vector, seed_vectors
-from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.rules.moves import cross, moves, parse_vector, seed_vectors
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 
 
 def softmax(rows: int, columns: int) -> Problem:

@@ -7,9 +7,10 @@ import torch
 
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check
-from workbench.playbook import cuda_helpers, cuda_text
+from workbench.playbook.device_functions import cuda_helpers
 from workbench.playbook.generate import generate
-from workbench.playbook.names import Names
+from workbench.playbook.text import cuda_text
+from workbench.playbook.text.names import Names
 
 
 def test_helper_functions_keep_their_names() -> None:

@@ -17,7 +17,7 @@ from workbench.emulator.values import Options
 from workbench.model import H100, CompileReport, TensorMeta, Vector
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.playbook.estimate import estimate, predicted_factor
+from workbench.playbook.estimates.estimate import estimate, predicted_factor
 from workbench.playbook.generate import generate
 
 FOUR: Vector = (("block_size", "64"), ("vector_width", "4"))

@@ -13,9 +13,9 @@ from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Problem, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.seeds import mean_us
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.rules.seeds import mean_us
+from workbench.playbook.techniques.table import settled
 
 half, brain = torch.float16, torch.bfloat16
 

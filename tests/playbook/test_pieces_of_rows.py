@@ -10,11 +10,11 @@ from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, run
 from workbench.model import Vector
-from workbench.playbook.expr import Load, Pool
 from workbench.playbook.generate import generate
-from workbench.playbook.paths import paths_of
-from workbench.playbook.sizes import Sizes, number
-from workbench.playbook.views import contiguous
+from workbench.playbook.ir.expr import Load, Pool
+from workbench.playbook.ir.paths import paths_of
+from workbench.playbook.ir.sizes import Sizes, number
+from workbench.playbook.ir.views import contiguous
 
 Tensors = dict[str, Tensor]
 half, bfloat = torch.float16, torch.bfloat16

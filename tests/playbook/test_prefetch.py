@@ -10,9 +10,10 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import CompileReport, Problem, Vector
-from workbench.playbook import fitting, row_layers
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.kernels import row_layers
+from workbench.playbook.schedules import fitting
+from workbench.playbook.techniques.table import settled
 
 AHEAD: Vector = (
     ("block_size", "1024"),

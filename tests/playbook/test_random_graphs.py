@@ -18,7 +18,7 @@ from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import CompileReport, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

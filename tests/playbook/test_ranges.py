@@ -8,9 +8,9 @@ import torch
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
-from workbench.playbook.ranges import all_below, is_natural
-from workbench.playbook.sizes import ONE, ZERO, Sizes, number
-from workbench.playbook.views import Axis, View
+from workbench.playbook.ir.ranges import all_below, is_natural
+from workbench.playbook.ir.sizes import ONE, ZERO, Sizes, number
+from workbench.playbook.ir.views import Axis, View
 
 SIZES = Sizes(("H", "W"))
 H, W = SIZES.read("H"), SIZES.read("W")

@@ -8,10 +8,10 @@ from torch import Tensor
 
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check
-from workbench.playbook.expr import loads_below, unguarded, walk, walk_all
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.traits import program_of
+from workbench.playbook.ir.expr import loads_below, unguarded, walk, walk_all
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.traits import program_of
 
 STEPS = 12
 

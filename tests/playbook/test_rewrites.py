@@ -16,12 +16,12 @@ from workbench.model import H100, Passed, PlanFacts, Problem
 from workbench.plan.facts import facts
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.rewrites import GRAPH_REWRITES, REWRITES, rewrite
-from workbench.playbook.techniques import settled
-from workbench.playbook.titles import TITLES
+from workbench.playbook.graph.rewrites import GRAPH_REWRITES, REWRITES, rewrite
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.text.titles import TITLES
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
 from workbench.referee.judge import judge

@@ -14,7 +14,7 @@ from workbench.emulator.values import Options
 from workbench.model import H100, Vector
 from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
+from workbench.playbook.rules.moves import seed_vectors
 
 LAST, TOLD = ("row_totals", "last"), ("row_totals", "told")
 

@@ -14,9 +14,9 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of
 
 LAYOUTS: dict[str, Vector] = {
     "plain": (),

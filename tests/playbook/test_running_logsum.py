@@ -8,11 +8,11 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import plan_of, run
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.arithmetic import scanned
-from workbench.playbook.estimate import estimate
+from workbench.playbook.analysis.arithmetic import scanned
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.offers import fast_math
-from workbench.playbook.traits import traits_of
+from workbench.playbook.techniques.offers import fast_math
+from workbench.playbook.techniques.traits import traits_of
 
 SMALL: Vector = (("block_size", "64"), ("scan_tile", "4"), ("vector_width", "4"))
 ALONG: dict[str, Vector] = {

@@ -12,10 +12,10 @@ from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, Tensor]
 

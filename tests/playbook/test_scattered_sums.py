@@ -12,12 +12,12 @@ from tests.playbook.running import check, plan_of
 from workbench.compile.service import compile_kernel
 from workbench.errors import WorkbenchError
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import moves, seed_vectors
-from workbench.playbook.program import Scatter
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of
+from workbench.playbook.ir.program import Scatter
+from workbench.playbook.rules.moves import moves, seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of
 
 Tensors = dict[str, Tensor]
 

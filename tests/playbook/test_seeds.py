@@ -7,9 +7,9 @@ import torch.nn.functional as F
 
 from tests.playbook.problems import problem_of
 from workbench.model import H100, Problem
-from workbench.playbook.moves import naive_vector, parse_vector, seed_vectors
-from workbench.playbook.seeds import best_at_each, times_of, unlike, worth_timing
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import naive_vector, parse_vector, seed_vectors
+from workbench.playbook.rules.seeds import best_at_each, times_of, unlike, worth_timing
+from workbench.playbook.techniques.table import settled
 
 
 def softmax(rows: int, columns: int) -> Problem:

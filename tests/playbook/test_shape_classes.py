@@ -8,11 +8,11 @@ from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.errors import UsageError
 from workbench.model import H100, Problem
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
+from workbench.playbook.files.shape_classes import classes_of
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import cross, moves, parse_vector
-from workbench.playbook.shape_classes import classes_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import cross, moves, parse_vector
+from workbench.playbook.techniques.table import settled
 
 TWO = (
     "by_shape=cols<=512|else threads_per_row=warp|block block_size=128|512 row_cache=registers vector_width=4"

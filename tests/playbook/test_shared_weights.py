@@ -13,12 +13,12 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
+from workbench.playbook.estimates.weights_estimate import lanes_that_share
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import traits_of
-from workbench.playbook.weights_estimate import lanes_that_share
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
 
 half, bfloat = torch.float16, torch.bfloat16
 mask = torch.arange(3 * 70).reshape(3, 70) % 7 > 0

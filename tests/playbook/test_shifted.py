@@ -11,11 +11,11 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check
 from workbench.model import H100, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 half = torch.float16
 bfloat = torch.bfloat16

@@ -8,8 +8,8 @@ from tests.playbook.running import check, plan_of
 from workbench.errors import NotCovered
 from workbench.model import Case, size_of
 from workbench.playbook.generate import generate
-from workbench.playbook.lowering import lower
-from workbench.playbook.sizes import ONE, Sizes, number, solved
+from workbench.playbook.ir.sizes import ONE, Sizes, number, solved
+from workbench.playbook.lowering.lower import lower
 
 SIZES = Sizes(("s0", "s1"), [{"s0": 5, "s1": 9}])
 

@@ -11,9 +11,9 @@ from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Vector
 from workbench.plan.steps import Launch
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 SPLIT: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "last"), ("vector_width", "4"))
 TURNS = (Options(case="races", races=True), Options(case="reverse", reverse=True), Options(case="plain"))

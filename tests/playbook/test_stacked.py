@@ -12,13 +12,13 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, CompileReport, Problem, Vector
-from workbench.playbook.estimate import estimate, predicted_factor
+from workbench.playbook.estimates.estimate import estimate, predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.schedule import schedule_of
-from workbench.playbook.stacked import MOST_WORDS, pieces_of_columns
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import traits_of
+from workbench.playbook.kernels.stacked import MOST_WORDS, pieces_of_columns
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.schedules.schedule import schedule_of
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
 
 SMALL: Vector = (("block_size", "64"), ("scan_tile", "4"))
 WAYS: dict[str, Vector] = {

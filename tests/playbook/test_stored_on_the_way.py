@@ -12,8 +12,8 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 Tensors = dict[str, Tensor]
 half, bfloat = torch.float16, torch.bfloat16

@@ -13,13 +13,13 @@ from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of, run
 from workbench.model import H100, Vector
-from workbench.playbook import weighted_helpers
-from workbench.playbook.estimate import estimate
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
+from workbench.playbook.device_functions import weighted_helpers
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.program import Kernel
-from workbench.playbook.row_passes import RowSpace, passes_of
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 ON: Vector = (("single_pass", "on"),)
 WIDE: Vector = (*ON, ("vector_width", "4"))

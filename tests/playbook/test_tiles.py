@@ -12,8 +12,8 @@ from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Vector
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 
 half = torch.float16
 

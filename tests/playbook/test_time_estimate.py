@@ -11,10 +11,10 @@ import torch.nn.functional as F
 
 from tests.playbook.problems import problem_of
 from workbench.model import H100, Problem
-from workbench.playbook.estimate import estimate, estimate_schedule
-from workbench.playbook.moves import parse_vector, seed_vectors
-from workbench.playbook.schedule import Schedule, schedule_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.estimates.estimate import estimate, estimate_schedule
+from workbench.playbook.rules.moves import parse_vector, seed_vectors
+from workbench.playbook.schedules.schedule import Schedule, schedule_of
+from workbench.playbook.techniques.table import settled
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
 

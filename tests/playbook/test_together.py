@@ -11,10 +11,10 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, CompileReport, Problem, Vector
-from workbench.playbook.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import moves, seed_vectors
-from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.rules.moves import moves, seed_vectors
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 from workbench.referee.occupancy import not_together
 
 GRID: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "grid"), ("vector_width", "4"))

@@ -13,10 +13,10 @@ from workbench.emulator.execute import execute
 from workbench.model import H100, CompileReport, Problem, Vector
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.playbook.estimate import Estimate, estimate
+from workbench.playbook.estimates.estimate import Estimate, estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
 from workbench.referee.librarymeta import library_meta
 from workbench.referee.occupancy import not_together
 

@@ -12,11 +12,11 @@ from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Vector
 from workbench.plan.facts import facts
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import seed_vectors
-from workbench.playbook.schedule import most_told, pieces_of, schedule_of
-from workbench.playbook.techniques import settled
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.schedules.schedule import most_told, pieces_of, schedule_of
+from workbench.playbook.techniques.table import settled
 
 TOLD: Vector = (("block_size", "64"), ("grid_split", "on"), ("split_join", "told"), ("vector_width", "4"))
 LAST: Vector = tuple({**dict(TOLD), "split_join": "last"}.items())

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.playbook.sizes import ONE, Size, number
-from workbench.playbook.views import (
+from workbench.playbook.ir.sizes import ONE, Size, number
+from workbench.playbook.ir.views import (
     NotAView,
     View,
     contiguous,

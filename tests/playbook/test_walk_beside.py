@@ -17,13 +17,13 @@ from tests.playbook.running import check, plan_of, run
 from tests.playbook.test_layouts import _order
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.analysis.row_cuts import cut_of
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import moves, seed_vectors
-from workbench.playbook.program import Kernel
-from workbench.playbook.row_cuts import cut_of
-from workbench.playbook.techniques import settled
-from workbench.playbook.traits import program_of, traits_of
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.rules.moves import moves, seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 half, bf16 = torch.float16, torch.bfloat16
 

@@ -8,9 +8,9 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of
 from workbench.compile import compile_kernel
 from workbench.model import H100, CompileReport, Vector
-from workbench.playbook.estimate import estimate
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.techniques import settled
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, Tensor]
 FOUR: Vector = (("vector_width", "4"),)

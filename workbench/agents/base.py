@@ -26,7 +26,7 @@ from workbench.model import (
     Value,
     Vector,
 )
-from workbench.playbook.experience import NOTHING, Memory
+from workbench.playbook.rules.experience import NOTHING, Memory
 from workbench.policy import Policy
 from workbench.tree import Tree
 

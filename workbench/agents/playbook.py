@@ -34,11 +34,11 @@ from workbench.model import (
     TimedOut,
     Vector,
 )
-from workbench.playbook.by_shape import Found, from_found
-from workbench.playbook.experience import reordered, with_recalled
 from workbench.playbook.generate import generate
-from workbench.playbook.moves import cross, moves, seed_vectors
-from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.rules.by_shape import Found, from_found
+from workbench.playbook.rules.experience import reordered, with_recalled
+from workbench.playbook.rules.moves import cross, moves, seed_vectors
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 
 
 def playbook_team() -> Team:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from workbench.archive.store import Conclusion
-from workbench.playbook.experience import Experience, Memory, Past
+from workbench.playbook.rules.experience import Experience, Memory, Past
 
 _BEST = 4
 """Kernels that are recalled for seeds."""

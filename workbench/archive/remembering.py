@@ -14,8 +14,8 @@ from workbench.archive.recall import recall, sentences
 from workbench.archive.store import Archive, Conclusion
 from workbench.model import Hypothesis, Problem
 from workbench.node import Node
-from workbench.playbook.experience import NOTHING, Memory
-from workbench.playbook.family import Family, family_of
+from workbench.playbook.rules.experience import NOTHING, Memory
+from workbench.playbook.rules.family import Family, family_of
 from workbench.search.plan import recalled_line
 from workbench.tree import Tree
 

@@ -39,7 +39,7 @@ def hint_words(text: str, brain: str) -> str:
 
 def recognised(text: str) -> tuple[list[str], list[str]]:
     """The hint's words that the playbook knows, and the techniques they stand for, the best match first."""
-    from workbench.playbook.techniques import TECHNIQUES
+    from workbench.playbook.techniques.table import TECHNIQUES
 
     words = [word for word in dict.fromkeys(re.findall(r"[a-z0-9_]+", text.lower())) if word not in COMMON]
     spoken = {

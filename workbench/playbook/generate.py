@@ -6,44 +6,44 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from workbench.model import Draft, Kernel, Problem, Vector
-from workbench.playbook.apart import apart_of
-from workbench.playbook.class_file import MACRO, ClassPart, class_file
-from workbench.playbook.cuda_helpers import helper_texts
-from workbench.playbook.divisions import with_products, with_quotients
-from workbench.playbook.flat_kernel import flat_kernel
-from workbench.playbook.joint_kernel import sharing_launches
-from workbench.playbook.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
-from workbench.playbook.lines import lines_of, worth_lines
-from workbench.playbook.lines_kernel import lines_kernel
-from workbench.playbook.lookback_kernel import scan_step
-from workbench.playbook.names import Macros, Names
-from workbench.playbook.pair_kernel import pair_kernel
-from workbench.playbook.pair_tiling import tiled_pairs
-from workbench.playbook.plan_text import PlanText
-from workbench.playbook.program import Kernel as ProgramKernel
-from workbench.playbook.program import LibraryCall, Program, ProgramStep, Scan, Scatter
-from workbench.playbook.row_cuts import cut_of
-from workbench.playbook.row_layers import row_step
-from workbench.playbook.row_totals import with_tails
-from workbench.playbook.scan_chains import chained
-from workbench.playbook.scan_rows_kernel import scan_rows_kernel
-from workbench.playbook.scan_sums import with_sums
-from workbench.playbook.scatter_kernel import scatter_step
-from workbench.playbook.schedule import Schedule, schedule_of
-from workbench.playbook.shape_classes import ShapeClass, classes_of
-from workbench.playbook.shared_weights import weights_at
-from workbench.playbook.sizes import Size
-from workbench.playbook.stencil import strips_of
-from workbench.playbook.strip_kernel import strip_kernel
-from workbench.playbook.techniques import settled
-from workbench.playbook.tile_kernel import tile_kernel
-from workbench.playbook.traits import program_of, rewritten
-from workbench.playbook.turning import turn_of
-from workbench.playbook.walk_beside_kernel import walk_beside_kernel
-from workbench.playbook.walk_down_kernel import walk_down_kernel
-from workbench.playbook.weights_pieces import weights_step
-from workbench.playbook.window_kernel import window_kernel
-from workbench.playbook.window_parts import in_one_launch
+from workbench.playbook.analysis.divisions import with_products, with_quotients
+from workbench.playbook.analysis.lines import lines_of, worth_lines
+from workbench.playbook.analysis.row_cuts import cut_of
+from workbench.playbook.analysis.row_totals import with_tails
+from workbench.playbook.analysis.scan_chains import chained
+from workbench.playbook.analysis.scan_sums import with_sums
+from workbench.playbook.analysis.shared_weights import weights_at
+from workbench.playbook.analysis.turning import turn_of
+from workbench.playbook.analysis.window_parts import in_one_launch
+from workbench.playbook.device_functions.cuda_helpers import helper_texts
+from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
+from workbench.playbook.files.plan_text import PlanText
+from workbench.playbook.files.shape_classes import ShapeClass, classes_of
+from workbench.playbook.ir.program import Kernel as ProgramKernel
+from workbench.playbook.ir.program import LibraryCall, Program, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.apart import apart_of
+from workbench.playbook.kernels.flat_kernel import flat_kernel
+from workbench.playbook.kernels.joint_kernel import sharing_launches
+from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
+from workbench.playbook.kernels.lines_kernel import lines_kernel
+from workbench.playbook.kernels.lookback_kernel import scan_step
+from workbench.playbook.kernels.pair_kernel import pair_kernel
+from workbench.playbook.kernels.pair_tiling import tiled_pairs
+from workbench.playbook.kernels.row_layers import row_step
+from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
+from workbench.playbook.kernels.scatter_kernel import scatter_step
+from workbench.playbook.kernels.strip_kernel import strip_kernel
+from workbench.playbook.kernels.tile_kernel import tile_kernel
+from workbench.playbook.kernels.walk_beside_kernel import walk_beside_kernel
+from workbench.playbook.kernels.walk_down_kernel import walk_down_kernel
+from workbench.playbook.kernels.weights_pieces import weights_step
+from workbench.playbook.kernels.window_kernel import window_kernel
+from workbench.playbook.schedules.schedule import Schedule, schedule_of
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import program_of, rewritten
+from workbench.playbook.text.names import Macros, Names
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:

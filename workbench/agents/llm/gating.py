@@ -14,9 +14,9 @@ from workbench.agents.llm.answers import Change
 from workbench.agents.llm.reading import word_of
 from workbench.errors import WorkbenchError
 from workbench.model import Hypothesis, Problem, Vector
-from workbench.playbook.moves import cross, moves
-from workbench.playbook.shape_classes import BY_SHAPE
-from workbench.playbook.techniques import TECHNIQUES, settled
+from workbench.playbook.files.shape_classes import BY_SHAPE
+from workbench.playbook.rules.moves import cross, moves
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 
 MOST_LISTED = 14
 _OUTSIDE = (WorkbenchError, LookupError, ValueError)

@@ -32,7 +32,7 @@ from workbench.agents.llm.reading import (
 )
 from workbench.agents.llm.settings import Role
 from workbench.model import CompileFailed, Draft, Hypothesis, Kernel, LaunchFailed, Outcome, Problem, Vector
-from workbench.playbook.techniques import TECHNIQUES
+from workbench.playbook.techniques.table import TECHNIQUES
 
 HISTORY = 5
 """Attempts a model is told of; more did not help (K-Search, KernelAgent)."""

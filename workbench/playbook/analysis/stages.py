@@ -1,0 +1,37 @@
+"""Which kernels of a program need one another: stages, each of which needs only what earlier ones have made.
+
+Owns that order. Knows buffers alone, neither texts nor schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.program import Kernel
+
+
+def stages_of(kernels: Sequence[Kernel]) -> list[list[int]]:
+    """Places of kernels by stage: those of one stage do not need one another, in any order."""
+    stages: list[list[int]] = []
+    stage_of: list[int] = []
+    for place, kernel in enumerate(kernels):
+        before = [stage_of[other] for other in range(place) if _in_order(kernels[other], kernel)]
+        stage_of.append(max(before, default=-1) + 1)
+        stages += [[]] if stage_of[-1] == len(stages) else []
+        stages[stage_of[-1]].append(place)
+    return stages
+
+
+def _in_order(first: Kernel, second: Kernel) -> bool:
+    """True where the second must wait for the first."""
+    made, written = _written(first), _written(second)
+    return bool(made & (_read(second) | written) or _read(first) & written)
+
+
+def _written(kernel: Kernel) -> set[str]:
+    return {store.buffer for store in kernel.stores}
+
+
+def _read(kernel: Kernel) -> set[str]:
+    return {load.buffer for load in loads_below([store.value for store in kernel.stores])}

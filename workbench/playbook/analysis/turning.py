@@ -1,0 +1,106 @@
+"""Which loads of a pointwise kernel run across its result: their neighbours lie along another axis.
+
+Owns how such a kernel's line of indices is cut into axes, two of which make tiles. Writes no text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.model import DTYPE_BYTES, DType
+from workbench.playbook.ir.expr import Load, unguarded
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.sizes import ZERO, Size
+from workbench.playbook.ir.views import NotAView, View, merged, runs
+from workbench.playbook.text.indexing import is_unit
+
+LEAST_TILED = 16
+"""Indices of either axis below which a tile would be mostly empty."""
+MOST_STATIC_BYTES = 48 * 1024
+"""Shared memory of a block that needs no asking for."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A line of indices as axes, of which ``across`` is the one along which ``loads`` have their neighbours.
+
+    The result has its own along the last.
+    """
+
+    axes: tuple[Size, ...]
+    across: int
+    loads: tuple[Load, ...]
+
+    @property
+    def down(self) -> Size:
+        """Indices along the loads' neighbours."""
+        return self.axes[self.across]
+
+    @property
+    def along(self) -> Size:
+        """Indices along the result's neighbours."""
+        return self.axes[-1]
+
+    def strides(self, view: View) -> tuple[Size, ...] | None:
+        """What one step of each axis moves in a view; None where the view cuts the line otherwise."""
+        try:
+            found = [merged(View(run)).axes for run in runs(view, self.axes)]
+        except NotAView:
+            return None
+        if any(len(run) > 1 for run in found):
+            return None
+        return tuple(run[0].stride if run else ZERO for run in found)
+
+
+def turn_of(kernel: Kernel) -> Turn | None:
+    """How a kernel's tiles lie; None where every load has its neighbours where the result has them."""
+    if kernel.stores[0].level != "flat" or not all(is_unit(store.view) for store in kernel.stores):
+        return None
+    loads = plain_loads(kernel)
+    crossing = [load for load in loads if _crosses(load.view)]
+    for first in sorted(crossing, key=lambda load: -len(load.view.axes)):
+        axes = merged(first.view).axes
+        across = max(i for i, axis in enumerate(axes[:-1]) if axis.stride.is_one)
+        turn = Turn(tuple(axis.size for axis in axes), across, ())
+        same = tuple(load for load in crossing if _is_turned(turn, load))
+        return Turn(turn.axes, across, same)
+    return None
+
+
+def plain_loads(kernel: Kernel) -> list[Load]:
+    """What every element needs, whichever way a choice goes."""
+    found = {
+        leaf.serial: leaf
+        for store in kernel.stores
+        for leaf in unguarded(store.value)
+        if isinstance(leaf, Load) and not leaf.lookups
+    }
+    return [found[serial] for serial in sorted(found)]
+
+
+def _crosses(view: View) -> bool:
+    axes = merged(view).axes
+    if len(axes) < 2 or axes[-1].stride.is_one or axes[-1].stride.is_zero:
+        return False
+    return any(axis.stride.is_one for axis in axes[:-1])
+
+
+def _is_turned(turn: Turn, load: Load) -> bool:
+    strides = turn.strides(load.view)
+    return strides is not None and strides[turn.across].is_one and not strides[-1].is_zero
+
+
+def pitch(tile: int, dtype: DType) -> int:
+    """Elements from row to row of a tile: an odd number of words, so that columns spread over banks."""
+    return tile + max(1, 4 // DTYPE_BYTES[dtype])
+
+
+def tiled_loads(turn: Turn, tile: int) -> tuple[Load, ...]:
+    """The loads that have room in shared memory; the rest is read as it lies."""
+    kept: list[Load] = []
+    left = MOST_STATIC_BYTES
+    for load in turn.loads:
+        left -= tile * pitch(tile, load.dtype) * max(4, DTYPE_BYTES[load.dtype])
+        if left >= 0:
+            kept.append(load)
+    return tuple(kept)

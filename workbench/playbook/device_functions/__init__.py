@@ -1,0 +1,1 @@
+"""CUDA functions that generated kernels call, as text: reductions, scans, packs, atomics."""

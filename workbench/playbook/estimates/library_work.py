@@ -1,0 +1,42 @@
+"""What a library call asks of the card: bytes through memory, and operations of products.
+
+Owns the counts; estimate.py makes a time of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from workbench.model import DTYPE_BYTES
+from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Program
+from workbench.playbook.ir.sizes import product
+
+_PRODUCTS = ("mm", "bmm", "addmm")
+
+
+def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> tuple[float, float]:
+    """Bytes moved and operations of one call."""
+    moved = 0.0
+    shapes = []
+    for arg in call.given:
+        if isinstance(arg, LibraryArgument):
+            buffer = program.buffers[arg.buffer]
+            shapes.append([size.at(sizes) for size in arg.shape or buffer.shape])
+            moved += math.prod(shapes[-1]) * DTYPE_BYTES[buffer.dtype]
+    for name in call.results:
+        moved += _bytes_of(program, name, sizes)
+    if call.op == "aten.convolution.default" and call.args[2] is not None:
+        moved += 2 * _bytes_of(program, call.results[0], sizes)  # the bias is added in a pass of its own
+    if call.op == "aten.scaled_dot_product_attention.default":
+        query, key, value = shapes[:3]
+        pairs = math.prod(query[:-1]) * key[-2] / (2 if call.args[5] else 1)  # the causal half
+        return moved, 2.0 * pairs * (key[-1] + value[-1])
+    if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
+        return moved, 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
+    return moved, 0.0
+
+
+def _bytes_of(program: Program, name: str, sizes: Mapping[str, int]) -> float:
+    buffer = program.buffers[name]
+    return float(product(buffer.shape).at(sizes) * DTYPE_BYTES[buffer.dtype])

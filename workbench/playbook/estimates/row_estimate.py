@@ -1,0 +1,261 @@
+"""What a kernel with a row algorithm is estimated to take: who walks over a row, what is kept, who meets.
+
+Owns the choice of teams under a schedule, as fitting.py and the launch make it, and the time that teams of
+one row wait for one another. walk_estimate.py models a pass; launch_estimate.py makes a time of passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from workbench.playbook.analysis import lifetime, reach
+from workbench.playbook.analysis.accumulators import MEMBERS
+from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.co_moments import MOMENTS
+from workbench.playbook.analysis.following import NOTHING, Estimate, one_then
+from workbench.playbook.analysis.lifetime import FLAT_NS, Walk, Work
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.analysis.row_shapes import scheduled_shape
+from workbench.playbook.estimates.launch_estimate import launched
+from workbench.playbook.estimates.walk_estimate import LANES, Crew, walk_of
+from workbench.playbook.ir.program import Kernel, Store
+from workbench.playbook.kernels.early_loads import asked_early_us
+from workbench.playbook.kernels.together_kernel import keeps_pieces, piece_of, share_held, together
+from workbench.playbook.kernels.together_rows import ahead_of, blocks_of, in_turns, taken_in_turns
+from workbench.playbook.schedules.fitting import (
+    by_length,
+    for_declared,
+    goes_ahead,
+    lanes_of,
+    most_columns,
+    most_of_piece,
+    shares_warps,
+)
+from workbench.playbook.schedules.residency import in_clusters, resident, spilled
+from workbench.playbook.schedules.schedule import (
+    Schedule,
+    bundle_of,
+    fit_threads,
+    pieces_of,
+    split_team,
+    split_threads,
+)
+
+_AHEAD = 0.965
+"""Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
+_CLUSTER_NS = 600.0
+"""Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
+_PARTIALS_NS, _GATHERED = 400.0, 4
+"""What reads the partial results of a split waits for so many of them at a time."""
+_AT_ONCE = 4
+"""Values of a column whose moments are taken together: width 8 has 120 registers, width 4 has 58 to 62."""
+_ARRIVAL_US = 0.8  # the last block of a split learns that it is (a guess)
+_JOINED_NS = 2200.0
+"""More that a split's join takes: fences, and instructions that are fetched cold. An H100 needs 2.4 to 2.8 us
+beyond what else is counted for logsumexp, cross_entropy, column_mean, whatever their size."""
+HEARD_US = 0.6
+"""Less than that where the last block hears the parts in words: a sum over 67 MB takes 21.0 us on an H200 by
+a counter, 20.3 by words, 19.7 when nobody joins the parts."""
+_TOLD_US, _COUNTED, _ASKED_NS = 1.85, 0.125, 0.013
+"""Until a word is heard; part of an arrival at one counter, a block; and for a word a block waits for: all
+ask for the same lines. An H100's softmax of 1,048,576 takes 9.2, 8.8, 10.7 us with 132, 264, 528 blocks."""
+_PAST_L2 = 0.99
+"""Time of a split whose results are streamed past the L2 that it reads its rows from again (a guess)."""
+
+
+def row_time(asked: Asked, kernel: Kernel) -> Estimate:
+    """Of all rows of a kernel."""
+    space = RowSpace(asked.program.pool, kernel)
+    rows, columns = asked.at(space.rows), asked.at(space.columns)
+    schedule, target = asked.schedule, asked.target
+    shape = scheduled_shape(space, kernel, schedule)
+    alone = most_columns(replace(schedule, team="block", team_fit=False), shape)
+    most = most_of_piece(schedule, shape) * schedule.cluster if schedule.cluster > 1 else 0
+    if alone < columns <= most:
+        return _clustered(asked, space, kernel)
+    short, long = by_length(for_declared(schedule, shape, [asked.sizes]), shape, [asked.sizes])
+    fit = short or long
+    assert fit is not None
+    if asked.as_written:
+        fit = replace(fit, single_pass=schedule.single_pass)
+    if turns := in_turns(schedule, target, rows, columns, taken_in_turns(space, kernel)):
+        found = _row_as(asked, kernel, ahead_of(schedule), turns[1])
+        return _with_more(asked, found, asked.swept_away(space, kernel, math.ceil(rows / turns[0])))
+    # One step a block or as many as fill the card: the model of a walk does not tell the two apart rightly.
+    pieces = min(pieces_of(one, target, rows, columns) for one in (fit, replace(fit, join_told=False)))
+    if pieces > 1:
+        fit = replace(fit, threads=split_threads(fit), fit=False)
+        if keeps_pieces(space, kernel, fit, piece_of(columns, pieces)):
+            return _row_as(asked, kernel, replace(together(fit), team="block"), pieces)
+        fit = replace(fit, cache="reread", team=split_team(fit), persistent=False)
+        fit = replace(fit, single_pass=schedule.single_pass)
+    found = _row_as(asked, kernel, fit, pieces)
+    us = asked_early_us(found.us, rows, target) if fit.early else found.us
+    if pieces == 1:
+        us *= reach.strayed(shape, fit, asked.sizes, found.dram_bytes, target)
+    return replace(found, us=us * _AHEAD if fit.prefetch else us)
+
+
+def _with_more(asked: Asked, found: Estimate, more: float) -> Estimate:
+    """With bytes that have to come from memory beside."""
+    us = found.us + 1e6 * more / asked.target.dram_bytes_per_s
+    return replace(found, us=us, dram_bytes=found.dram_bytes + more)
+
+
+def _clustered(asked: Asked, space: RowSpace, kernel: Kernel) -> Estimate:
+    """Every block keeps a piece; a row is a wave's as soon as all of its blocks have found room."""
+    blocks = asked.schedule.cluster
+    own = replace(asked.schedule, team="block", team_fit=False, join_grid=False)
+    own = replace(own, prefetch=goes_ahead(own, scheduled_shape(space, kernel, own)))
+    if own.fit:
+        piece = math.ceil(asked.at(space.columns) / blocks)
+        own = replace(own, threads=fit_threads(piece, asked.at(space.rows) * blocks, asked.target))
+    return _row_as(asked, kernel, own, blocks)
+
+
+def _row_as(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Estimate:
+    """Rows of so many pieces, by a schedule that fits them."""
+    crew = _crew(asked, kernel, schedule, pieces)
+    work = _work(asked, crew, kernel.stores)
+    if pieces > 1:
+        return _in_pieces(asked, crew, work, [bool(step.accumulators) for step in crew.passes])
+    if crew.lanes != LANES:
+        return launched(asked, work)
+    found = launched(asked, replace(work, place_ns=FLAT_NS))
+    return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
+
+
+def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew:
+    space = RowSpace(asked.program.pool, kernel)
+    passes = passes_of(space, kernel, schedule.single_pass)
+    rows, lanes = asked.at(space.rows), lanes_of(schedule)
+    abreast = bundle_of(rows, schedule.width, schedule.bundle_lanes) if schedule.bundle and pieces > 1 else 1
+    if schedule.team == "bundle":
+        abreast = reach.rows_abreast(schedule, scheduled_shape(space, kernel, asked.schedule), asked.sizes)
+    if shares_warps(schedule):
+        abreast = LANES // lanes
+    if abreast > 1:
+        lanes = LANES if shares_warps(schedule) else schedule.threads
+        rows = math.ceil(rows / abreast)
+    teams = rows * pieces if lanes > 1 else math.ceil(rows * pieces / LANES)
+    keeps = schedule.cache != "reread"
+    together = pieces == 1 and not schedule.prefetch
+    waiting = waiting_loads(space, passes, together) if keeps else []
+    waits = frozenset(load.serial for wait in waiting for load in (wait.load, *wait.taken_in))
+    held = 1.0
+    # A cluster's blocks, and those that take rows in turns, keep all of their pieces.
+    if keeps and pieces > 1 and schedule.join_grid and not schedule.prefetch:
+        held = share_held(schedule.threads, len(waiting), asked.at(space.columns) / pieces)
+    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, len(waiting), held)
+
+
+def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
+    """The launch of a crew: its walks, and how many of its teams a multiprocessor has room for."""
+    schedule, target = crew.schedule, asked.target
+    walks = [walk_of(asked, crew, number) for number in range(len(crew.passes))]
+    kept = crew.held * crew.slots * asked.at(crew.space.columns) / crew.pieces
+    kept *= crew.together if schedule.team in ("bundle", "warp") else 1
+    if more := spilled(target, schedule, kept / crew.lanes):
+        walks[-1] = replace(walks[-1], instructions=walks[-1].instructions + more * crew.threads)
+    rest = asked.stored(stores) - sum(asked.stored(step.stores) for step in crew.passes)
+    walks[-1] = replace(walks[-1], stored_bytes=walks[-1].stored_bytes + rest / crew.teams)
+    mine = kept / crew.lanes if schedule.cache == "registers" else 0.0
+    mine += 0.0 if asked.as_written else _summed(asked, crew)
+    shared = 4 * kept if schedule.cache == "shared" else 0.0
+    blocks = resident(
+        target, asked.schedule, schedule.threads, mine, shared * schedule.threads / crew.threads
+    )
+    beside = blocks * schedule.threads // crew.threads
+    if crew.pieces > 1:
+        return Work(crew.teams, crew.threads, beside, tuple(walks), 0.0, 0.0)
+    again = max(walk.again_bytes for walk in walks) if crew.keeps else walks[0].fresh_bytes
+    left = target.shared_bytes_per_sm - beside * shared
+    return Work(crew.teams, crew.threads, beside, tuple(walks), again, left)
+
+
+# ------------------------------------------------------------------------------------ rows in pieces
+
+
+def _in_pieces(asked: Asked, crew: Crew, work: Work, makes: list[bool]) -> Estimate:
+    """Blocks of a row meet in a cluster, in a launch that all of them fit, or in the next launch."""
+    schedule = crew.schedule
+    own = crew.lanes // crew.together * asked.width(crew.space.rows) if crew.together > 1 else crew.lanes
+    gathered_ns = _PARTIALS_NS * math.ceil(crew.pieces / own / _GATHERED)
+    if crew.together > 1 and not asked.as_written:
+        meets_ns = _in_banks_ns(asked, crew)
+        walks = [replace(one, join_ns=one.join_ns + meets_ns * bool(one.join_ns)) for one in work.walks]
+        work = replace(work, walks=tuple(walks))
+        left = 4.0 * crew.pieces * crew.together * _members(crew)
+        gathered_ns += left / lifetime.SM_BYTES_PER_NS
+    if not crew.keeps:
+        return _split(asked, work, makes, gathered_ns)
+    if schedule.join_grid and not schedule.prefetch:
+        found = launched(asked, work)
+        met_us = _meeting_us(asked, work, crew.pieces, gathered_ns)
+        return replace(found, us=found.us + sum(makes) * met_us)
+    met_ns = _CLUSTER_NS
+    if schedule.join_grid:
+        arriving = asked.target.sm_count * blocks_of(schedule.threads)
+        met_ns = 1e3 * asked.target.meeting_of(arriving) + gathered_ns
+    walks = [replace(one, join_ns=one.join_ns + met_ns * bool(one.join_ns)) for one in work.walks]
+    work = replace(work, walks=tuple(walks))
+    if schedule.prefetch:  # the next row on its way is like a block beside; nobody comes and goes
+        work = replace(work, resident=2 * work.resident, place_ns=0.0)
+    room = 0 if schedule.join_grid else in_clusters(asked.target, asked.schedule.cluster)
+    return launched(asked, work, room, stays=schedule.prefetch)
+
+
+def _members(crew: Crew) -> int:
+    """Numbers of four bytes that a piece leaves for a result, in the pass that leaves most."""
+    counts = {"welford": 3, "argmax": 2, "argmin": 2, **{kind: len(names) for kind, names in MEMBERS.items()}}
+    return max(sum(counts.get(one.kind, 1) for one in step.accumulators) for step in crew.passes)
+
+
+def _summed(asked: Asked, crew: Crew) -> float:
+    """Registers of a thread for what its columns come to, where it has several side by side."""
+    if crew.together == 1 or crew.pieces == 1 or not crew.schedule.bundle:
+        return 0.0
+    moments = any(one.kind in MOMENTS for step in crew.passes for one in step.accumulators)
+    return float(asked.width(crew.space.rows) * (_members(crew) + _AT_ONCE * moments))
+
+
+def _in_banks_ns(asked: Asked, crew: Crew) -> float:
+    """Until the groups of a block are joined: neighbours of a thread that are written side by side meet."""
+    width = asked.width(crew.space.rows)
+    meeting = 1 if crew.schedule.bundle_lanes else width
+    return crew.lanes / LANES * width * _members(crew) * meeting / lifetime.CLOCK_GHZ
+
+
+def _split(asked: Asked, work: Work, makes: list[bool], gathered_ns: float) -> Estimate:
+    """Every pass is a launch of its own; what one read the next finds in L2 if it is small."""
+    schedule, target = asked.schedule, asked.target
+    total = NOTHING
+    walks = list(work.walks)
+    last = schedule.join_last and all(makes)
+    if makes[-1] and not last:
+        walks.append(Walk())
+    joined = 0.0
+    gathered_ns += 0.0 if asked.as_written else _JOINED_NS
+    for one in walks:
+        small = work.teams * one.again_bytes <= 0.8 * target.l2_bytes
+        found = {"near_bytes" if small else "fresh_bytes": one.again_bytes, "again_bytes": 0.0}
+        gathered = replace(one, join_ns=one.join_ns + joined, **found)
+        joined = one.join_ns + gathered_ns
+        total = one_then(total, launched(asked, replace(work, walks=(gathered,))))
+    if last:
+        heard_us = HEARD_US if schedule.join_told and schedule.team == "block" else 0.0
+        total = replace(total, us=total.us + _ARRIVAL_US + joined * 1e-3 - heard_us)
+    if schedule.stream_stores and any(one.stored_bytes and one.again_bytes for one in walks):
+        total = replace(total, us=total.us * _PAST_L2)
+    return total
+
+
+def _meeting_us(asked: Asked, work: Work, pieces: int, gathered_ns: float) -> float:
+    """Until every block has joined what all of its row have left; waiting for words is reading them."""
+    join_ns = work.walks[0].join_ns
+    if asked.schedule.join_words:
+        counted_us = _COUNTED * asked.target.arrival_us * work.teams
+        return _TOLD_US + counted_us + (_ASKED_NS * work.teams * pieces + join_ns) * 1e-3
+    return asked.target.meeting_of(work.teams) + (join_ns + gathered_ns) * 1e-3

@@ -1,0 +1,186 @@
+"""What one pass over a row asks of the threads that walk over it: bytes, instructions, waits.
+
+Owns the life of a team between two joins; row_estimate.py says which teams there are and how they meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.playbook.analysis import reach
+from workbench.playbook.analysis.arithmetic import accumulated, instructions_of, join_cycles, join_ns
+from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.lifetime import Walk
+from workbench.playbook.analysis.row_passes import Pass, RowSpace
+from workbench.playbook.ir.expr import walk
+from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
+from workbench.playbook.kernels.odd_rows import is_peeled
+from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
+from workbench.playbook.schedules.schedule import Schedule
+
+LANES = 32
+_ABREAST = 4  # loads of a thread that abreast_kernel.py unrolls
+_REGISTERS_DEEP = 8  # loads of a thread whose row is in registers
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The teams that walk over rows: a block, a warp, or some lanes of one; and what they keep of a row."""
+
+    space: RowSpace
+    passes: tuple[Pass, ...]
+    schedule: Schedule
+    teams: int
+    lanes: int
+    """Threads of a team; 1 where threads have rows of their own, and a team is their warp."""
+    pieces: int
+    """That a row is cut into, a team each."""
+    together: int
+    """Rows that a team takes at a time."""
+    waits: frozenset[int]
+    """Serials of loads that are kept from the pass that reads them to a later one, or go into what is."""
+    slots: int
+    """Values of a column that are kept."""
+    held: float
+    """Part of those that there is room for; the rest is read again, from L2."""
+
+    @property
+    def keeps(self) -> bool:
+        """True where anything is kept from one pass to the next."""
+        return self.schedule.cache != "reread"
+
+    @property
+    def threads(self) -> int:
+        """Of a team, the idle ones of a warp among them."""
+        return max(self.lanes, LANES)
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Bytes that all teams read in a pass, and requests of a thread for each column."""
+
+    fresh: float = 0.0
+    near: float = 0.0
+    again: float = 0.0
+    requests: float = 0.0
+    streams: int = 0
+    """Loads that are in this pass for the first time."""
+
+    @property
+    def any(self) -> bool:
+        return self.streams > 0 or self.again > 0 or self.near > 0
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """How a team walks: columns of its piece, who takes them, how many at a time."""
+
+    columns: float
+    lanes: int
+    width: int
+    joined: int
+    """Lanes that join what they found."""
+    peeled: bool
+
+
+def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
+    """Pass ``number`` of one team, after those before it."""
+    schedule, space, step = crew.schedule, crew.space, crew.passes[number]
+    reads = _reads(asked, crew, crew.passes[: number + 1])
+    way = _steps(asked, crew, step)
+    entered = 0 if asked.as_written else 1 if schedule.chains else way.width
+    at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
+    costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
+    cost = instructions_of(step.roots, schedule.fast_math, _known(crew, number))
+    cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
+    cost += sum(issued for issued, _ in costs)
+    mine = way.columns / way.lanes
+    chain = mine * max((cycles for _, cycles in costs), default=0.0)
+    if schedule.chains and way.width > 1:
+        joins = max((join_cycles(one.kind) for one in step.accumulators), default=0.0)
+        chain = chain / way.width + way.width * joins
+    stored = sum(
+        asked.stored([store])
+        * reach.written_apart(space, store, schedule.team, asked.sizes, asked.element_of(store.buffer))
+        for store in step.stores
+    )
+    joins_ns = (join_ns(one.kind, way.joined, schedule.tree) for one in step.accumulators)
+    return Walk(
+        fresh_bytes=reads.fresh / crew.teams,
+        stored_bytes=stored / crew.teams,
+        again_bytes=reads.again / crew.teams,
+        near_bytes=reads.near / crew.teams,
+        instructions=cost * (way.columns + LANES * way.peeled) * (LANES if way.lanes == 1 else 1),
+        lines=0.0 if asked.as_written else _shared_lines(asked, crew, step, way),
+        chain_cycles=chain,
+        trips=max(mine / way.width / _deep(asked, crew, step, way, entered), 1.0) if reads.any else 0.0,
+        join_ns=max(joins_ns, default=0.0),
+    )
+
+
+def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
+    """Of the last of the passes, which knows what those before it have read."""
+    space, kept_at = crew.space, crew.schedule.cache
+    seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots, guarded=True)}
+    fresh = near = again = behind = requests = 0.0
+    streams = 0
+    always = [load for step in passes for load in space.column_loads(step.roots)]
+    whole = {(load.buffer, load.view.axes) for load in always}
+    for load in space.column_loads(passes[-1].roots, guarded=True):
+        apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
+        size = asked.read(load) * apart
+        if load.serial not in seen:
+            moved = load not in always and (load.buffer, load.view.axes) in whole
+            recent = moved or asked.is_recent(load)  # other places of a row that is read anyway
+            fresh, near = fresh + size * (not recent), near + size * recent
+            streams += 1
+            requests += 1
+        elif load.serial not in crew.waits:
+            again += size
+            requests += 1
+        else:
+            behind += size * (1.0 - crew.held)
+            requests += 1 if kept_at == "shared" else 1.0 - crew.held
+        seen.add(load.serial)
+    return _Reads(fresh, near + behind, again, requests, streams)
+
+
+def _shared_lines(asked: Asked, crew: Crew, step: Pass, way: _Steps) -> float:
+    """Lines that a team asks L1 for, of what its rows share with others."""
+    found = 0.0
+    for load in crew.space.column_loads(step.roots):
+        found += reach.shared_lines(crew.space, load, way.lanes, way.width, asked.element(load))
+    return found * way.columns
+
+
+def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
+    schedule, space = crew.schedule, crew.space
+    columns = asked.at(space.columns) / crew.pieces * crew.together
+    lanes, width = lanes_of(schedule), asked.width(space.columns)
+    peeled = not asked.as_written and is_peeled(schedule, space, step, asked.at(space.columns))
+    width, joined = schedule.width if peeled else width, lanes
+    if schedule.team == "warp":
+        columns, lanes = in_whole_warps(columns, width, lanes, crew.together), LANES
+    elif crew.together > 1:
+        lanes = joined = schedule.threads
+        width = crew.together // LANES if schedule.team == "bundle" else asked.width(space.rows)
+    return _Steps(columns, lanes, width, joined, peeled)
+
+
+def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> int:
+    """Steps of a thread whose loads are on their way at the same time."""
+    schedule = crew.schedule
+    if schedule.cache == "registers" and crew.waits:
+        return _REGISTERS_DEEP
+    in_turn = crew.pieces > 1 and not crew.waits and crew.together == 1 and not asked.as_written
+    deep = steps_ahead(schedule, step, way.width, entered, in_turn)
+    return min(deep, _ABREAST * schedule.items) if schedule.team == "bundle" else deep
+
+
+def _known(crew: Crew, number: int) -> set[int]:
+    """Serials of what a pass need not compute for each column: values of the row, and what a team kept."""
+    passes = crew.passes[: number + 1] if crew.keeps else crew.passes[number : number + 1]
+    roots = [root for step in passes for root in step.roots]
+    of_row = {e.serial for root in roots for part in crew.space.row_parts(root) for e in walk(part)}
+    return of_row | {e.serial for step in passes[:-1] for root in step.roots for e in walk(root)}

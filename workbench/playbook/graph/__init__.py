@@ -1,0 +1,1 @@
+"""Rewrites of the op graph by algebra, before anything is lowered."""

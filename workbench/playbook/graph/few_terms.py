@@ -1,0 +1,55 @@
+"""Sums, products and extremes of a few elements written out: operations on two elements at a time.
+
+Owns the rule; few_axes.py says which reductions those are. Without reductions a kernel has no rows: its
+threads take neighbours along any axis, in vectors, and what is computed of each element needs no loop.
+"""
+
+from __future__ import annotations
+
+from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.problem.components import name_of
+from workbench.problem.few_axes import reduced_few
+
+_JOINS = {
+    "sum": "aten.add.Tensor",
+    "prod": "aten.mul.Tensor",
+    "amax": "aten.maximum.default",
+    "amin": "aten.minimum.default",
+}
+_ROUNDED = ("f16", "bf16")
+_ROUNDS = ("sum", "prod")
+"""Torch accumulates these in 32 bits; additions of 16-bit tensors would round after each."""
+
+
+def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """A reduction of few elements, written out where all reductions of the graph are."""
+    operand = node.args[0] if node.args else None
+    if name_of(node) not in _JOINS or not isinstance(operand, Ref):
+        return None
+    found = reduced_few(edit.graph, edit.given, edit.cases).get(node.name)
+    if found is None or not isinstance(found[0][found[1]], int):
+        return None
+    shape, axis = found
+    count, out = shape[axis], node.outs[0]
+    assert isinstance(count, int)
+    dims = (*shape[:axis], *shape[axis + 1 :])
+    rounds = out.dtype in _ROUNDED and name_of(node) in _ROUNDS
+    computed: DType = "f32" if rounds else out.dtype
+    one = OutputSpec(dtype=edit.spec(operand).dtype, dims=dims)
+    total, *rest = (
+        _as(edit, edit.add("aten.select.int", (operand, axis, at), one, "element"), computed)
+        for at in range(count)
+    )
+    for part in rest:
+        total = edit.add(_JOINS[name_of(node)], (total, part), OutputSpec(dtype=computed, dims=dims))
+    shaped: tuple[Arg, ...] = (_as(edit, total, out.dtype), shape_of(out.dims))
+    return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
+
+
+def _as(edit: GraphEdit, ref: Ref, dtype: DType) -> Ref:
+    spec = edit.spec(ref)
+    if spec.dtype == dtype:
+        return ref
+    out = OutputSpec(dtype=dtype, dims=spec.dims)
+    return edit.add("prims.convert_element_type.default", (ref, dtype), out, "converted")

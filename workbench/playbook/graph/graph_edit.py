@@ -1,0 +1,133 @@
+"""A graph being rewritten: who uses what, what shape it has, and the nodes that a rule adds.
+
+Owns the bookkeeping of rewrites; knows no rule. Pure: the graph it was given stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.playbook.ir.agreements import sizes_of
+from workbench.playbook.ir.sizes import Sizes
+
+_FILLED = ("aten.full.default", "aten.full_like.default")
+
+
+class GraphEdit:
+    """One walk over a graph. ``stem`` begins the names of added nodes."""
+
+    def __init__(self, problem: Problem, graph: Graph, stem: str) -> None:
+        self.graph = graph
+        self._problem = problem
+        self._nodes = {node.name: node for node in graph.nodes}
+        self._specs = {spec.name: OutputSpec(dtype=spec.dtype, dims=spec.dims) for spec in problem.tensors}
+        self._users: dict[str, list[OpNode | None]] = {}
+        for ref in graph.outputs:
+            self._users.setdefault(ref.ref, []).append(None)
+        for node in graph.nodes:
+            for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
+                self._users.setdefault(name, []).append(node)
+        self._stem = stem
+        self._added: list[OpNode] = []
+
+    def rewritten(self, rule: Callable[[GraphEdit, OpNode], OpNode | None]) -> Graph:
+        """Every node replaced by the rule's answer where it has one; what nobody needs any more is gone."""
+        kept: list[OpNode] = []
+        for node in self.graph.nodes:
+            self._added = []
+            replaced = rule(self, node)
+            kept += [*self._added, replaced] if replaced is not None else [node]
+        return Graph(nodes=reachable(kept, self.graph.outputs), outputs=self.graph.outputs)
+
+    @property
+    def given(self) -> dict[str, tuple[Dim, ...]]:
+        """Shapes of the problem's tensors, by name."""
+        return {spec.name: spec.dims for spec in self._problem.tensors}
+
+    @cached_property
+    def cases(self) -> list[dict[str, int]]:
+        """Sizes of the declared cases."""
+        return [case.size_map for case in self._problem.cases]
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """Reads the dimensions of shapes."""
+        return sizes_of(self._problem)
+
+    def made(self, arg: Arg) -> OpNode | None:
+        """The node behind an argument; None for inputs, numbers, and results beyond the first."""
+        if not isinstance(arg, Ref) or arg.item:
+            return None
+        added = next((node for node in self._added if node.name == arg.ref), None)
+        return added or self._nodes.get(arg.ref)
+
+    def users(self, node: OpNode) -> list[OpNode | None]:
+        """Who reads a node's results; None stands for the problem's output."""
+        return self._users.get(node.name, [])
+
+    def spec(self, ref: Ref) -> OutputSpec:
+        """Type and shape."""
+        if ref.ref in self._specs:
+            return self._specs[ref.ref]
+        return self._nodes[ref.ref].outs[ref.item or 0]
+
+    def constant(self, arg: Arg) -> float | None:
+        """The number that an argument is everywhere; None for what is no constant."""
+        made = self.made(arg)
+        if made is not None and made.op == "aten.scalar_tensor.default":
+            arg = made.args[0]
+        elif made is not None and made.op in _FILLED:
+            arg = made.args[1]
+        return float(arg) if isinstance(arg, (bool, int, float)) else None
+
+    def add(
+        self,
+        op: str,
+        args: tuple[Arg, ...],
+        out: OutputSpec,
+        stem: str = "",
+        kwargs: tuple[tuple[str, Arg], ...] = (),
+    ) -> Ref:
+        """A node before the one at hand; ``stem`` is what it is called if the name is free."""
+        name = stem = stem or self._stem
+        count = 1
+        while name in self._nodes or name in self._specs:
+            count += 1
+            name = f"{stem}_{count}"
+        self._specs[name] = out
+        self._added.append(OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=(out,)))
+        return Ref(ref=name)
+
+    def view(self, ref: Ref, dims: tuple[Dim, ...]) -> Ref:
+        """The tensor in another shape."""
+        out = OutputSpec(dtype=self.spec(ref).dtype, dims=dims)
+        return self.add("aten.view.default", (ref, shape_of(dims)), out)
+
+
+def shape_of(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
+    """Sizes as an operation takes them."""
+    return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)
+
+
+def reachable(nodes: list[OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ...]:
+    """The nodes that the outputs need."""
+    wanted = {ref.ref for ref in outputs}
+    kept = []
+    for node in reversed(nodes):
+        if node.name in wanted:
+            kept.append(node)
+            wanted |= refs_of(node.args) | refs_of(tuple(value for _, value in node.kwargs))
+    return tuple(reversed(kept))
+
+
+def refs_of(args: tuple[Arg, ...]) -> set[str]:
+    """Names of the tensors among arguments."""
+    found: set[str] = set()
+    for arg in args:
+        if isinstance(arg, Ref):
+            found.add(arg.ref)
+        elif isinstance(arg, tuple):
+            found |= refs_of(arg)
+    return found

@@ -1,0 +1,219 @@
+"""Algebraic rewrites of the op graph, each with a name; their numerics are proved by the referee.
+
+Owns the rules. Pure: a graph in, a graph out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.playbook.graph.attention_rewrite import attention
+from workbench.playbook.graph.constant_places import constant_places
+from workbench.playbook.graph.few_terms import few_terms
+from workbench.playbook.graph.graph_edit import GraphEdit, reachable, refs_of, shape_of
+from workbench.playbook.graph.nested_sums import nested_sums
+from workbench.playbook.graph.short_axes import short_axis
+from workbench.playbook.graph.tail_rewrites import bias_in_tail
+from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
+
+Rule = Callable[[GraphEdit, OpNode], OpNode | None]
+
+RULES: Mapping[str, Rule] = {
+    "attention": attention,
+    "diagonal_product": diagonal_product,
+    "affine_in_weights": affine_in_weights,
+    "scale_in_tail": scale_in_tail,
+    "bias_in_tail": bias_in_tail,
+    "short_axis": short_axis,
+    "constant_places": constant_places,
+    "few_terms": few_terms,
+    "nested_sums": nested_sums,
+}
+"""Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
+GRAPH_REWRITES = ("linear_rowsum", *RULES)
+"""Those that give another graph."""
+TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
+SCATTERED_SUMS = "scattered_sums"
+_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS)
+LOWERED = frozenset(_WHERE_LOWERED)
+"""Those that are made where operations become kernels, each by the module of its name."""
+REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
+"""All of them."""
+ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
+"""Those that pay only where what they move is computed by a kernel that is there anyway."""
+
+MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS])
+"""Those that save bytes and may cost time: a launch more, a library's kernel for other shapes, or places that
+many values want."""
+
+
+def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:
+    """The graph after every rewrite but those in ``without``."""
+    graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)
+    for name, rule in RULES.items():
+        if name not in without:
+            graph = GraphEdit(problem, graph, name).rewritten(rule)
+    return bias_in_product(problem, graph)
+
+
+def applying(problem: Problem) -> frozenset[str]:
+    """Rewrites without which the graph would be another one."""
+    whole = rewrite(problem)
+    return frozenset(name for name in GRAPH_REWRITES if rewrite(problem, frozenset([name])) != whole)
+
+
+def linear_rowsum(problem: Problem) -> Graph:
+    """``sum(A @ B, 1)`` as ``A @ sum(B, 1)``: a matrix product becomes two passes over its operands.
+
+    The sum is pushed through additions, scalar factors and reshapes that keep the last axis. The
+    graph comes back unchanged where nothing matches.
+    """
+    return _RowSum(problem).graph()
+
+
+def bias_in_product(problem: Problem, graph: Graph) -> Graph:
+    """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
+
+    Anywhere else the addition is free: it is fused into the kernel that follows.
+    """
+    users: dict[str, list[OpNode | None]] = {}
+    for ref in graph.outputs:
+        users.setdefault(ref.ref, []).append(None)
+    for node in graph.nodes:
+        for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
+            users.setdefault(name, []).append(node)
+    nodes = {node.name: node for node in graph.nodes}
+    dtypes = {spec.name: spec.dtype for spec in problem.tensors}
+    kept = [_with_bias(node, nodes, users, dtypes) for node in graph.nodes]
+    return Graph(nodes=reachable(kept, graph.outputs), outputs=graph.outputs)
+
+
+_PRODUCTS = frozenset(
+    ["aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.convolution.default"]
+)
+
+
+def _with_bias(
+    node: OpNode,
+    nodes: dict[str, OpNode],
+    users: dict[str, list[OpNode | None]],
+    dtypes: dict[str, DType],
+) -> OpNode:
+    match node:
+        case OpNode(op="aten.add.Tensor", args=(Ref(ref=name), Ref() as bias), kwargs=()):
+            product = nodes.get(name)
+        case _:
+            return node
+    after = users.get(node.name, [])
+    if product is None or product.op != "aten.mm.default" or users[name] != [node]:
+        return node
+    same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
+    if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
+        return node
+    return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
+
+
+class _RowSum:
+    def __init__(self, problem: Problem) -> None:
+        self._graph = problem.graph
+        self._nodes = {node.name: node for node in problem.graph.nodes}
+        self._inputs = {spec.name: OutputSpec(dtype=spec.dtype, dims=spec.dims) for spec in problem.tensors}
+        self._added: list[OpNode] = []
+        self._count = 0
+
+    def graph(self) -> Graph:
+        kept: list[OpNode] = []
+        for node in self._graph.nodes:
+            self._added = []
+            replaced = self._replaced(node)
+            kept += [*self._added, replaced] if replaced is not None else [node]
+        return Graph(nodes=reachable(kept, self._graph.outputs), outputs=self._graph.outputs)
+
+    def _replaced(self, node: OpNode) -> OpNode | None:
+        if node.op != "aten.sum.dim_IntList" or not isinstance(node.args[0], Ref):
+            return None
+        spec = self._spec(node.args[0])
+        axes = node.args[1]
+        last = len(spec.dims) - 1
+        if last < 1 or axes not in ((last,), (-1,)) or not self._reaches_product(node.args[0]):
+            return None
+        total = self._summed(node.args[0])
+        args: tuple[Arg, ...] = (total, shape_of(node.outs[0].dims))
+        return node.model_copy(update={"op": "aten.view.default", "args": args, "kwargs": ()})
+
+    # Every ``_summed`` has the shape of its operand without the last axis.
+
+    def _summed(self, ref: Ref) -> Ref:
+        node = self._nodes.get(ref.ref)
+        spec = self._spec(ref)
+        kept = spec.dims[:-1]
+        if not self._reaches_product(ref):  # only what lies above the product may be pulled apart
+            return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
+        match node:
+            case OpNode(op="aten.mm.default", args=(Ref() as left, Ref() as right)):
+                return self._product(left, right, kept)
+            case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
+                parts = (self._side(left, spec), self._side(right, spec))
+                return self._node(node.op, parts, spec.dtype, kept)
+            case OpNode(
+                op="aten.mul.Tensor" | "aten.div.Tensor" | "aten.mul.Scalar", args=(Ref() as left, factor)
+            ):
+                return self._node(node.op, (self._summed(left), factor), spec.dtype, kept)
+            case OpNode(op="aten.view.default", args=(Ref() as operand, *_)):
+                return self._node(
+                    "aten.view.default", (self._summed(operand), shape_of(kept)), spec.dtype, kept
+                )
+        return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
+
+    def _product(self, left: Ref, right: Ref, kept: tuple[Dim, ...]) -> Ref:
+        inner, width = self._spec(left).dims[-1], self._spec(left).dims
+        weights = self._node("aten.sum.dim_IntList", (right, (1,)), "f32", (inner,))
+        products = self._node("aten.mul.Tensor", (left, weights), "f32", width)
+        return self._node("aten.sum.dim_IntList", (products, (1,)), "f32", kept)
+
+    def _side(self, ref: Ref, whole: OutputSpec) -> Ref:
+        """The sum over the last axis of one side of an addition, which may be broadcast."""
+        spec = self._spec(ref)
+        if spec.dims == whole.dims:
+            return self._summed(ref)
+        if spec.dims and spec.dims[-1] == whole.dims[-1]:
+            kept = spec.dims[:-1]
+            return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
+        last = whole.dims[-1]
+        count: Arg = Sym(sym=last) if isinstance(last, str) else last
+        scaled = self._node("aten.mul.Tensor", (ref, count), spec.dtype, spec.dims)
+        kept = spec.dims[:-1]
+        return self._node("aten.view.default", (scaled, shape_of(kept)), spec.dtype, kept)
+
+    def _reaches_product(self, ref: Ref) -> bool:
+        node = self._nodes.get(ref.ref)
+        match node:
+            case OpNode(op="aten.mm.default"):
+                return True
+            case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
+                return not node.kwargs and (self._reaches_product(left) or self._reaches_product(right))
+            case OpNode(
+                op="aten.mul.Tensor" | "aten.div.Tensor" | "aten.mul.Scalar", args=(Ref() as left, factor)
+            ):
+                return isinstance(factor, (int, float)) and self._reaches_product(left)
+            case OpNode(op="aten.view.default", args=(Ref() as operand, *_)):
+                dims = self._spec(operand).dims
+                same = bool(dims) and dims[-1] == node.outs[0].dims[-1:][0] if node.outs[0].dims else False
+                return same and self._reaches_product(operand)
+        return False
+
+    def _spec(self, ref: Ref) -> OutputSpec:
+        for node in self._added:
+            if node.name == ref.ref:
+                return node.outs[0]
+        if ref.ref in self._inputs:
+            return self._inputs[ref.ref]
+        return self._nodes[ref.ref].outs[ref.item or 0]
+
+    def _node(self, op: str, args: tuple[Arg, ...], dtype: DType, dims: tuple[Dim, ...]) -> Ref:
+        self._count += 1
+        name = f"rowsum_{self._count}"
+        out = OutputSpec(dtype=dtype, dims=dims)
+        self._added.append(OpNode(name=name, op=op, args=args, outs=(out,)))
+        return Ref(ref=name)

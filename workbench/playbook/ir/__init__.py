@@ -1,0 +1,1 @@
+"""What a graph is lowered to: expressions over index spaces, views, stores, kernels, sizes with symbols."""

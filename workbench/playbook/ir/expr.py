@@ -1,0 +1,270 @@
+"""Expression trees of a kernel: loads, indices, operations and reductions, each made once.
+
+Owns the nodes and their sharing; equal expressions are the same object. Never prints anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from workbench.model import DType
+from workbench.playbook.ir.ranges import all_below
+from workbench.playbook.ir.sizes import Size, Sizes
+from workbench.playbook.ir.views import NotAView, View
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """A value at one index of a space. Compared by identity: ``Pool`` makes equal ones once."""
+
+    dtype: DType
+    serial: int = field(repr=False)
+    """Order of creation; operands come before their operation."""
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return ()
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Expr):
+    """A number or, as text, an integer expression over size symbols."""
+
+    value: bool | int | float | str
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Expr):
+    """An element of a buffer; ``lookups`` add computed offsets."""
+
+    buffer: str
+    view: View
+    lookups: tuple[tuple[Expr, Size], ...] = ()
+    """Computed indices, each with the stride in elements it is multiplied with."""
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return tuple(index for index, _ in self.lookups)
+
+
+@dataclass(frozen=True, eq=False)
+class Index(Expr):
+    """The offset that a view gives, as a number: ``arange`` and its relatives."""
+
+    view: View
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Expr):
+    """An operation of the table in ops.py."""
+
+    op: str
+    args: tuple[Expr, ...]
+    name: str = ""
+    """Name of the graph node, for the text."""
+
+    @property
+    def operands(self) -> tuple[Expr, ...]:
+        return self.args
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction(Expr):
+    """A value for every row: ``body`` over (rows, columns) reduced over the columns."""
+
+    op: str
+    body: Expr
+    rows: View
+    """Identity over the rows; carries their number."""
+    columns: View
+    """Identity over the columns; carries their number."""
+    view: View
+    """Which row an index of the space at hand finds."""
+    key: int
+    """Same for the same reduction seen through different views."""
+
+
+class Pool:
+    """Makes expressions; asks for an equal one get the same object."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self._made: dict[tuple[object, ...], Expr] = {}
+
+    def _keep(self, key: tuple[object, ...], make: Callable[[int], Expr]) -> Expr:
+        if key not in self._made:
+            self._made[key] = make(len(self._made))
+        return self._made[key]
+
+    def const(self, value: bool | int | float | str, dtype: DType) -> Expr:
+        return self._keep(("const", repr(value), dtype), lambda n: Const(dtype, n, value))
+
+    def load(
+        self, buffer: str, dtype: DType, view: View, lookups: tuple[tuple[Expr, Size], ...] = ()
+    ) -> Expr:
+        key = ("load", buffer, view, tuple((index.serial, stride) for index, stride in lookups))
+        return self._keep(key, lambda n: Load(dtype, n, buffer, view, lookups))
+
+    def index(self, view: View, dtype: DType) -> Expr:
+        return self._keep(("index", view, dtype), lambda n: Index(dtype, n, view))
+
+    def apply(self, op: str, dtype: DType, args: tuple[Expr, ...], name: str = "") -> Expr:
+        if op == "select" and (inside := self._decided(args[0])) is not None:
+            return args[1] if inside else args[2]
+        key = ("apply", op, dtype, tuple(arg.serial for arg in args))
+        return self._keep(key, lambda n: Apply(dtype, n, op, args, name))
+
+    def _decided(self, condition: Expr) -> bool | None:
+        """What a comparison of a place with a size comes to, where it is the same everywhere."""
+        match condition:
+            case Apply(op="lt", args=(Index(view=view), Const(value=int() | str() as bound))):
+                return all_below(view, self.sizes.read(bound))
+        return None
+
+    def reduction(self, op: str, dtype: DType, body: Expr, rows: View, columns: View) -> Expr:
+        key = ("reduction", op, dtype, body.serial, rows, columns)
+        return self._keep(key, lambda n: Reduction(dtype, n, op, body, rows, columns, rows, n))
+
+    def seen(self, reduction: Reduction, view: View) -> Expr:
+        """The same reduction through another view."""
+        if view == reduction.view:
+            return reduction
+        r = reduction
+        return self._keep(
+            ("seen", r.key, view),
+            lambda n: Reduction(r.dtype, n, r.op, r.body, r.rows, r.columns, view, r.key),
+        )
+
+    def mapped(
+        self,
+        root: Expr,
+        replacement: Callable[[Expr], Expr | None],
+        looked_up: Callable[[Expr], Expr | None] = lambda index: None,
+        bodies: bool = False,
+    ) -> Expr:
+        """Rebuild ``root`` with ``replacement``'s answer wherever it has one, and in reductions' ``bodies``.
+
+        Indices that loads look up are replaced by ``looked_up`` where it has an answer.
+        """
+        done: dict[int, Expr] = {}
+        for expr in walk(root, into_reductions=bodies):
+            new = replacement(expr)
+            if new is None and isinstance(expr, Load) and expr.lookups:
+                found = tuple((looked_up(index) or done[index.serial], by) for index, by in expr.lookups)
+                new = self.load(expr.buffer, expr.dtype, expr.view, found)
+            done[expr.serial] = new or self._rebuilt(expr, done, bodies)
+        return done[root.serial]
+
+    def respelt(self, root: Expr, op_of: Callable[[Apply], str], bodies: bool = False) -> Expr:
+        """``root`` with other operations on the same operands, also in ``bodies`` of reductions."""
+        done: dict[int, Expr] = {}
+        for expr in walk(root, into_reductions=bodies):
+            new = self._rebuilt(expr, done, bodies)
+            if isinstance(expr, Apply) and isinstance(new, Apply) and op_of(expr) != expr.op:
+                new = self.apply(op_of(expr), expr.dtype, new.args, expr.name)
+            done[expr.serial] = new
+        return done[root.serial]
+
+    def through(self, root: Expr, change: Callable[[View], View]) -> Expr:
+        """``root`` over another space: every leaf's view changed."""
+        done: dict[int, Expr] = {}
+        for expr in walk(root):
+            match expr:
+                case Load(buffer=buffer, view=view, lookups=lookups):
+                    moved = tuple((done[index.serial], stride) for index, stride in lookups)
+                    new = self.load(buffer, expr.dtype, change(view), moved)
+                case Index(view=view):
+                    new = self.index(change(view), expr.dtype)
+                case Reduction(view=view):
+                    new = self.seen(expr, change(view))
+                case _:
+                    new = self._rebuilt(expr, done)
+            done[expr.serial] = new
+        return done[root.serial]
+
+    def looked_up(
+        self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]
+    ) -> Expr:
+        """``root`` over another space, one of whose old axes is found by ``index``."""
+        done: dict[int, Expr] = {}
+        for expr in walk(root):
+            match expr:
+                case Load(buffer=buffer, view=view, lookups=lookups):
+                    step = stride(view)
+                    moved = tuple((done[old.serial], by) for old, by in lookups)
+                    if not step.is_zero:
+                        moved = (*moved, (index, step))
+                    new = self.load(buffer, expr.dtype, change(view), moved)
+                case Index(view=view) | Reduction(view=view) if not stride(view).is_zero:
+                    raise NotAView
+                case Index(view=view):
+                    new = self.index(change(view), expr.dtype)
+                case Reduction(view=view):
+                    new = self.seen(expr, change(view))
+                case _:
+                    new = self._rebuilt(expr, done)
+            done[expr.serial] = new
+        return done[root.serial]
+
+    def _rebuilt(self, expr: Expr, done: dict[int, Expr], bodies: bool = False) -> Expr:
+        match expr:
+            case Apply(op=op, args=args, name=name):
+                return self.apply(op, expr.dtype, tuple(done[arg.serial] for arg in args), name)
+            case Load(buffer=buffer, view=view, lookups=lookups) if lookups:
+                moved = tuple((done[index.serial], stride) for index, stride in lookups)
+                return self.load(buffer, expr.dtype, view, moved)
+            case Reduction(op=op, body=body, rows=rows, columns=columns, view=view) if bodies:
+                new = done[body.serial]
+                made = self.reduction(op, expr.dtype, new, rows, columns) if new is not body else expr
+                return self.seen(made, view) if isinstance(made, Reduction) else made
+            case _:
+                return expr
+
+
+def leaves(root: Expr) -> Iterator[Load | Index | Reduction]:
+    """What ``root`` reads, each once; not what the bodies of its reductions read."""
+    for expr in walk(root):
+        if isinstance(expr, (Load, Index, Reduction)):
+            yield expr
+
+
+def unguarded(*roots: Expr) -> Iterator[Expr]:
+    """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen."""
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        expr = stack.pop()
+        if expr.serial in seen:
+            continue
+        seen.add(expr.serial)
+        yield expr
+        is_select = isinstance(expr, Apply) and expr.op == "select"
+        stack.extend(expr.operands[:1] if is_select else expr.operands)
+
+
+def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
+    """Every expression below and including ``root``, operands first, each once."""
+    return walk_all((root,), into_reductions)
+
+
+def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[Expr]:
+    """The same of several roots: steps of a recurrence have all steps before below them."""
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+    while stack:
+        expr, ready = stack.pop()
+        if ready:
+            yield expr
+        elif expr.serial not in seen:
+            seen.add(expr.serial)
+            stack.append((expr, True))
+            below = expr.operands
+            if into_reductions and isinstance(expr, Reduction):
+                below = (expr.body,)
+            stack.extend((operand, False) for operand in reversed(below))
+
+
+def loads_below(roots: Iterable[Expr]) -> list[Load]:
+    """Every load that the roots need, those inside reductions too, each once, in the order they are met."""
+    return [expr for expr in walk_all(list(roots), into_reductions=True) if isinstance(expr, Load)]

@@ -1,0 +1,214 @@
+"""What the graph is lowered to: buffers, stores to compute, and library calls, in order.
+
+Owns the values between lowering and emission; computes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from workbench.model import DType
+from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below
+from workbench.playbook.ir.sizes import ONE, Size, Sizes
+from workbench.playbook.ir.stencil import Stencil
+from workbench.playbook.ir.views import Order, View, contiguous, strided
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in memory: an argument, a library result, or one the plan makes (``made``)."""
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...]
+    role: str
+    """``argument``, ``made`` or ``library``."""
+    strides: tuple[Size, ...] | None = None
+    """Of an argument that is not contiguous."""
+
+    @property
+    def view(self) -> View:
+        """All of it, as its axes have it."""
+        return contiguous(self.shape) if self.strides is None else strided(self.shape, self.strides)
+
+
+@dataclass(frozen=True)
+class Store:
+    """``value`` written to ``buffer`` at every index of (rows, columns), or of rows alone."""
+
+    buffer: str
+    value: Expr
+    view: View
+    """Where in the buffer, over the store's own space."""
+    rows: Size
+    columns: Size
+    """What the reductions run over; a ``row`` store has one value for all of them."""
+    level: str
+    """``flat`` (no reductions: the space is one line), ``row`` or ``full``."""
+
+
+@dataclass
+class Kernel:
+    """Stores that share a space, computed in one pass over it."""
+
+    stores: list[Store] = field(default_factory=list)
+    tail: Kernel | None = None
+    """What adds up, in the same launch, the one value that each row comes to."""
+    ahead: Kernel | None = None
+    """What makes, in the same launch, the tensors that this kernel sees through windows along their rows."""
+
+
+@dataclass(frozen=True)
+class LibraryArgument:
+    """A buffer as a library call takes it: as it is, or through strides."""
+
+    buffer: str
+    shape: tuple[Size, ...] | None = None
+    """None for the whole buffer as it is."""
+    strides: tuple[Size, ...] = ()
+    offset: Size | None = None
+
+
+@dataclass(frozen=True)
+class LibraryCall:
+    """One ATen operation left to the library."""
+
+    op: str
+    args: tuple[object, ...]
+    """``LibraryArgument``, tuples of them, ``Sym`` and plain values."""
+    kwargs: tuple[tuple[str, object], ...]
+    """The same, by name."""
+    results: tuple[str, ...]
+    orders: tuple[Order, ...]
+    """How torch lays out each result; the axes of its buffer are in this order."""
+
+    @property
+    def given(self) -> tuple[object, ...]:
+        """All arguments, those with a name too."""
+        return (*self.args, *(value for _, value in self.kwargs))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Running totals along the columns of (rows, columns), each with the columns before it."""
+
+    op: str
+    """``sum``, ``prod``, ``max``, ``min``, ``logsumexp``; ``lastmax`` and ``lastmin`` give places. Empty for
+    rows without totals, which are walked for their ``sums`` alone."""
+    value: Expr
+    """What is added up, over (rows, columns); its type is the total's."""
+    rows: Size
+    columns: Size
+    buffer: str
+    view: View
+    """Where in the buffer a total goes, over (rows, columns)."""
+    backwards: bool
+    """From the last column to the first."""
+    order: tuple[tuple[Size, ...], tuple[int, ...]] = ((), ())
+    """Shape of the buffer, and its axes in the order of (rows, columns)."""
+    tail: tuple[Store, ...] = ()
+    """Pointwise work on the totals, over (rows, columns): a load of ``buffer`` is the total at hand."""
+    kept: bool = True
+    """False when only ``tail`` needs the totals: they are not written."""
+    ahead: Scan | None = None
+    """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
+
+    before: Kernel | None = None
+    """Reductions of the same rows that all others are made of: the maximum and sum of a softmax."""
+    sums: tuple[Store, ...] = ()
+    """Reductions along the rows, of totals and of what goes with them: a value a row, or several side by side
+    (``store.rows`` are so many times the scan's), made in the same kernel."""
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What the kernel computes."""
+        ahead = () if self.ahead is None else self.ahead.values
+        stores = (*(self.before.stores if self.before else ()), *self.tail, *self.sums)
+        return (*ahead, self.value, *(store.value for store in stores))
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Buffers the kernel writes."""
+        own = (self.buffer,) if self.kept else ()
+        ahead = () if self.ahead is None else self.ahead.written
+        return (*ahead, *own, *(store.buffer for store in (*self.tail, *self.sums)))
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Values that join what lies at places of a buffer; data says at which. Another step has written it."""
+
+    op: str
+    """``sum``, ``max`` or ``min``."""
+    value: Expr
+    """What joins, over a line of ``columns``; its type is the buffer's."""
+    place: Load
+    """The element that it joins: a load of the buffer, looked up, over the same line."""
+    columns: Size
+    places: Size
+    """Elements of the buffer."""
+
+    @property
+    def buffer(self) -> str:
+        """What is changed."""
+        return self.place.buffer
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """What the kernel computes: the values, and where each belongs."""
+        return (self.value, *(index for index, _ in self.place.lookups))
+
+    @property
+    def read(self) -> set[str]:
+        """Buffers that must be there: its own too, which holds what values join."""
+        return {self.buffer, *(load.buffer for load in loads_below(self.values))}
+
+    @property
+    def stored(self) -> Kernel:
+        """The same values where nothing is looked up: what is asked of any kernel along a line."""
+        return Kernel([Store(self.buffer, self.value, self.place.view, ONE, self.columns, "flat")])
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the plan returns: a buffer, seen in a shape when the buffer's own differs."""
+
+    buffer: str
+    shape: tuple[Size, ...] | None = None
+    strides: tuple[Size, ...] | None = None
+    """In elements, where the buffer's axes are in another order than the output's."""
+
+
+ProgramStep = Kernel | LibraryCall | Scan | Scatter
+
+
+@dataclass
+class Program:
+    """A lowered problem."""
+
+    buffers: dict[str, Buffer]
+    steps: list[ProgramStep]
+    outputs: tuple[Output, ...]
+    pool: Pool
+    sizes: Sizes
+    stems: tuple[tuple[Size, str], ...] = ()
+    """Telling names for sizes that no axis of an argument has."""
+    applied: frozenset[str] = frozenset()
+    """Rewrites of ``LOWERED`` that found something to do, those among them that were not to be made, too."""
+    stencils: tuple[Stencil, ...] = ()
+    """Windows that slide over tensors."""
+
+    def read_until(self, number: int) -> frozenset[str]:
+        """Buffers that kernels before a step read."""
+        return frozenset().union(*(names for names in self._read_by_step[:number]))
+
+    @cached_property
+    def _read_by_step(self) -> tuple[frozenset[str], ...]:
+        """Buffers that each kernel reads: asked once, where steps are a loop's written out."""
+        return tuple(
+            frozenset(load.buffer for load in loads_below([store.value for store in step.stores]))
+            if isinstance(step, Kernel)
+            else frozenset()
+            for step in self.steps
+        )

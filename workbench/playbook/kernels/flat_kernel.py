@@ -1,0 +1,320 @@
+"""Kernels without reductions: every element of one line of indices is computed on its own.
+
+Owns the text of pointwise chains with broadcasting. Never decides which stores share a kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from workbench.playbook.analysis.again import BACKWARDS, goes_back
+from workbench.playbook.ir.expr import Expr, Index, Load, loads_below
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.sizes import Size, product
+from workbench.playbook.ir.views import Axis, View
+from workbench.playbook.kernels.copies import Copies, copies_of
+from workbench.playbook.kernels.kernel_text import (
+    Frame,
+    KernelText,
+    Limits,
+    Site,
+    block,
+    frame_for,
+    lookup_text,
+)
+from workbench.playbook.kernels.last_vector import is_partly_there
+from workbench.playbook.kernels.packs import address, packs_of
+from workbench.playbook.kernels.whole_rows import Row, declared, rows_of
+from workbench.playbook.kernels.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
+from workbench.playbook.lowering.whole_places import MOST_EXACT, in_whole_numbers
+from workbench.playbook.text.cuda_text import Text
+from workbench.playbook.text.indexing import (
+    MOST_NARROW,
+    VectorIndex,
+    index_text,
+    is_unit,
+    name_pieces,
+    once_a_vector,
+)
+from workbench.playbook.text.scope import Scope, statement
+
+
+def flat_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
+    """Write the kernel of stores over the same line."""
+    site.macros.name(kernel.stores[0].columns, "COUNT")
+    places: tuple[Size, ...] = ()
+    if site.schedule.narrow:
+        whole, places = in_whole_numbers(site.program.pool, kernel)
+        if all(size.at(case) <= MOST_EXACT for size in places for case in site.cases):
+            kernel = whole
+        else:
+            places = ()
+    unit = any(is_unit(store.view) for store in kernel.stores) or bool(rows_of(kernel.stores))
+    vector = site.schedule.width > 1 and unit
+    text = _written(site, kernel, name, vector, places)
+    possible = text.width is None or text.width.is_possible
+    return text if possible else _written(site, kernel, name, False, places)
+
+
+def _written(
+    site: Site, kernel: Kernel, name: str, vector: bool, places: tuple[Size, ...] = ()
+) -> KernelText:
+    """The text; ``places`` are axes along which places were found in whole numbers."""
+    frame = frame_for(site, kernel, vector)
+    frame.finds_places = bool(places)
+    if vector and is_partly_there(kernel, site.schedule, site.cases[: site.declared]):
+        frame.ends_inside = frame.macros.text(kernel.stores[0].columns)
+    copies = copies_of(kernel, site.schedule, site.cases[: site.declared]) if vector else None
+    if copies is not None:
+        frame.copied = copies[1]
+    declared = site.cases[: site.declared]
+    woven = woven_planes(kernel, site.schedule, declared, site.cases) if vector else None
+    if woven is not None:
+        return _woven(frame, kernel, name, woven)
+    shared, body = _vector_body(frame, kernel) if vector else ([], _scalar_body(frame, kernel))
+    if copies is not None:
+        lines, grid = _along_copies(frame, copies, shared, body), _grid_of_copies(site, copies)
+    else:
+        lines, grid = line_loop(frame, kernel, body), line_grid(site, kernel)
+    if not site.schedule.narrow:
+        return frame.finish(name, lines, grid)
+    return frame.finish(name, narrowed(lines), grid, narrow_limits(site, kernel, places))
+
+
+def _woven(frame: Frame, kernel: Kernel, name: str, woven: Woven) -> KernelText:
+    site = frame.site
+    lines, grid = woven_lines(frame, kernel, woven, partial(line_scope, frame)), woven_grid(site, woven)
+    if not site.schedule.narrow:
+        return frame.finish(name, lines, grid, woven_limits(site, woven, Limits()))
+    return frame.finish(name, narrowed(lines), grid, woven_limits(site, woven, narrow_limits(site, kernel)))
+
+
+def narrowed(lines: list[str]) -> list[str]:
+    """The same with indices of 32 bits."""
+    comment = "// Indices of 32 bits: fewer instructions than 64 take, most of all where they are divided."
+    return [comment, *(re.sub(r"\bsize_t\b", "int", line) for line in lines)]
+
+
+def narrow_limits(site: Site, kernel: Kernel, places: tuple[Size, ...] = ()) -> Limits:
+    """Every tensor must be small enough, and axes along which places are computed short enough."""
+    loads = loads_below(store.value for store in kernel.stores)
+    names = dict.fromkeys([*(store.buffer for store in kernel.stores), *(load.buffer for load in loads)])
+    sizes = [kernel.stores[0].columns, *(product(site.buffer(name).shape) for name in names)]
+    counts = list(dict.fromkeys(site.size(size) for size in sizes if size.number is None))
+    if not counts:
+        return Limits()
+    largest = counts[0] if len(counts) == 1 else f"max({', '.join(counts)})"
+    fits = [f"{largest} <= {MOST_NARROW}"]
+    fits += [f"{site.size(size)} <= {MOST_EXACT}" for size in places if size.number is None]
+    return Limits("", " and ".join(fits), "indices of 32 bits need smaller tensors")
+
+
+# ------------------------------------------------------------------------------------ the loop
+
+
+def line_loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
+    """The body for every index ``i`` of the kernel's line that a thread has."""
+    schedule = frame.site.schedule
+    count = frame.macros.text(kernel.stores[0].columns)
+    width = " * VEC" if frame.vector else ""
+    first = "size_t(blockIdx.x) * THREADS + threadIdx.x"
+    if schedule.persistent:
+        lines = ["// A grid that fits the GPU once: every thread strides over the whole line."]
+        lines += [f"const size_t step = size_t(gridDim.x) * THREADS{width};"]
+        lines += [f"#pragma unroll {schedule.items}"] if schedule.items > 1 else []
+        start = f"({first}){width}" if width else first
+        return lines + block(f"for (size_t i = {start}; i < {count}; i += step)", body)
+    if schedule.items > 1:
+        start = f"(size_t(blockIdx.x) * {schedule.items} + item) * THREADS + threadIdx.x"
+        index = f"const size_t i = ({start}){width};" if width else f"const size_t i = {start};"
+        lines = [
+            f"// {schedule.items} independent elements a thread keep as many loads in flight if all exist:",
+            "// a load behind a branch waits until the one before it has arrived and was used.",
+            f"constexpr bool WHOLE = {count} % ({schedule.items} * THREADS{width}) == 0;",
+            "#pragma unroll",
+        ]
+        inner = [index, *block(f"if (WHOLE || i < {count})", body)]
+        return lines + block(f"for (int item = 0; item < {schedule.items}; ++item)", inner)
+    back = goes_back(frame.site.program, schedule, kernel, in_planes=False)
+    if back:
+        first = f"size_t(({count} - 1) / (THREADS{width}) - blockIdx.x) * THREADS + threadIdx.x"
+    index = f"const size_t i = ({first}){width};" if width else f"const size_t i = {first};"
+    index_lines = [BACKWARDS, index] if back else [index]
+    beyond = f"if ({count} % (THREADS{width}) != 0 && i >= {count})"
+    return [*index_lines, *block(beyond, ["return;"]), *body]
+
+
+def _along_copies(frame: Frame, copies: Copies, shared: list[str], body: list[str]) -> list[str]:
+    """The vectors of a thread lie a row that repeats apart, and share what they read of it."""
+    items, row = frame.site.schedule.items, frame.macros.text(copies[1])
+    index = f"const size_t i = (first_row + item) * {row} + at;"
+    times = frame.macros.text(copies[0])
+    inner = block(f"if ({times} % {items} == 0 || first_row + item < {times})", [index, *body])
+    return [
+        f"// What repeats is read once for {items} rows: a thread is at the same place of each.",
+        f"constexpr int BLOCKS = ({row} + THREADS * VEC - 1) / (THREADS * VEC);",
+        "const size_t at = (size_t(blockIdx.x % BLOCKS) * THREADS + threadIdx.x) * VEC;",
+        f"const size_t first_row = blockIdx.x / BLOCKS * {items};",
+        *block(f"if (at >= {row})", ["return;"]),
+        *shared,
+        "#pragma unroll",
+        *block(f"for (int item = 0; item < {items}; ++item)", inner),
+    ]
+
+
+def _grid_of_copies(site: Site, copies: Copies) -> str:
+    times, row = (site.size(size) for size in copies)
+    return f"cdiv({row}, {site.schedule.threads} * {{width}}) * cdiv({times}, {site.schedule.items})"
+
+
+def line_grid(site: Site, kernel: Kernel) -> str:
+    """Blocks of such a loop, in the plan language."""
+    schedule = site.schedule
+    count = site.size(kernel.stores[0].columns)
+    items = schedule.threads * (1 if schedule.persistent else schedule.items)
+    blocks = f"cdiv({count}, {items} * {{width}})"
+    if schedule.persistent:
+        return f"min({blocks}, gpu.sm_count * (gpu.threads_per_sm // {schedule.threads}))"
+    return blocks
+
+
+# ------------------------------------------------------------------------------------ one element
+
+
+def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
+    scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
+    scope.prepare(store.value for store in kernel.stores)
+    store_elements(frame, scope, kernel)
+    return name_pieces(scope.lines, "i", frame.names)
+
+
+def store_elements(
+    frame: Frame, scope: Scope, kernel: Kernel, at: Callable[[View], Text] | None = None
+) -> None:
+    """Statements, in ``scope``, that store one element of each of a kernel's results: those of index ``i``,
+    else where ``at`` says."""
+    for store in kernel.stores:
+        value = frame.stored(store.buffer, scope.text(store.value).code)
+        index = at(store.view) if at else index_text(store.view, "i", frame.macros, wide=True)
+        element = frame.element(store.buffer, index)
+        if streams_stores(frame) and frame.has_hints(store.buffer):
+            scope.lines.append(f"__stcs(&{element}, {value});")
+        else:
+            scope.lines += statement(f"{element} = {value};")
+
+
+def line_scope(
+    frame: Frame,
+    at: Callable[[View], Text],
+    packs: dict[int, str],
+    position: Callable[[View], Text | None] | None = None,
+) -> Scope:
+    """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors.
+
+    ``position`` spells places that are computed with, where it can.
+    """
+
+    def leaf(expr: Expr) -> Text:
+        element = packs.get(expr.serial, "{element}")
+        if isinstance(expr, Load) and "{element}" not in element:
+            return frame.value(expr, element)
+        assert isinstance(expr, (Load, Index))
+        if isinstance(expr, Index) and position and (found := position(expr.view)):
+            return found
+        base = at(expr.view)
+        if isinstance(expr, Index):
+            return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
+        index = lookup_text(expr, base, frame, scope.text)
+        alone = frame.element(expr.buffer, index)
+        streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)
+        alone = f"__ldcs(&{alone})" if streamed else alone
+        return frame.value(expr, element.format(element=alone))
+
+    scope = Scope(leaf, frame.names, frame.macros, frame.site.schedule.fast_math)
+    return scope
+
+
+# ------------------------------------------------------------------------------------ vectors
+
+
+def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
+    """What all vectors of a thread share, and what is done for each."""
+    frame.helpers.update(["load", "store_once" if streams_stores(frame) else "store"])
+    rows = rows_of(kernel.stores)
+    frame.in_rows = bool(rows)
+    frame.divisors.update(row.begin.axes[0].size for row in rows)
+    packs = packs_of(frame, kernel, partial(line_scope, frame))
+    lines = packs.lines
+    at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
+    position = partial(_place_in_line, frame) if frame.finds_places else None
+    inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
+    inner.bound.update(packs.conditions)
+    inner.bound.update(_looked_up(frame, kernel, packs.elements))
+    inner.prepare(store.value for store in kernel.stores)
+    in_rows, after = _in_rows(frame, rows, lines)
+    for store in kernel.stores:
+        value = frame.stored(store.buffer, inner.text(store.value).code)
+        if (place := in_rows.get((store.buffer, store.view))) is not None:
+            inner.lines += statement(f"{place} = {value};")
+            continue
+        if not is_unit(store.view):
+            index = index_text(store.view, "(i + k)", frame.macros, wide=True)
+            inner.lines += statement(f"{frame.element(store.buffer, index)} = {value};")
+            continue
+        pack = frame.names.new(f"{store.buffer}_pack")
+        lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
+        inner.lines += statement(f"{pack}.at[k] = {value};")
+        if frame.ends_inside:
+            frame.helpers.add("store_within")
+            frame.vectors.add(store.buffer)
+            line = frame.pointer(store.buffer)
+            after.append(f"store_within<VEC, {frame.ends_inside}>({line}, i, {pack});")
+            continue
+        function = "store_once" if streams_stores(frame) else "store"
+        after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
+        frame.use_vector(store.buffer, store.view)
+    each = inner.lines
+    for variable in at.all:
+        each = name_pieces(each, variable, frame.names)
+    each = once_a_vector(each)
+    each = at.named(each, "size_t")
+    return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dict[int, Text]:
+    """Elements of vectors that were looked up: what found their places is not needed again for each."""
+    loads = [load for load in loads_below(store.value for store in kernel.stores) if load.lookups]
+    whole = [load for load in loads if "{element}" not in elements.get(load.serial, "{element}")]
+    return {load.serial: frame.value(load, elements[load.serial]) for load in whole}
+
+
+def _in_rows(
+    frame: Frame, rows: list[Row], lines: list[str]
+) -> tuple[dict[tuple[str, View], str], list[str]]:
+    """Where in a thread's rows results go, and the statements that store the rows; declares them."""
+    places, after = dict[tuple[str, View], str](), list[str]()
+    for row in rows:
+        name, declare, store = declared(frame, row)
+        lines.append(declare)
+        after.append(store)
+        for at, one in enumerate(row.stores):
+            place = f"k * {len(row.stores)}{f' + {at}' if at else ''}"
+            places[one.buffer, one.view] = f"{name}.at[{place}]"
+    return places, after
+
+
+def _place_in_line(frame: Frame, view: View) -> Text | None:
+    """Where an element of the vector at hand is in a line that repeats; None for other places."""
+    match view.axes:
+        case (Axis(stride=stays), Axis(size=size, stride=step)) if stays.is_zero and step.is_one:
+            if view.offset.is_zero:
+                frame.helpers.add("place_in")
+                return Text(f"place_in<VEC, {frame.macros.text(size)}>(i, k)")
+    return None
+
+
+def streams_stores(frame: Frame) -> bool:
+    """True where results are written past what will be read again."""
+    return frame.site.schedule.stream or frame.site.schedule.stream_stores

@@ -1,0 +1,500 @@
+"""From the op graph to stores and library calls.
+
+Owns the decision what is written to memory and what stays in registers: pointwise operations are
+always computed where they are used; reductions stay with their consumer when ``placement`` allows;
+what the tables do not know is a library call. With ``fuse=False`` every operation is written out,
+which is the naive kernel chain that the first branch shows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
+from workbench.playbook.analysis.placement import (
+    Placement,
+    best_placement,
+    fits,
+    identity,
+    matrix,
+    placement_of,
+)
+from workbench.playbook.analysis.scan_tail import with_tails
+from workbench.playbook.graph.rewrites import LOWERED
+from workbench.playbook.ir.agreements import sizes_of
+from workbench.playbook.ir.branches import Branches
+from workbench.playbook.ir.expr import Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.ir.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
+from workbench.playbook.ir.program import (
+    Buffer,
+    Kernel,
+    LibraryArgument,
+    LibraryCall,
+    Output,
+    Program,
+    Scan,
+    Scatter,
+    Store,
+)
+from workbench.playbook.ir.sizes import ONE, Size, product
+from workbench.playbook.ir.stencil import Stencil
+from workbench.playbook.ir.views import (
+    NotAView,
+    Order,
+    View,
+    expanded,
+    in_order,
+    merged,
+    permuted,
+    put_back,
+    runs,
+    strides_in,
+)
+from workbench.playbook.lowering import (
+    adaptive,
+    depthwise,
+    movement,
+    pieces,
+    pools,
+    products,
+    reductions,
+    replaced,
+    scans,
+    scattered_sums,
+    windows,
+)
+from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
+from workbench.playbook.lowering.interleaved import long_abreast
+from workbench.playbook.lowering.shifted import shifted_slices
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that need not exist in memory: an expression over the linear index of ``shape``."""
+
+    shape: tuple[Size, ...]
+    dtype: DType
+    """Type in memory; the expression computes in ``compute_type(dtype)``."""
+    expr: Expr
+
+
+class Lowering:
+    """Lowers one problem's nodes; see ``lower``."""
+
+    def __init__(self, problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> None:
+        self.sizes = sizes_of(problem)
+        self.cases = tuple(case.size_map for case in problem.cases)
+        self.pool = Pool(self.sizes)
+        self._branches = Branches()
+        self.fuse = fuse
+        self.without = without if fuse else without | LOWERED
+        self.applied: set[str] = set()
+        self.stencils: list[Stencil] = []
+        self.buffers: dict[str, Buffer] = {}
+        self.operations: list[Operation] = []
+        self.stems: dict[Size, str] = {}
+        self.nodes = {node.name: node for node in problem.graph.nodes}
+        self._users = Counter(ref.ref for ref in problem.graph.outputs)
+        self.used = set(problem.graph.outputs)
+        for node in problem.graph.nodes:
+            self.used.update(_refs(node.args))
+            self._users.update({ref.ref for ref in _refs(node.args)})
+        self._values: dict[Ref, Value] = {}
+        self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
+        self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
+        for spec in problem.tensors:
+            shape = self.sizes.shape(spec.dims)
+            strides = None if spec.strides is None else self.sizes.shape(spec.strides)
+            self.buffers[spec.name] = Buffer(spec.name, spec.dtype, shape, "argument", strides)
+            self._values[Ref(ref=spec.name)] = self.loaded(spec.name)
+
+    def only_user(self, name: str) -> OpNode | None:
+        """The one node that reads a result, where nothing else does."""
+        if self._users[name] != 1:
+            return None
+        return next(iter(self.users(name)), None)
+
+    def users(self, name: str) -> list[OpNode]:
+        """The nodes that read a result."""
+        return [node for node in self.nodes.values() if name in {r.ref for r in _refs(node.args)}]
+
+    # -------------------------------------------------------------------------------- values
+
+    def value(self, ref: Arg) -> Value:
+        """The tensor a reference names."""
+        assert isinstance(ref, Ref), f"not a tensor: {ref}"
+        return self._values[ref]
+
+    def keep_view(self, node: OpNode, value: Value, item: int | None = None) -> None:
+        """Remember a result that computes nothing."""
+        self._values[Ref(ref=node.name, item=item)] = value
+        if item == 0:
+            self._values[Ref(ref=node.name)] = value
+
+    def keep_expr(self, node: OpNode, expr: Expr, item: int | None = None) -> None:
+        """Remember a computed result of the node's own shape; without fusion it is written out at once."""
+        out = node.outs[item or 0]
+        value = Value(self.sizes.shape(out.dims), out.dtype, expr)
+        if not self.fuse and any(True for _ in leaves(expr)):
+            value = self._written_out(value, node.name if item is None else f"{node.name}_{item}", out.order)
+        self.keep_view(node, value, item)
+
+    def loaded(self, name: str) -> Value:
+        """A whole buffer."""
+        buffer = self.buffers[name]
+        expr = self.pool.load(name, compute_type(buffer.dtype), buffer.view)
+        return Value(buffer.shape, buffer.dtype, expr)
+
+    def cast(self, expr: Expr, dtype: DType) -> Expr:
+        """An expression in another type."""
+        return expr if expr.dtype == dtype else self.pool.apply("cast", dtype, (expr,))
+
+    def converted(self, value: Value, shape: tuple[Size, ...], dtype: DType) -> Value:
+        """The same elements in another shape and type."""
+        return Value(shape, dtype, self.cast(value.expr, compute_type(dtype)))
+
+    def through(self, value: Value, change: Callable[[View], View], shape: tuple[Size, ...]) -> Value:
+        """The tensor seen through a change of views, written out first where that is impossible."""
+        try:
+            return Value(shape, value.dtype, self.pool.through(value.expr, change))
+        except NotAView:
+            name = self.write(value, "packed")
+            plain = self.loaded(name)
+            return Value(shape, value.dtype, self.pool.through(plain.expr, change))
+
+    def broadcast(self, value: Value, shape: tuple[Size, ...]) -> Value:
+        """The tensor repeated to a wider shape."""
+        if value.shape == shape:
+            return value
+        return self.through(value, lambda view: expanded(view, value.shape, shape), shape)
+
+    # -------------------------------------------------------------------------------- writing
+
+    def write(self, value: Value, name: str) -> str:
+        """A buffer that holds the tensor, row-major; the same tensor is written once."""
+        key = (value.expr.serial, value.shape, value.dtype)
+        if key not in self._written:
+            buffer = self.new_buffer(name, value.dtype, value.shape)
+            self.store(buffer, value, identity(product(value.shape)))
+            self._written[key] = buffer
+        return self._written[key]
+
+    def _written_out(self, value: Value, name: str, order: Order) -> Value:
+        """The same tensor read from a buffer, whose axes are in ``order``."""
+        laid = self._laid(value, order)
+        return self._as_torch_has_it(self.loaded(self.write(laid or value, name)), order if laid else None)
+
+    def _laid(self, value: Value, order: Order) -> Value | None:
+        """The tensor with its axes in another order; None where that is no view of it, or no other order."""
+        if order is None:
+            return None
+        try:
+            expr = self.pool.through(value.expr, lambda view: permuted(view, value.shape, order))
+        except NotAView:
+            return None
+        found = (one.laid(self.pool, value.expr, value.shape, order) for one in tuple(self.stencils))
+        self.stencils += [one for one in found if one is not None]
+        return Value(in_order(value.shape, order), value.dtype, expr)
+
+    def _as_torch_has_it(self, laid: Value, order: Order) -> Value:
+        """A tensor whose axes are in ``order``, with the axes that torch's has; undoes ``_laid``."""
+        if order is None:
+            return laid
+        back = put_back(order)
+        expr = self.pool.through(laid.expr, lambda view: permuted(view, laid.shape, back))
+        return Value(in_order(laid.shape, back), laid.dtype, expr)
+
+    def new_buffer(self, name: str, dtype: DType, shape: tuple[Size, ...], role: str = "made") -> str:
+        """Reserve a buffer under a free name."""
+        free = name
+        number = 1
+        while free in self.buffers or (free != name and free in self._taken):
+            number += 1
+            free = f"{name}_{number}"
+        self.buffers[free] = Buffer(free, dtype, shape, role)
+        return free
+
+    def store(self, buffer: str, value: Value, where: View) -> None:
+        """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
+        expr = unrounded(value.expr, self.buffers[buffer].dtype)
+        while True:
+            best = best_placement(self.pool, expr, where)
+            if best is None:
+                stuck = self._first_reduction(expr, lambda leaf: True)
+                if stuck is None:
+                    self._ask(Store(buffer, expr, where, ONE, product(value.shape), "flat"))
+                    return
+                expr = self._lifted(expr, stuck)
+                continue
+            space, columns = best
+            placed = self.pool.through(expr, space.place)
+            abreast = not all(space.is_row) and long_abreast(self, placed, space.rows, columns)
+            unwanted = partial(_any if abreast else _misfit, space, columns)
+            stuck = self._first_reduction(placed, unwanted)
+            if stuck is None:
+                level = "row" if all(space.is_row) else "full"
+                self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
+                return
+            expr = self.pool.through(self._lifted(placed, stuck), space.put_back)
+
+    def scan(self, scan: Scan) -> None:
+        """Ask for running totals."""
+        self.operations.append(Operation(call=scan))
+
+    def scatter(self, scatter: Scatter) -> None:
+        """Ask for values to join what a buffer holds."""
+        self.operations.append(Operation(call=scatter))
+
+    def _ask(self, store: Store) -> None:
+        self.operations.append(Operation(store=store))
+
+    def _first_reduction(self, expr: Expr, wanted: Callable[[Reduction], bool]) -> Reduction | None:
+        return next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction) and wanted(leaf)), None)
+
+    def body(self, expr: Expr, rows: Size, columns: Size) -> Expr:
+        """The body of a reduction over (rows, columns), with what cannot be computed there written first."""
+        space = matrix(rows, columns)
+        while True:
+            stuck = self._first_reduction(expr, partial(_misfit, space, columns))
+            if stuck is None:
+                return expr
+            expr = self._lifted(expr, stuck)
+
+    def _lifted(self, expr: Expr, stuck: Reduction) -> Expr:
+        """``expr`` with the reduction, and what is computed from it row by row, read from memory."""
+        placement = placement_of(stuck)
+        if placement is None:
+            rows = stuck.rows.size
+            alone = Value((rows,), stuck.dtype, self.pool.seen(stuck, stuck.rows))
+            name = self.write(alone, f"row_{stuck.op}")
+            load = self.pool.load(name, stuck.dtype, stuck.view)
+            return self.pool.mapped(expr, lambda e: load if e is stuck else None)
+        return self._replaced(expr, stuck, self._values_a_row(expr, stuck, placement))
+
+    def _values_a_row(self, expr: Expr, stuck: Reduction, placement: Placement) -> dict[int, Expr]:
+        """Parts of ``expr`` that one kernel could store as a value for each of the reduction's rows."""
+        rows = Placement((stuck.rows.size,), (True,))
+        found: dict[int, Expr] = {}
+        for part in walk(expr):
+            try:
+                form = self.pool.through(part, placement.rows_only)
+            except NotAView:
+                continue
+            misfit = partial(_misfit, rows, stuck.columns.size)
+            if self._first_reduction(form, misfit) is None:
+                found[part.serial] = form
+        return found
+
+    def _replaced(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
+        """Swap the largest parts in ``by_row`` that contain ``stuck`` for loads."""
+        contains = {stuck.serial}
+        for part in walk(expr):
+            if any(operand.serial in contains for operand in part.operands):
+                contains.add(part.serial)
+        inner: set[int] = set()
+        for part in walk(expr):
+            if part.serial in contains and part.serial in by_row:
+                inner.update(operand.serial for operand in part.operands)
+        rows = stuck.rows.size
+        swaps: dict[int, Expr] = {}
+        for part in walk(expr):
+            outermost = part.serial not in inner or self._used_outside(expr, part, by_row)
+            if part.serial in contains and part.serial in by_row and outermost:
+                name = self.write(Value((rows,), part.dtype, by_row[part.serial]), f"row_{_label(part)}")
+                swaps[part.serial] = self.pool.load(name, part.dtype, stuck.view)
+        return self.pool.mapped(expr, lambda e: swaps.get(e.serial))
+
+    def _used_outside(self, expr: Expr, part: Expr, by_row: dict[int, Expr]) -> bool:
+        return any(
+            user.serial not in by_row and any(operand is part for operand in user.operands)
+            for user in walk(expr)
+        )
+
+    # -------------------------------------------------------------------------------- nodes
+
+    def node(self, node: OpNode) -> None:
+        """Lower one node; one with a branch too long to spell chooses from values in memory instead."""
+        asked = len(self.operations)
+        self._node(node)
+        if len(self.operations) == asked and self._is_long(node):
+            computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
+            for ref in computed:
+                self._values[ref] = self._written_out(self.value(ref), ref.ref, None)
+            if computed:
+                self._node(node)
+
+    def _is_long(self, node: OpNode) -> bool:
+        value = self._values.get(Ref(ref=node.name))
+        return value is not None and self._branches.are_long(value.expr)
+
+    def _node(self, node: OpNode) -> None:
+        if is_pointwise(node):
+            self._pointwise(node)
+        elif not any(kind.lower(self, node) for kind in _KINDS):
+            self._library(node)
+
+    def _pointwise(self, node: OpNode) -> None:
+        out = node.outs[0]
+        shape = self.sizes.shape(out.dims)
+        operands = tuple(self._operand(arg, shape) for arg in node.args)
+        expr = pointwise(self.pool, node, operands)
+        self.keep_expr(node, expr)
+
+    def _operand(self, arg: Arg, shape: tuple[Size, ...]) -> Operand:
+        match arg:
+            case Ref():
+                return Operand(expr=self.broadcast(self.value(arg), shape).expr)
+            case Sym(sym=text):
+                return Operand(scalar=text)
+            case None | bool() | int() | float():
+                return Operand(scalar=arg)
+            case _:
+                return Operand()
+
+    # -------------------------------------------------------------------------------- library
+
+    def _library(self, node: OpNode) -> None:
+        args = tuple(self._library_arg(arg, node.op) for arg in node.args)
+        kwargs = tuple((name, self._library_arg(arg, node.op)) for name, arg in node.kwargs)
+        # Made of row-major copies, results are row-major too, whatever they were of the reference's tensors.
+        as_traced = _takes_strides(node.op) or any(
+            self._is_strided(arg) for arg in (*args, *dict(kwargs).values())
+        )
+        orders = tuple(out.order if as_traced else None for out in node.outs)
+        names = []
+        for item, (out, order) in enumerate(zip(node.outs, orders, strict=True)):
+            stem = node.name if len(node.outs) == 1 else f"{node.name}_{item}"
+            shape = in_order(self.sizes.shape(out.dims), order)
+            names.append(self.new_buffer(stem, out.dtype, shape, "library"))
+        self.operations.append(Operation(call=LibraryCall(node.op, args, kwargs, tuple(names), orders)))
+        for item, (name, order) in enumerate(zip(names, orders, strict=True)):
+            self.keep_view(node, self._as_torch_has_it(self.loaded(name), order), item)
+
+    def _is_strided(self, arg: object) -> bool:
+        """True for an argument of the problem that a call takes as it lies, and that is not row-major."""
+        if isinstance(arg, tuple):
+            return any(self._is_strided(one) for one in arg)
+        return isinstance(arg, LibraryArgument) and self.buffers[arg.buffer].strides is not None
+
+    def _library_arg(self, arg: Arg, op: str) -> object:
+        if isinstance(arg, tuple):
+            return tuple(self._library_arg(item, op) for item in arg)
+        if not isinstance(arg, Ref):
+            return arg
+        value = self.value(arg)
+        strides = _takes_strides(op)
+        direct = self._as_it_is(value, strides)
+        if direct is not None:
+            return direct
+        order = self.nodes[arg.ref].outs[arg.item or 0].order if strides and arg.ref in self.nodes else None
+        self._values[arg] = self._written_out(value, arg.ref, order)
+        return self._as_it_is(self._values[arg], strides)
+
+    def _as_it_is(self, value: Value, strides: bool) -> LibraryArgument | None:
+        """The buffer behind a plain load, reshaped or strided where the plan can say so."""
+        expr = value.expr
+        if not isinstance(expr, Load) or expr.lookups:
+            return None
+        buffer = self.buffers[expr.buffer]
+        if buffer.dtype != value.dtype:
+            return None
+        if expr.view.is_linear and buffer.strides is None and expr.view.size == product(buffer.shape):
+            return self._whole(expr.buffer, value.shape)
+        if buffer.strides is not None and value.shape == buffer.shape and expr.view == buffer.view:
+            return LibraryArgument(expr.buffer)
+        if not strides:
+            return None
+        try:
+            axes = [merged(View(run)).axes for run in runs(expr.view, value.shape)]
+        except NotAView:
+            return None
+        if any(len(run) > 1 for run in axes):
+            return None
+        steps = tuple(run[0].stride if run else ONE for run in axes)
+        if any(step.is_negative for step in steps):  # flipped: torch's tensors have no such strides
+            return None
+        return LibraryArgument(expr.buffer, value.shape, steps, expr.view.offset)
+
+    def _whole(self, name: str, shape: tuple[Size, ...]) -> LibraryArgument:
+        if self.buffers[name].shape == shape:
+            return LibraryArgument(name)
+        return LibraryArgument(name, shape)
+
+    # -------------------------------------------------------------------------------- outputs
+
+    def output(self, ref: Ref, order: Order = None) -> Output:
+        """The buffer an output comes back in, which lies in memory as torch's own result does."""
+        value = self.value(ref)
+        laid = self._laid(value, order)
+        strides = strides_in(value.shape, order) if laid and order else None
+        value, shape = laid or value, value.shape
+        expr = value.expr
+        if isinstance(expr, Load) and not expr.lookups and expr.view.is_linear:
+            buffer = self.buffers[expr.buffer]
+            whole = buffer.role != "argument" and buffer.dtype == value.dtype
+            if whole and expr.view.size == product(buffer.shape):
+                as_it_is = buffer.shape == shape and strides is None  # a square one may be turned
+                return Output(expr.buffer, None if as_it_is else shape, strides)
+        name = self.write(value, "out" if ref.item is None else f"out_{ref.item}")
+        return Output(name, shape if strides else None, strides)
+
+
+_KINDS = (
+    movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced,
+    scattered_sums,
+)  # fmt: skip
+"""Modules that know operations; what none of them takes is a library call."""
+_TAKES_STRIDES = frozenset(
+    ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]
+)
+
+
+def _takes_strides(op: str) -> bool:
+    return op.split(".")[1] in _TAKES_STRIDES
+
+
+def _refs(arg: Arg) -> list[Ref]:
+    if isinstance(arg, tuple):
+        return [ref for item in arg for ref in _refs(item)]
+    return [arg] if isinstance(arg, Ref) else []
+
+
+def _label(part: Expr) -> str:
+    op = getattr(part, "op", None)
+    return op if isinstance(op, str) else "value"
+
+
+def _misfit(space: Placement, columns: Size, reduction: Reduction) -> bool:
+    return not fits(reduction, space, columns)
+
+
+def _any(space: Placement, columns: Size, reduction: Reduction) -> bool:
+    return True
+
+
+def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:
+    """Lower a problem's graph; every exportable graph has a lowering.
+
+    ``without`` names rewrites that are not to be made; of those in ``LOWERED`` none is without ``fuse``.
+    """
+    lowering = Lowering(problem, fuse, without)
+    for node in problem.graph.nodes:
+        lowering.node(node)
+    orders = [spec.order for spec in problem.outputs]
+    outputs = tuple(
+        lowering.output(ref, order) for ref, order in zip(problem.graph.outputs, orders, strict=True)
+    )
+    steps = grouped(lowering.operations, fuse)
+    if fuse:
+        steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
+    stems = tuple(lowering.stems.items())
+    made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
+    if fuse:
+        for step in steps:
+            if isinstance(step, Kernel):
+                found = shifted_slices(lowering.pool, step, lowering.buffers, lowering.stencils)
+                lowering.stencils += list(found)
+    return Program(*made, applied=frozenset(lowering.applied), stencils=tuple(lowering.stencils))

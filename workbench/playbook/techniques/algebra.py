@@ -1,0 +1,222 @@
+"""Techniques that rewrite the op graph before any kernel is written: the same numbers by another route.
+
+Owns their names and prose; rewrites.py has the rules. They are on from the start and can be turned off, to
+see what they gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workbench.playbook.graph.rewrites import (
+    DEPTHWISE,
+    INTERLEAVED,
+    LOWERED,
+    ONLY_FUSED,
+    SCATTERED_SUMS,
+    TAKEN_OUT,
+    WHOLE_WALKS,
+)
+from workbench.playbook.techniques.technique import Settings, Technique
+from workbench.playbook.techniques.traits import Traits
+
+
+def _offers(name: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    def offers(traits: Traits, settings: Settings) -> tuple[str, ...]:
+        fused = settings.get("fusion", "all") == "all"
+        within = name in ONLY_FUSED | LOWERED
+        return ("off", "on") if name in traits.rewrites and (fused or not within) else ()
+
+    return offers
+
+
+def _rewrite(name: str, title: str, bottleneck: str, look_for: str, teaches: str) -> Technique:
+    return Technique(name, title, ("off", "on"), _offers(name), True, bottleneck, look_for, teaches)
+
+
+ALGEBRA = (
+    _rewrite(
+        "linear_rowsum",
+        "sum the weights, not the product",
+        "compute",
+        "the matrix product leaves the list of steps; A and B are read once each",
+        "The sum over the columns of A @ B is A @ (the sum over the columns of B): both are the same double "
+        "sum in another order. The left side costs 2*M*N*K operations and writes M*N numbers only to add "
+        "them up; the right side reads each operand once. Compilers do not do this, because floating-point "
+        "addition in another order rounds differently; the referee checks that the result stays within the "
+        "bound that any order would meet.",
+    ),
+    _rewrite(
+        "attention",
+        "attention in one call of the library",
+        "memory",
+        "launches, and the scores: they are nowhere in the list of buffers any more",
+        "softmax(q @ k.T * scale) @ v has a score for each pair of a query and a key: written out, that "
+        "matrix is written by one product, read and written by the softmax and read by the other product. "
+        "The library's attention goes through the keys a tile at a time and keeps, for each query, the "
+        "running maximum, the sum of exponentials and the weighted sum of values, which change scale when "
+        "the maximum grows: the online softmax that a kernel over long rows uses too. Only q, k, v and the "
+        "result move. It computes scores of 16-bit numbers in 32 bits and does not round them; the referee "
+        "decides. A causal mask is an argument of the call. Other masks are left where they are unless torch "
+        "itself wrote the attention: a row with everything hidden is NaN in a softmax, and 0 in the call.",
+    ),
+    _rewrite(
+        "diagonal_product",
+        "a diagonal matrix scales, it does not multiply",
+        "compute",
+        "the matrix product leaves the list of steps; every element is read twice",
+        "diag(d) @ B multiplies row i of B with d[i] and adds N - 1 zeros to each element: 2*N*N*M "
+        "operations, and a matrix of N*N numbers that is written and read, for N*M multiplications. No "
+        "library looks whether its operand is diagonal, but the graph says how it was made. What is added is "
+        "zero only if B is finite: zero times infinity is NaN. So a first pass counts what is not finite in "
+        "each column, and the result is NaN where the product's would be; without it the referee refuses.",
+    ),
+    _rewrite(
+        "affine_in_weights",
+        "what follows a product is folded into its weights",
+        "memory",
+        "launches, and passes over the product's result",
+        "In evaluation mode a batch norm is a scale and a shift a column: ((x @ w) - m) * s + b. A scale of "
+        "the columns of x @ w is a scale of the columns of w, which is far smaller, and the shift becomes "
+        "the bias that the library's product adds in its epilogue. The pass over the result is gone. It is "
+        "done only where no kernel follows anyway; for a convolution it would gain nothing, because its "
+        "library adds a bias in a pass of its own.",
+    ),
+    _rewrite(
+        "scale_in_tail",
+        "an operand's scale is applied behind the product",
+        "memory",
+        "launches, and bytes moved before the product",
+        "(x * s) @ w is (x @ w) * s. Before the product, the scaled operand has to be written to memory, "
+        "because a library call can only read what lies there; behind it, where a kernel reads the result "
+        "anyway, it is one multiplication in a register. Attention does this with 1 / sqrt(d). Products of "
+        "unscaled numbers may overflow where scaled ones did not; the referee decides.",
+    ),
+    _rewrite(
+        "bias_in_tail",
+        "the bias of a convolution is added behind it",
+        "memory",
+        "launches, and passes over the convolution's result: one instead of two",
+        "cuDNN's convolution returns the products; PyTorch adds the bias in a kernel of its own, which reads "
+        "and writes the whole result once more. Where a kernel follows that reads every element anyway, for "
+        "an activation or a pooling, the addition there is one instruction on a number that is already in a "
+        "register. The convolution is called without its bias.",
+    ),
+    _rewrite(
+        "short_axis",
+        "sums of a few elements are written out",
+        "memory",
+        "launches, and the inner sums: they are nowhere in the list of buffers any more",
+        "The nearest of many points is a minimum over sums of three squares, one sum for every pair of "
+        "points. Taken as a reduction, the inner sum is a kernel whose results are all written, 64 MB for "
+        "4096 points and 4096 others, and the minimum reads them again. Written out, "
+        "dx * dx + dy * dy + dz * dz, it is arithmetic like any other: the kernel of the minimum computes "
+        "it in registers, and only the points are read, which L1 holds. Each of the few elements is "
+        "computed by itself, with all that leads to it, so that it is done for up to four of them.",
+    ),
+    _rewrite(
+        "constant_places",
+        "elements at known places are slices",
+        "compute",
+        "integer instructions, and reads whose address depends on a remainder",
+        "torch.cross and torch.roll ask for the elements (0, 1, 2) + 1 modulo 3 of an axis: a tensor of "
+        "indices, computed and looked up for every element, although nobody needs the graph to know that "
+        "they are 1, 2, 0. Read as slices, each coordinate is an element like any other: the kernel adds "
+        "a constant to an address, and what is computed of the coordinates is computed in registers "
+        "instead of being written out to be looked up.",
+    ),
+    _rewrite(
+        "few_terms",
+        "reductions of few terms are written out",
+        "memory",
+        "bytes a load instruction, and launches",
+        "A mixture of two experts adds two rows of 1024 numbers. As a reduction over the axis of two, each "
+        "result is a row of two columns for a thread: single elements, and a loop. Written out it is "
+        "a * x + b * y, a kernel without rows: a thread has four neighbouring results, and reads four "
+        "neighbours of each term with one instruction. A softmax over a few elements is three reductions; "
+        "written out, nothing waits for anything. It is done where an axis has at most eight elements in "
+        "every declared case, and nothing longer is reduced.",
+    ),
+    _rewrite(
+        "nested_sums",
+        "sums of weighted sums are one sum",
+        "memory",
+        "launches, and the inner sums: they are nowhere in the list of buffers any more",
+        "Where a heat map has its peak is told by its softmax: its sum over the rows of the map, times the "
+        "number of the column, summed over the columns. The softmax goes over the whole map, the inner sum "
+        "over a part of it, so that it would be another kernel, which reads the map again and computes every "
+        "exponential once more. But a factor of a sum may be taken into it: the sum over j of j * (the sum "
+        "over i of x[i, j]) is the sum of j * x[i, j] over both. That one goes over the row that the "
+        "softmax's maximum and sum are of, and is made along with them; what it costs is a multiplication "
+        "an element.",
+    ),
+    _rewrite(
+        TAKEN_OUT,
+        "statistics taken out of sums",
+        "memory",
+        "passes over the row: two instead of three, one where the maximum runs along with its sums",
+        "A divergence sums p * (log p - log q), and p and q are known only when the row's exponentials have "
+        "been summed: a second sum behind the first, and a second read of a row that does not fit on the "
+        "chip. But what a row shares can be taken out of a sum. With w = exp(t - max t), p is w / sum(w) and "
+        "log q is x - max x minus a logarithm: the sums of w, of w * (t - max t) and of w * (x - max x) need "
+        "nothing of one another, and the divisions and logarithms are done once a row. When a maximum grows "
+        "the sums are scaled to it, so that all of them go along in one read. The plain sum of log x, as a "
+        "loss with smoothed labels has it, is the sum of distances minus the logarithm times their number. "
+        "Distances from a maximum stay together: the sum of w * x minus max x would cancel where logits are "
+        "large. A sum of x / |x| * y / |y| is that of x * y, divided by both norms once a row.",
+    ),
+    _rewrite(
+        DEPTHWISE,
+        "a depthwise convolution is a sum of shifted products",
+        "memory",
+        "launches; share of the copy bandwidth; loads a result",
+        "An ordinary convolution mixes channels: every result sums over all of them, which makes it a matrix "
+        "product, and tensor cores or a library do that best. A depthwise one (groups = channels) gives each "
+        "channel a small window of weights of its own: nine multiply-adds a result for a window of 3 x 3, "
+        "where a result moves 8 bytes. Memory is what it waits for, and libraries made for products take "
+        "several times as long as a copy. Written as a sum of shifted inputs times weights, it is pointwise "
+        "arithmetic like any other: what comes before and after it goes along in the same kernel.",
+    ),
+    _rewrite(
+        INTERLEAVED,
+        "rows that lie interleaved are summed line by line",
+        "memory",
+        "sectors a request; bytes that L2 delivers, beside those that are wanted",
+        "A group of channels of a channels-last image lies in memory a few neighbours at a time, with whole "
+        "pixels between them. A block that walks along such a row asks for a sector of 32 bytes, or two, for "
+        "each few elements, and 32 lanes of a warp for as many lines. Threads that take a channel each read "
+        "the same lines as they lie, whatever group a channel is of; a small second kernel adds the channels "
+        "of a group. A variance is pulled apart the same way: distances from a channel's own mean, known in "
+        "the same pass (Welford), and the distance of that mean from the group's. What it costs is that the "
+        "row cannot wait on the chip: it is read again where it is normalised, at best from L2.",
+    ),
+    _rewrite(
+        WHOLE_WALKS,
+        "reductions over parts of a tensor walk over the whole of it",
+        "memory",
+        "launches, and passes over the tensor: one instead of one a reduction; scalar loads",
+        "A total variation is the mean distance of rows and the mean distance of columns. There is one "
+        "distance less than there are rows, or columns, so the two sums go over different shapes: two "
+        "kernels, and each reads the tensor, the second element by element where a row of distances has no "
+        "whole number of vectors. Both sums may as well go over all elements, with zero where an element "
+        "has no neighbour: one kernel then, whose vectors follow one another in memory. The element beside "
+        "another is in the same vector three times out of four, and the one below comes from L2, where "
+        "other blocks have brought it. What it costs is a comparison an element, and the elements that add "
+        "nothing.",
+    ),
+    _rewrite(
+        SCATTERED_SUMS,
+        "values are added where data says, all at once",
+        "memory",
+        "launches, and the requests of L2: 16 bytes each; time against bytes that are added",
+        "A graph's edges bring a row of features each, and rows that name the same end are added up: a "
+        "gather the other way round. A library that wants the same bits in every run sorts the edges by "
+        "their ends first. Here each thread adds its vector to wherever it belongs, and threads that meet at "
+        "one place are no trouble: L2 itself does the additions (atomics), one after the other, and nobody "
+        "waits for the sum. What leads to a value, such as the gather of the other end's features, is "
+        "computed in the same kernel; a first kernel writes what there is to begin with. Floats that are "
+        "added in another order differ in their last bits, so the result is not the same from run to run; "
+        "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
+        "are kept in 32 bits.",
+    ),
+)

@@ -1,0 +1,399 @@
+"""When the techniques of structure.py make sense, and at which of their values.
+
+Owns one function a technique: what is known of a problem and the other settings go in, the values worth
+trying come out, none where the technique says nothing. Never changes a schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from workbench.model import H100
+from workbench.playbook.analysis.scan_joins import in_rows
+from workbench.playbook.analysis.scan_sums import few_beside
+from workbench.playbook.analysis.shared_weights import worth_sharing
+from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
+from workbench.playbook.kernels.own_sums import has_few_places
+from workbench.playbook.kernels.pair_tiling import tiling_of
+from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
+from workbench.playbook.kernels.together_kernel import always_together, fits_together
+from workbench.playbook.kernels.together_rows import any_in_turns
+from workbench.playbook.schedules.fitting import (
+    FEW_COLUMNS,
+    RowShape,
+    by_length,
+    clustered_part,
+    kept_part,
+    lie_abreast,
+    longest_whole_row,
+    team_for,
+)
+from workbench.playbook.schedules.schedule import (
+    MOST_IN_BUNDLE,
+    SHORT_ROW,
+    Cache,
+    Schedule,
+    fit_threads,
+    pieces_of,
+    schedule_of,
+    split_team,
+)
+from workbench.playbook.techniques.technique import Settings
+from workbench.playbook.techniques.traits import RowTraits, Traits
+
+
+def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
+
+
+def _lines(traits: Traits, settings: Settings) -> int:
+    """Kernels that walk along a line of indices, neither in tiles nor down planes or in strips."""
+    turned = traits.turned if settings.get("turned_tile", "off") != "off" else 0
+    beside = _beside(traits, settings)
+    walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
+    strips = traits.strips if settings.get("strip", "off") != "off" else walks
+    along = traits.flat_kernels + len(traits.scatters)
+    return max(0, along - turned - strips - beside - _here(traits, settings))
+
+
+def _beside(traits: Traits, settings: Settings) -> int:
+    """Kernels whose threads walk down planes that lie side by side."""
+    return traits.beside if settings.get("walk_down", "off") != "off" else 0
+
+
+def _here(traits: Traits, settings: Settings) -> int:
+    """Kernels that are one with another, which sees what they make through windows; and those others."""
+    return 2 * traits.windowed if settings.get("window_parts") == "shared" else 0
+
+
+def scan_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows lie side by side; in pieces where some row has more columns than a small one."""
+    stacked = [scan for scan in traits.scans if not in_rows(scan)]
+    if not stacked:
+        return ()
+    long = [scan for scan in stacked if may_tell(scan)]
+    lengths = [scan.columns.at(case) for scan in long for case in traits.declared_cases]
+    return ("thread", "bundle", *(("pieces",) if max(lengths, default=0) > SMALL_PIECE else ()))
+
+
+def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    stacked = settings.get("scan_by", "thread") != "thread"
+    scans = any(stacked or in_rows(scan) for scan in traits.scans)
+    along = any(row.shape.neighbours for row in traits.rows) or scans
+    abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
+    beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
+    lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings)
+    wide = schedule_of(tuple(settings.items())).pair_tile and any(
+        one.loads for pairs in traits.pairs for one in pairs.operands
+    )
+    if wide and not (lines or along or beside):
+        return ("1", "2", "4")
+    weighed = settings.get("shared_weights") == "on" or settings.get("row_sums", "apart") != "apart"
+    if not (lines or along or beside or weighed):
+        return ()
+    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
+
+
+def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    beside = settings.get("fusion") != "none" and any(lie_abreast(row.shape) for row in traits.rows)
+    if not rows:
+        return ("thread", "bundle") if beside else ()
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    longest = max(lengths)
+    values = ["block"]
+    if min(lengths) <= SHORT_ROW < longest:
+        values.append("fit")
+    if longest <= 8192:
+        values.append("warp")
+    if longest <= FEW_COLUMNS:
+        values.append("thread")
+    if any(max(row.columns.at(case) for case in traits.declared_cases) <= FEW_COLUMNS for row in rows):
+        values.append("eight")
+    return (*values, "bundle") if beside else tuple(values)
+
+
+def rows_a_warp(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where warps compute short rows, beside longer ones too."""
+    if settings.get("threads_per_row") not in ("warp", "fit") or settings["fusion"] == "none":
+        return ()
+    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
+    return ("1", "2") if min(lengths, default=SHORT_ROW) <= SHORT_ROW // 2 else ()
+
+
+def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    kept = [row.shape for row in traits.rows if row.shape.kept]
+    if settings["fusion"] == "none" or not kept:
+        return ()
+    plain = schedule_of(tuple(settings.items()))
+    values = ["reread"]
+    choices: tuple[Cache, ...] = ("registers", "shared")
+    for cache in choices:
+        wanted = replace(plain, cache=cache)
+        if any(_uses(traits, wanted, row) for row in kept):
+            values.append(cache)
+    return tuple(values)
+
+
+def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
+    """True when a kernel can keep its rows where the schedule wants them, and has rows to keep."""
+    if kept_part(wanted, row, traits.all_cases) is not None:
+        return True
+    fits = [fit for fit in by_length(wanted, row, traits.all_cases) if fit is not None]
+    whole = [fit for fit in fits if longest_whole_row(fit, row, traits.all_cases) > 0]
+    return any(fit.cache == wanted.cache for fit in whole)
+
+
+def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    if settings.get("row_sums", "apart") != "apart" and any(
+        scan.before is not None and len(scan.before.stores) > 1 for scan in traits.summed
+    ):
+        return ("off", "on")
+    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
+    if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):
+        return ()  # blocks that wait for one another do it once
+    return ("off", "on") if saves and settings["fusion"] == "all" else ()
+
+
+def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
+    """True when some rows go through memory in every pass: those that do not wait on the chip."""
+    if schedule.split or schedule.cache == "reread" or not row.joint.kept:
+        return True
+    fits = [fit for fit in by_length(schedule, row.shape, traits.all_cases) if fit is not None]
+    return any(fit.cache == "reread" for fit in fits)
+
+
+def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings["fusion"] == "none":
+        return ()
+    schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    if schedule.share_weights:
+        counts = [
+            one.pieces(schedule, H100, case) for one in traits.weighed for case in traits.declared_cases
+        ]
+        if max(counts, default=1) > 1:
+            return ("off", "on")
+    for row in (row.shape for row in traits.rows):
+        own = replace(schedule, team=team_for(schedule, row))
+        for case in traits.declared_cases:
+            if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
+                return ("off", "on")
+    return ()
+
+
+def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("grid_split") != "on":
+        return ()
+    values = ["launch"]
+    ending = [row for row in traits.rows if row.ends_joining]
+    if ending:
+        values.append("last")
+    if ending and all(row.joint_passes == 1 for row in ending) and _shared_by_blocks(traits, settings):
+        values.append("told")
+    schedule = replace(schedule_of(tuple(settings.items())), join_grid=True)
+    if any(
+        not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
+    ):
+        values += ["grid", "words"]
+    elif _take_turns(traits, schedule):
+        values.append("grid")
+    return tuple(values) if len(values) > 1 else ()
+
+
+def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
+    """True where some declared row is long and has few beside it: one block hears what the others tell."""
+    schedule = replace(schedule_of(tuple(settings.items())), join_last=True, join_told=True)
+    if split_team(schedule) != "block":
+        return False
+    sizes = [
+        (row.shape.rows.at(case), row.shape.columns.at(case))
+        for row in traits.rows
+        for case in traits.declared_cases
+        if row.ends_joining
+    ]
+    return any(pieces_of(schedule, H100, rows, columns) > 1 for rows, columns in sizes)
+
+
+def _take_turns(traits: Traits, schedule: Schedule) -> bool:
+    """True where blocks that meet can take rows in turns, which is for prefetch to choose."""
+    ahead = replace(schedule, prefetch=True)
+    rows = [row.joint for row in traits.rows if not row.ends_joining]
+    return any(any_in_turns(ahead, H100, row, traits.declared_cases) for row in rows)
+
+
+def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.rows):
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    able = 32 * schedule.width <= schedule.threads <= MOST_IN_BUNDLE // schedule.width
+    return ("thread", "bundle") if able else ("thread",)
+
+
+def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Kernels without a library call between them, whose blocks know nothing of their launch."""
+    schedule = schedule_of(tuple(settings.items()))
+    alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
+    bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
+    bound = bound or schedule.join_told or schedule.windows_here
+    bound = bound or schedule.share_weights or schedule.row_sums != ""
+    if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
+        return ()
+    together = ("together",) if traits.stages > 1 else ()
+    return ("apart", *(("beside",) if traits.stages < traits.kernels else ()), *together)
+
+
+def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
+    return lambda traits, settings: values if traits.kernels else ()
+
+
+def persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if _lines(traits, settings) or traits.rows else ()
+
+
+def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    for scan in filter(may_tile, traits.scans):
+        for case in traits.declared_cases:
+            if tiles_of(schedule, H100, scan.rows, scan.columns, case) > 1:
+                return ("off", "on")
+    return ()
+
+
+def scatter_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    few = [scatter for scatter in traits.scatters if has_few_places(scatter, traits.declared_cases)]
+    return ("memory", "block") if few and settings["fusion"] == "all" else ()
+
+
+def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if settings.get("look_back") != "on" and settings.get("scan_by", "thread") == "thread":
+        return ()
+    schedule = schedule_of(tuple(settings.items()))
+    most = MOST_OF_A_TILE // schedule.threads // schedule.width
+    return tuple(parts for parts in ("4", "8", "16") if int(parts) <= max(most, 4))
+
+
+def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    if not (traits.kernels or traits.scans):
+        return ()
+    fixed = ("256", "64", "128", "512", "1024")
+    schedule = schedule_of(tuple(settings.items()))
+    fits = {
+        fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
+        for row in traits.rows
+        for case in traits.declared_cases
+        if team_for(schedule, row.shape) == "block"
+    }
+    if schedule.pair_tile:
+        tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
+        return tuple(
+            threads
+            for threads in fixed
+            if all(tiling_of(pairs, schedule.pair_tile, int(threads)) for pairs in tiled)
+        )
+    return (*fixed, "fit") if fits - {256} else fixed
+
+
+def fast_math(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "on") if traits.slow_math else ()
+
+
+def turned(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "32", "64") if traits.turned and settings["fusion"] == "all" else ()
+
+
+def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Tiles that a block of 256 threads has room for; a value a row is asked for by nobody else then."""
+    fits = [str(tile) for tile in (32, 64, 128) if any(tiling_of(pairs, tile, 256) for pairs in traits.pairs)]
+    return ("off", *fits) if fits and settings["fusion"] == "all" else ()
+
+
+def row_sums(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows of running totals are reduced to few results each."""
+    cases = traits.declared_cases
+    able = traits.summed and all(few_beside(scan, cases) for scan in traits.summed)
+    return ("apart", "warp", "block") if able and settings["fusion"] == "all" else ()
+
+
+def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where neighbouring rows share weights, and nobody else's launch has them."""
+    able = any(worth_sharing(one, traits.declared_cases) for one in traits.weighed)
+    return ("off", "on") if able and settings["fusion"] == "all" else ()
+
+
+def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "1", "2", "4", "8") if traits.walks and settings["fusion"] == "all" else ()
+
+
+def walk_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("32", "8", "16", "64", "128") if settings.get("walk_down", "off") != "off" else ()
+
+
+def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    walks = traits.walks - traits.beside if settings.get("walk_down", "off") != "off" else 0
+    left = traits.strips - walks
+    return ("off", "2", "4", "8", "16") if left and settings["fusion"] == "all" else ()
+
+
+def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    taken = any(settings.get(name, "off") != "off" for name in ("turned_tile", "walk_down", "strip"))
+    return ("off", "on") if traits.apart and not taken and settings["fusion"] == "all" else ()
+
+
+def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("memory", "shared") if traits.windowed and settings["fusion"] == "all" else ()
+
+
+def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    walks = traits.walks and settings.get("walk_down", "off") != "off"
+    rows = traits.rows and settings.get("row_cache", "reread") != "registers"
+    loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
+    return ("1", "2", "4") if loops else ()
+
+
+def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    if _take_turns(traits, schedule):
+        return ("off", "on")
+    if schedule.cache != "registers":
+        return ()
+    parts = [clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows]
+    if any(part is not None and part.shared.prefetch for part in parts):
+        return ("off", "on")
+    fits = [
+        fit
+        for row in traits.rows
+        for fit in (
+            *by_length(schedule, row.shape, traits.all_cases),
+            (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
+        )
+        if fit is not None and not row.shape.rows.is_one
+    ]
+    return ("off", "on") if any(fit.prefetch for fit in fits) else ()
+
+
+def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    values = ["1"]
+    for blocks in (4, 8, 16):
+        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
+        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
+            values.append(str(blocks))
+    return tuple(values) if len(values) > 1 else ()
+
+
+def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Not where blocks share a row, rows a block, or kernels a launch: these have ways of their own."""
+    if not traits.row_totals or settings["fusion"] == "none" or settings.get("pair_tile", "off") != "off":
+        return ()
+    plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
+    alone = all(settings.get(name, value) == value for name, value in plain)
+    one_a_row = settings.get("threads_per_row") != "bundle"
+    return ("launch", "last", "told") if alone and one_a_row else ("launch",)
+
+
+def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    schedule = schedule_of(tuple(settings.items()))
+    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
+    return ("shuffle", "tree") if blocks else ()

@@ -1,0 +1,314 @@
+"""What a problem's kernels look like, as far as techniques care.
+
+Owns the facts that decide which technique applies; derived once a problem from its lowered program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from workbench.model import DTYPE_BYTES, H100, Case, Problem
+from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
+from workbench.playbook.analysis.divisions import divides
+from workbench.playbook.analysis.lines import Lines, lines_of
+from workbench.playbook.analysis.pairs import Pairs, pairs_of
+from workbench.playbook.analysis.row_cuts import cut_of
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
+from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
+from workbench.playbook.analysis.row_totals import with_tails
+from workbench.playbook.analysis.scan_chains import chained
+from workbench.playbook.analysis.scan_joins import is_pair
+from workbench.playbook.analysis.scan_sums import with_sums
+from workbench.playbook.analysis.shared_weights import SharedWeights, weights_of
+from workbench.playbook.analysis.stages import stages_of
+from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
+from workbench.playbook.analysis.window_parts import in_one_launch
+from workbench.playbook.graph.rewrites import ONLY_FUSED, applying, rewrite
+from workbench.playbook.ir.expr import Apply, loads_below, walk_all
+from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program, Scan, Scatter
+from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.apart import apart_of
+from workbench.playbook.kernels.early_loads import early_loads
+from workbench.playbook.kernels.pair_tiling import worth_pairing
+from workbench.playbook.lowering.lower import lower
+from workbench.playbook.schedules.fitting import RowShape
+from workbench.playbook.schedules.schedule import Schedule
+from workbench.playbook.text.indexing import MOST_NARROW
+
+_SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
+
+
+@dataclass(frozen=True)
+class RowTraits:
+    """One kernel that reduces along rows."""
+
+    shape: RowShape
+    passes: int
+    joint_passes: int
+    """Passes when reductions that can be made at once are."""
+    joint: RowShape
+    """The same shape when they are: with the loads that later passes need again even then."""
+    bundles: bool = False
+    """Neighbouring results are made of neighbours, in a single pass."""
+    ends_joining: bool = False
+    """Once the last reductions are joined, nothing a column is left to do."""
+    late: bool = False
+    """Later passes read vectors that the first does not, such as a weight a column."""
+    paired: bool = False
+    """Its results are pairs of rows, among ``Traits.pairs``."""
+    summed: bool = False
+    """It reduces running totals, among ``Traits.summed``."""
+    weighed: bool = False
+    """Its neighbouring rows share weights, among ``Traits.weighed``."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """The whole problem."""
+
+    kernels: int
+    naive_kernels: int
+    """Kernels when every operation has its own."""
+    library_calls: tuple[str, ...]
+    flat_kernels: int
+    turned: int
+    """Of these, kernels with inputs that lie across their result, where both axes are worth a tile."""
+    strips: int
+    """Kernels without rows, of windows that overlap from row to row."""
+    walks: int
+    """Kernels without rows whose windows can be taken a row at a time."""
+    beside: int
+    """Of these, kernels whose planes lie side by side, as those of channels-last images."""
+    looked_up: int
+    """Kernels without rows that read a tensor as it lies, and once more where an index says."""
+    windowed: int
+    """Kernels without rows that see through windows what another makes, which nobody else does."""
+    apart: int
+    """Kernels without rows whose elements along an axis of few are made of the same."""
+    lines: tuple[Lines, ...]
+    """Those of kernels without rows whose lines share what is read beside them."""
+    again: tuple[bool, ...]
+    """For each kernel without rows that reads more than L2 has, which one before has read: whether the
+    one before went through its planes side by side."""
+    rows: tuple[RowTraits, ...]
+    pairs: tuple[Pairs, ...]
+    """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
+    summed: tuple[Scan, ...]
+    """Scans, with those reductions of their totals that they can take along."""
+    weighed: tuple[SharedWeights, ...]
+    """Those of reductions whose neighbouring rows share weights."""
+    narrowest_bytes: int
+    """Bytes of the narrowest float that is read or written; 4 where there is none."""
+    slow_math: bool
+    rewrites: frozenset[str]
+    """Algebraic rewrites that find something to do."""
+    divides: bool
+    """Elements are divided by a number, or by a value that their row shares."""
+    narrow_indices: bool
+    """Tensors are small enough for indices of 32 bits in every case."""
+    scans: tuple[Scan, ...]
+    """Running totals."""
+    scatters: tuple[Scatter, ...]
+    """Values that join what lies at places which data names."""
+    stages: int
+    """Kernels that must wait for one another; fewer than all where some do not need one another."""
+    row_totals: bool
+    """Some kernel does nothing but reduce over all rows of the one before it."""
+    cases: tuple[tuple[tuple[str, int], ...], ...]
+    """Sizes of the declared cases, then of the proofs."""
+    declared: int
+
+    def besides(self, settings: Mapping[str, str]) -> Traits:
+        """What is left for others to decide: some kernels have their rows laid out by what is decided."""
+        paired = settings.get("pair_tile", "off") != "off"
+        summed = settings.get("row_sums", "apart") != "apart"
+        weighed = settings.get("shared_weights", "off") != "off"
+        if not (paired or summed or weighed):
+            return self
+        gone = [
+            (paired and row.paired) or (summed and row.summed) or (weighed and row.weighed)
+            for row in self.rows
+        ]
+        return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
+
+    @property
+    def all_cases(self) -> list[dict[str, int]]:
+        """Sizes a kernel has to work for."""
+        return [dict(sizes) for sizes in self.cases]
+
+    @property
+    def declared_cases(self) -> list[dict[str, int]]:
+        """Sizes that matter for speed."""
+        return [dict(sizes) for sizes in self.cases[: self.declared]]
+
+
+def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
+    """The problem with its graph rewritten by all rules but some."""
+    return problem.model_copy(update={"graph": rewrite(problem, without)})
+
+
+@lru_cache(maxsize=64)
+def _program(digest: str, holder: _Holder, fuse: bool, without: frozenset[str]) -> Program:
+    return lower(rewritten(holder.problem, without), fuse, without)
+
+
+@dataclass(frozen=True, eq=False)
+class _Holder:
+    """A problem that the cache keys by digest alone."""
+
+    problem: Problem
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Holder)
+
+
+def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:
+    """The lowered problem, made once; ``without`` some rewrites."""
+    return _program(problem.digest, _Holder(problem), fuse, without)
+
+
+@lru_cache(maxsize=64)
+def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
+    problem = holder.problem
+    program = program_of(problem, True, without)
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    scans = tuple(step for step in program.steps if isinstance(step, Scan))
+    scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
+    joining = [scatter.stored for scatter in scatters]
+    naive = program_of(problem, False, ONLY_FUSED)
+    cases = (*problem.cases, *problem.proofs)
+    pairs = _paired(program, kernels, problem.cases)
+    summing = Schedule(row_sums="warp")
+    declared = [case.size_map for case in problem.cases]
+    summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
+    return Traits(
+        kernels=len(kernels),
+        naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
+        library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
+        flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
+        turned=sum(
+            _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
+        ),
+        strips=sum(bool(strips_of(kernel, program.stencils)) for kernel in kernels),
+        walks=sum(cut_of(kernel, program.stencils) is not None for kernel in kernels),
+        beside=sum(
+            (cut := cut_of(kernel, program.stencils)) is not None and cut.is_beside for kernel in kernels
+        ),
+        looked_up=sum(_reads_elsewhere(kernel) for kernel in kernels),
+        windowed=sum(
+            isinstance(step, Kernel) and step.ahead is not None
+            for step in in_one_launch(program, program.steps)
+        ),
+        apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
+        lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
+        again=tuple(
+            by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)
+        ),
+        rows=tuple(
+            replace(
+                row_traits(program, k),
+                paired=id(k) in pairs,
+                summed=not any(k is step for step in summed),
+                weighed=weights_of(program.pool, k) is not None,
+            )
+            for k in kernels
+            if k.stores[0].level != "flat"
+        ),
+        pairs=tuple(pairs.values()),
+        summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
+        weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
+        narrowest_bytes=_narrowest(program, kernels),
+        slow_math=_slow([*kernels, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
+        rewrites=applying(problem) | program.applied,
+        divides=any(divides(program.pool, kernel) for kernel in [*kernels, *joining]),
+        narrow_indices=_narrow(program, [case.size_map for case in cases]),
+        scans=scans,
+        scatters=scatters,
+        stages=len(stages_of(kernels)),
+        row_totals=len(with_tails(program)) < len(program.steps),
+        cases=tuple(case.sizes for case in cases),
+        declared=len(problem.cases),
+    )
+
+
+def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, Pairs]:
+    """Kernels of pairs whose rows are read again and again, by identity."""
+    cases = [case.size_map for case in declared]
+    found = {id(kernel): pairs_of(program.pool, kernel) for kernel in kernels}
+    return {at: pairs for at, pairs in found.items() if pairs and worth_pairing(pairs, cases)}
+
+
+def _reads_elsewhere(kernel: Kernel) -> bool:
+    """True where what one thread reads another has read before, or will, anywhere on the card."""
+    if kernel.stores[0].level != "flat":
+        return False
+    loads = loads_below(store.value for store in kernel.stores)
+    found = {load.buffer for load in loads if load.lookups}
+    return any(load.buffer in found and not load.lookups for load in loads)
+
+
+def _reads_again(program: Program, kernel: Kernel, declared: Sequence[Case]) -> bool:
+    if kernel.stores[0].level != "flat":
+        return False
+    again = [program.buffers[name] for name in read_before(program, kernel)]
+    return any(
+        left_in_l2(H100, _span(one, case.size_map) * DTYPE_BYTES[one.dtype], back=False) < 1.0
+        for one in again
+        for case in declared
+    )
+
+
+def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:
+    turn = turn_of(kernel)
+    return turn is not None and all(min(turn.down.at(c), turn.along.at(c)) >= LEAST_TILED for c in cases)
+
+
+def traits_of(problem: Problem, without: frozenset[str] = frozenset()) -> Traits:
+    """The problem's traits, made once; ``without`` some rewrites, whose names are told all the same."""
+    return _traits(problem.digest, _Holder(problem), without)
+
+
+def row_traits(program: Program, kernel: Kernel) -> RowTraits:
+    """Traits of one row kernel."""
+    space = RowSpace(program.pool, kernel)
+    passes = passes_of(space, kernel, single_pass=False)
+    joint = passes_of(space, kernel, single_pass=True)
+    once = row_shape(space, joint)
+    joins = bool(passes) and all(step.accumulators for step in passes)
+    bundles = bundles_of(space, passes) or bundles_of(space, joint)
+    late = bool(early_loads(space, passes, waiting_loads(space, passes)))
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
+
+
+def _narrowest(program: Program, kernels: list[Kernel]) -> int:
+    names = {store.buffer for kernel in kernels for store in kernel.stores}
+    names |= {
+        load.buffer for load in loads_below(store.value for kernel in kernels for store in kernel.stores)
+    }
+    sizes = [DTYPE_BYTES[program.buffers[name].dtype] for name in names]
+    return min((size for size in sizes if size > 1), default=4)
+
+
+def _slow(kernels: list[Kernel]) -> bool:
+    roots = [store.value for kernel in kernels for store in kernel.stores]
+    parts = walk_all(roots, into_reductions=True)
+    return any(isinstance(part, Apply) and part.dtype == "f32" and part.op in _SLOW_MATH for part in parts)
+
+
+def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:
+    return all(_span(buffer, case) <= MOST_NARROW for buffer in program.buffers.values() for case in cases)
+
+
+def _span(buffer: Buffer, case: dict[str, int]) -> int:
+    """Elements from the first to the last of a tensor in memory."""
+    shape = [size.at(case) for size in buffer.shape]
+    if buffer.strides is None:
+        return math.prod(shape)
+    steps = [step.at(case) for step in buffer.strides]
+    return 1 + sum((size - 1) * step for size, step in zip(shape, steps, strict=True))

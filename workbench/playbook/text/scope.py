@@ -1,0 +1,180 @@
+"""Statements of one block of CUDA: shared or long subexpressions get a name, the rest is written inline.
+
+Owns the order and naming of intermediate values. Never writes loops.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, walk
+from workbench.playbook.text.cuda_text import CTYPES, Text, number, spell
+from workbench.playbook.text.names import Macros, Names
+
+_LONGEST = 72
+"""Characters an inline expression may have before a part of it gets a name."""
+_STEMS = {
+    "sub": "difference", "add": "total", "mul": "product", "div": "ratio", "exp": "exponential",
+    "log": "logarithm", "sqrt": "root", "rsqrt": "inverse_root", "where": "chosen", "larger": "clipped",
+    "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
+    "abs": "magnitude", "pow": "power", "quotient": "ratio", "over": "ratio",
+}  # fmt: skip
+
+Leaf = Callable[[Expr], Text]
+
+
+class Scope:
+    """One block. ``leaf`` spells loads and indices; ``bound`` holds names made outside it."""
+
+    def __init__(
+        self, leaf: Leaf, names: Names, macros: Macros, fast: bool, bound: Mapping[int, Text] | None = None
+    ) -> None:
+        self.lines: list[str] = []
+        self.bound: dict[int, Text] = dict(bound or {})
+        self._leaf = leaf
+        self._names = names
+        self._macros = macros
+        self._fast = fast
+        self._in_branch = False
+
+    def prepare(self, roots: Iterable[Expr]) -> None:
+        """Name what several places of ``roots`` share."""
+        roots = tuple(roots)
+        uses = Counter(root.serial for root in roots)
+        below = {expr.serial: expr for expr in self._open(*roots, guarded=False)}
+        for expr in below.values():
+            uses.update(operand.serial for operand in _evaluated(expr))
+        for serial in sorted(below):
+            expr = below[serial]
+            if uses[serial] > 1 and serial not in self.bound and self._worth_a_name(expr):
+                self.name(expr)
+
+    def name(self, expr: Expr, stem: str = "") -> Text:
+        """Write a statement that gives ``expr`` a name."""
+        text = self.text(expr)
+        name = self._names.new(stem or stem_of(expr))
+        self.bound[expr.serial] = self.declare(expr, name, text.code)
+        return self.bound[expr.serial]
+
+    def declare(self, expr: Expr, name: str, code: str) -> Text:
+        """Write the statement that gives a value its name; how it is called from then on."""
+        self.lines += statement(f"const {CTYPES[expr.dtype]} {name} = {code};")
+        return Text(name)
+
+    def text(self, expr: Expr) -> Text:
+        """The expression inline; long ones write statements for their longest parts first."""
+        done: dict[int, Text] = {}
+        always = set() if self._in_branch else {part.serial for part in self._open(expr, guarded=False)}
+        for part in self._open(expr):
+            if part.serial not in self.bound:
+                done[part.serial] = self._spelled(part, done, part.serial in always)
+        return self.bound.get(expr.serial) or done[expr.serial]
+
+    def _spelled(self, part: Expr, done: dict[int, Text], always: bool) -> Text:
+        if isinstance(part, Const):
+            if isinstance(part.value, str):
+                return Text(self._macros.read(part.value))
+            return number(part.value, part.dtype)
+        if not isinstance(part, Apply):
+            return self._leaf_text(part, always)
+        text = self._combined(part, done)
+        while always and part.op != "select" and len(text.code) > _LONGEST:
+            longest = max(part.args, key=lambda arg: len(self._known(arg, done).code))
+            if longest.serial in self.bound or not isinstance(longest, Apply):
+                break
+            name = self._names.new(stem_of(longest))
+            self.bound[longest.serial] = self.declare(longest, name, done[longest.serial].code)
+            text = self._combined(part, done)
+        return text
+
+    def _leaf_text(self, part: Expr, always: bool) -> Text:
+        """A load may look its index up, and that is read only where the load is: no statement before it."""
+        outer, self._in_branch = self._in_branch, self._in_branch or not always
+        try:
+            return self._leaf(part)
+        finally:
+            self._in_branch = outer
+
+    def _combined(self, part: Apply, done: dict[int, Text]) -> Text:
+        return spell(part, tuple(self._known(arg, done) for arg in part.args), self._fast)
+
+    def _known(self, expr: Expr, done: dict[int, Text]) -> Text:
+        return self.bound.get(expr.serial) or done[expr.serial]
+
+    def _open(self, *roots: Expr, guarded: bool = True) -> Iterable[Expr]:
+        """What has to be written for ``roots``: everything below them that has no name yet.
+
+        Without ``guarded``, only what is evaluated whichever branch a ``select`` takes.
+        """
+        found: list[Expr] = []
+        seen: set[int] = set()
+        stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
+        while stack:
+            expr, ready = stack.pop()
+            if ready:
+                found.append(expr)
+            elif expr.serial not in seen:
+                seen.add(expr.serial)
+                stack.append((expr, True))
+                if expr.serial not in self.bound:
+                    below = expr.operands if guarded else _evaluated(expr)
+                    stack.extend((operand, False) for operand in reversed(below))
+        return found
+
+    def _worth_a_name(self, expr: Expr) -> bool:
+        if isinstance(expr, Apply):
+            return expr.op != "cast" or not isinstance(expr.args[0], Const)
+        return isinstance(expr, (Load, Index))
+
+
+def statement(code: str) -> list[str]:
+    """A statement on one line, or a long choice on three."""
+    if len(code) <= _LONGEST + 24 or code.count(" ? ") != 1:
+        return [code]
+    condition, branches = code.split(" ? ")
+    yes, no = branches.split(" : ")
+    return [condition, f"    ? {yes}", f"    : {no}"]
+
+
+def _evaluated(expr: Expr) -> tuple[Expr, ...]:
+    """Operands that are evaluated in any case: of a ``select`` only the condition."""
+    return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
+
+
+def stem_of(expr: Expr) -> str:
+    """A word for a value."""
+    match expr:
+        case Load(buffer=buffer):
+            return f"{buffer}_value"
+        case Index():
+            return "position"
+        case Reduction(op=op, body=body):
+            return f"{_short(body)}_{op}"
+        case Apply(op="mul", args=(left, right)) if left is right:
+            return "square"
+        case Apply(op="div", args=(Reduction(op="sum", body=body), Const(value=str()))):
+            return f"{_short(body)}_mean"
+        case Apply(op="div" | "quotient", args=(Const(value=1.0), _)):
+            return "inverse"
+        case Apply(op=op):
+            return _STEMS.get(op, op if len(op) > 4 else f"{op}_value")
+    return "value"
+
+
+def _short(body: Expr) -> str:
+    words = {"exponential": "exp", "difference": "difference", "product": "product"}
+    match body:
+        case Load(buffer=buffer):
+            return buffer
+        case Apply(op="cast", args=(inner,)):
+            return _short(inner)
+        case Apply():
+            stem = stem_of(body)
+            return words.get(stem, stem.removesuffix("_value"))
+    return "value"
+
+
+def used_in(roots: Iterable[Expr]) -> set[int]:
+    """Serials of everything below the roots."""
+    return {expr.serial for root in roots for expr in walk(root)}

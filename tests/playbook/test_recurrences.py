@@ -1,57 +1,258 @@
-"""Recurrences written as a loop over steps: one kernel with every step written out, and one walk over all."""
+"""Loops that were written out are loops again: found, written, held against float64."""
 
-import cProfile
-import pstats
+from collections.abc import Callable
 
+import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.playbook.problems import problem_of
+from tests.playbook.crossing import crossed
+from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
+from workbench.model import H100
+from workbench.playbook.analysis.recurrences import Recurrence, recurrence_of
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.expr import loads_below, unguarded, walk, walk_all
 from workbench.playbook.ir.program import Kernel
-from workbench.playbook.techniques.traits import program_of
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.traits import program_of, traits_of
 
-STEPS = 12
+Tensors = dict[str, Tensor]
 
 
-def moving_average(t: dict[str, Tensor]) -> Tensor:
-    x, found = t["x"], []
-    state = torch.zeros_like(x[:, 0])
-    for step in range(x.shape[1]):
-        state = 0.9 * state + 0.1 * x[:, step]
+def decayed(t: Tensors) -> Tensor:
+    state, found = torch.zeros_like(t["x"][:, 0]), []
+    for step in range(t["x"].shape[1]):
+        state = t["a"][:, step] * state + t["x"][:, step]
         found.append(state)
     return torch.stack(found, 1)
 
 
-def test_a_loop_is_one_kernel() -> None:
-    tensors = {"x": torch.randn(70, STEPS)}
-    source = generate(problem_of(moving_average, tensors), ()).kernel.source
-    assert source.count("launch(") == 1
-    check(moving_average, source, tensors, "checked")
+def last_state(t: Tensors) -> Tensor:
+    state = t["x"][:, 0]
+    for step in range(1, t["x"].shape[1]):
+        state = torch.tanh(0.5 * state + t["a"][:, step])
+    return state * 2
 
 
-def test_a_walk_over_all_steps_meets_each_expression_once() -> None:
-    program = program_of(problem_of(moving_average, {"x": torch.randn(70, STEPS)}), True)
-    (kernel,) = [step for step in program.steps if isinstance(step, Kernel)]
-    roots = [store.value for store in kernel.stores]
-    one_by_one = dict.fromkeys(expr for root in roots for expr in walk(root))
-    assert len(roots) == STEPS
-    assert list(walk_all(roots)) == list(one_by_one)
-    assert len(loads_below(roots)) == STEPS
-    assert set(unguarded(*roots)) == {expr for root in roots for expr in unguarded(root)}
+def from_the_end(t: Tensors) -> Tensor:
+    """Generalised advantages: the next value is what the step before has read."""
+    later = torch.cat((t["a"][:, 1:], torch.zeros_like(t["a"][:, :1])), 1)
+    deltas = t["x"] + 0.99 * later - t["a"]
+    found = [torch.zeros_like(deltas[:, 0])]
+    for step in range(deltas.shape[1] - 1, -1, -1):
+        found.append(deltas[:, step] + 0.94 * found[-1])
+    return torch.stack(found[:0:-1], 1)
 
 
-def calls_to_write(steps: int) -> int:
-    """Python calls that the file of a loop takes, once it is lowered."""
-    problem = problem_of(moving_average, {"x": torch.randn(70, steps)})
-    program_of(problem, True)
-    profile = cProfile.Profile()
-    profile.runcall(generate, problem, (("fusion", "all"), ("index_width", "32")))
-    return sum(calls for _, calls, *_ in pstats.Stats(profile).stats.values())
+def two_states(t: Tensors) -> tuple[Tensor, Tensor]:
+    speed, place, found = torch.zeros_like(t["x"][:, 0]), t["a"][:, 0], []
+    for step in range(t["x"].shape[1]):
+        speed = 0.9 * speed + t["x"][:, step]
+        place = place - 0.1 * speed
+        found.append(torch.relu(place))
+    return torch.stack(found, 1), speed
 
 
-def test_each_step_of_a_long_loop_takes_as_long_to_write_as_one_of_a_short_loop() -> None:
-    few, some, many = (calls_to_write(steps) for steps in (8, 24, 40))
-    assert many - some < 1.25 * (some - few)
+def two_steps_back(t: Tensors) -> Tensor:
+    """A recursive filter of second order, with the sample before."""
+    x, found = t["x"], []
+    once = twice = torch.zeros_like(x[:, 0])
+    for step in range(x.shape[1]):
+        now = x[:, step] - 0.5 * once + 0.2 * twice
+        if step:
+            now = now + 0.3 * x[:, step - 1]
+        found.append(now)
+        once, twice = now, once
+    return torch.stack(found, 1)
+
+
+def exchanged(t: Tensors) -> Tensor:
+    """Two states, each made of both."""
+    one, other, found = t["x"][:, 0], t["a"][:, 0], []
+    for step in range(1, t["x"].shape[1]):
+        one, other = 0.6 * one - 0.8 * other + t["x"][:, step], 0.8 * one + 0.6 * other
+        found.append(one * other)
+    return torch.stack(found, 1)
+
+
+def masked(t: Tensors) -> Tensor:
+    """What a weight shares with all steps is read once; a state is kept where a mask says so."""
+    state, found = torch.zeros_like(t["x"][:, 0]), []
+    for step in range(t["x"].shape[1]):
+        state = torch.where(t["a"][:, step] > 0.5, state, torch.sigmoid(t["w"]) * state + t["x"][:, step])
+        found.append(state)
+    return torch.stack(found, 1)
+
+
+LOOPS: dict[Call, tuple[str, int, int]] = {
+    decayed: ("ax", 24, 1),
+    last_state: ("ax", 23, 1),
+    from_the_end: ("ax", 23, 2),
+    two_states: ("ax", 23, 2),
+    two_steps_back: ("x", 23, 3),
+    exchanged: ("ax", 23, 2),
+    masked: ("axw", 24, 1),
+}
+"""Inputs, steps of the loop, and how many values one hands on."""
+
+
+def tensors_of(call: Call, steps: int = 24, inner: int = 7, dtype: torch.dtype = torch.float32) -> Tensors:
+    made: dict[str, Callable[[], Tensor]] = {
+        "x": lambda: torch.randn(3, steps, inner),
+        "a": lambda: torch.rand(3, steps, inner),
+        "w": lambda: torch.randn(inner),
+    }
+    return {name: made[name]().to(dtype) for name in LOOPS[call][0]}
+
+
+def found_in(call: Call, tensors: Tensors) -> Recurrence | None:
+    (kernel,) = program_of(problem_of(call, tensors, varying=False), True).steps
+    assert isinstance(kernel, Kernel)
+    return recurrence_of(kernel)
+
+
+@pytest.mark.parametrize("call", LOOPS)
+def test_steps_that_are_alike_are_found(call: Call) -> None:
+    found = found_in(call, tensors_of(call))
+    assert found is not None
+    assert (found.steps, len(found.carried)) == LOOPS[call][1:]
+
+
+@pytest.mark.parametrize(("call", "ahead"), crossed(LOOPS, ["8", "16", "32"]))
+def test_a_loop_computes_what_its_steps_did(call: Call, ahead: str) -> None:
+    tensors = tensors_of(call)
+    problem = problem_of(call, tensors, varying=False)
+    source = generate(problem, (("rolled_steps", ahead), ("index_width", "32"))).kernel.source
+    assert source.count("for (int first = 0;") == 1 and source.count("tanhf(") <= 1
+    check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("call", [from_the_end, masked])
+def test_of_16_bits(call: Call) -> None:
+    tensors = tensors_of(call, dtype=torch.bfloat16)
+    problem = problem_of(call, tensors, varying=False)
+    check(call, generate(problem, (("rolled_steps", "8"),)).kernel.source, tensors, "checked")
+
+
+@pytest.mark.parametrize("steps", [8, 9, 13, 37])
+@pytest.mark.parametrize("call", [decayed, two_steps_back])
+def test_any_number_of_steps(call: Call, steps: int) -> None:
+    tensors = tensors_of(call, steps, inner=33)
+    problem = problem_of(call, tensors)  # sizes vary, the steps do not
+    assert not problem.symbols or traits_of(problem).recurrences == (steps > 8 or call is decayed)
+    check(call, generate(problem, (("rolled_steps", "8"),)).kernel.source, tensors, "checked")
+
+
+def test_few_steps_stay_below_one_another() -> None:
+    assert found_in(decayed, tensors_of(decayed, steps=7)) is None
+
+
+def uneven(t: Tensors) -> Tensor:
+    """Each step has another factor."""
+    state, found = torch.zeros_like(t["x"][:, 0]), []
+    for step in range(t["x"].shape[1]):
+        state = 0.9**step * state + t["x"][:, step]
+        found.append(state)
+    return torch.stack(found, 1)
+
+
+def in_between(t: Tensors) -> tuple[Tensor, Tensor]:
+    """A state in the middle is wanted too, behind the loop."""
+    state, states, found = torch.zeros_like(t["x"][:, 0]), [], []
+    for step in range(t["x"].shape[1]):
+        state = t["a"][:, step] * state + t["x"][:, step]
+        states.append(state)
+        found.append(torch.tanh(state))
+    return torch.stack(found, 1), states[11] * 2
+
+
+def moving_sum(t: Tensors) -> Tensor:
+    """Neighbours read the same elements."""
+    total = t["x"][:, :, 0:10]
+    for place in range(1, 20):
+        total = total + t["x"][:, :, place : place + 10]
+    return total
+
+
+def skipping(t: Tensors) -> Tensor:
+    """Every third step reads elsewhere."""
+    state, found = torch.zeros_like(t["x"][:, 0]), []
+    for step in range(t["x"].shape[1]):
+        state = 0.5 * state + t["x"][:, step if step % 3 else 0]
+        found.append(state)
+    return torch.stack(found, 1)
+
+
+@pytest.mark.parametrize("call", [uneven, in_between, skipping, moving_sum])
+def test_steps_that_differ_stay_as_they_are(call: Call) -> None:
+    inner = 32 if call is moving_sum else 7
+    tensors = tensors_of(decayed, inner=inner)
+    tensors = tensors if call is in_between else {"x": tensors["x"]}
+    problem = problem_of(call, tensors, varying=False)
+    kernels = [step for step in program_of(problem, True).steps if isinstance(step, Kernel)]
+    assert all(recurrence_of(kernel) is None for kernel in kernels)
+    check(call, generate(problem, (("rolled_steps", "16"),)).kernel.source, tensors, "checked")
+
+
+def test_loads_are_on_their_way_together() -> None:
+    tensors = tensors_of(decayed, 64, 96)
+    source = generate(problem_of(decayed, tensors), (("rolled_steps", "16"),)).kernel.source
+    assert "float a_ahead[16], x_ahead[16];" in source or "float x_ahead[16], a_ahead[16];" in source
+    assert "__launch_bounds__(THREADS, 1)" in source
+
+
+def test_seeds_have_it_and_it_is_not_expected_to_lose() -> None:
+    tensors = {"x": torch.randn(16, 64, 4096, device="meta"), "a": torch.rand(16, 64, 4096, device="meta")}
+    problem = problem_of(decayed, tensors, varying=False)
+    seeds = [dict(card.vector or ()) for card in seed_vectors(problem, H100, 4)]
+    assert any(seed.get("rolled_steps", "off") != "off" for seed in seeds)
+    sizes = problem.cases[0].size_map
+    on, off = ((("index_width", "32"), ("rolled_steps", steps)) for steps in ("16", "off"))
+    assert estimate(problem, on, H100, sizes).us <= estimate(problem, off, H100, sizes).us
+
+
+OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
+    lambda one, other: one + other,
+    lambda one, other: one - other,
+    lambda one, other: one * torch.sigmoid(other),
+    torch.maximum,
+    lambda one, other: torch.where(other > 0, one, other),
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    states=st.integers(1, 3),
+    lines=st.lists(
+        st.tuples(st.sampled_from(range(len(OPERATIONS))), st.integers(0, 5), st.integers(0, 5)),
+        min_size=1,
+        max_size=4,
+    ),
+    steps=st.integers(9, 19),
+    backwards=st.booleans(),
+    kept=st.booleans(),
+)
+def test_drawn_steps(
+    states: int, lines: list[tuple[int, int, int]], steps: int, backwards: bool, kept: bool
+) -> None:
+    """Steps of drawn operations on states and inputs, whether or not they are found to be a loop."""
+
+    def looped(t: Tensors) -> Tensor | tuple[Tensor, ...]:
+        held = [t["x"][:, 0] * 0.5] * states
+        found = []
+        for step in range(steps)[::-1] if backwards else range(steps):
+            values = [*held, t["x"][:, step], t["a"][:, step], t["w"].expand(2, 5)]
+            for chosen, one, other in lines:
+                made = OPERATIONS[chosen](values[one % len(values)], values[other % len(values)])
+                values.append(torch.tanh(made))
+            held = [*held[1:], values[-1]]
+            found.append(values[-1] + values[0])
+        return torch.stack(found, 1) if kept else tuple(held)
+
+    tensors = {"x": torch.randn(2, steps, 5), "a": torch.rand(2, steps, 5), "w": torch.randn(5)}
+    problem = problem_of(looped, tensors, varying=False)
+    source = generate(problem, (("rolled_steps", "8"),)).kernel.source
+    check(looped, source, tensors, "checked")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
+from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained
@@ -29,6 +30,7 @@ from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
 from workbench.playbook.kernels.lines_kernel import lines_kernel
 from workbench.playbook.kernels.lookback_kernel import scan_step
+from workbench.playbook.kernels.loop_kernel import loop_kernel
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.row_layers import row_step
@@ -176,6 +178,8 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
 def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     """The kernel of stores over one line: in tiles, down planes, in strips, or along the line."""
     schedule, known = site.schedule, site.program.stencils
+    if schedule.rolled and (loop := recurrence_of(kernel)) is not None:
+        return loop_kernel(site, kernel, name, loop)
     if schedule.tile and (turn := turn_of(kernel)) is not None:
         return tile_kernel(site, kernel, name, turn)
     if schedule.side and (cut := cut_of(kernel, known)) is not None:

@@ -22,6 +22,7 @@ from workbench.playbook.analysis.divisions import with_products
 from workbench.playbook.analysis.following import Estimate, in_order
 from workbench.playbook.analysis.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.analysis.lines import lines_of, worth_lines
+from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained, read_by
@@ -33,6 +34,7 @@ from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.library_work import asked_of
 from workbench.playbook.estimates.lines_estimate import lines_time
+from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
@@ -144,6 +146,8 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
 def _line(asked: Asked, kernel: Kernel) -> Estimate:
     """Elements apart: in tiles, down planes, in strips, or along the line, as generate.py writes them."""
     schedule, known = asked.schedule, asked.program.stencils
+    if schedule.rolled and (loop := recurrence_of(kernel)) is not None:
+        return loop_time(asked, kernel, loop)
     if schedule.tile and turn_of(kernel) is not None:
         return _flat(asked, kernel)
     if schedule.side and (cut := cut_of(kernel, known)) is not None:

@@ -210,10 +210,12 @@ def line_scope(
     at: Callable[[View], Text],
     packs: dict[int, str],
     position: Callable[[View], Text | None] | None = None,
+    further: Callable[[Expr, Text], Text] | None = None,
 ) -> Scope:
     """Spells leaves where ``at`` finds them; ``packs`` are elements that were loaded as vectors.
 
-    ``position`` spells places that are computed with, where it can.
+    ``position`` spells places that are computed with, where it can. ``further`` says where a leaf is found
+    instead, in a loop that takes it along.
     """
 
     def leaf(expr: Expr) -> Text:
@@ -223,7 +225,7 @@ def line_scope(
         assert isinstance(expr, (Load, Index))
         if isinstance(expr, Index) and position and (found := position(expr.view)):
             return found
-        base = at(expr.view)
+        base = at(expr.view) if further is None else further(expr, at(expr.view))
         if isinstance(expr, Index):
             return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
         index = lookup_text(expr, base, frame, scope.text)

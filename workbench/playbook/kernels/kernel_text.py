@@ -269,6 +269,8 @@ class Frame:
     """Buffers that are accessed through vectors."""
     ends_inside: str = ""
     """Elements of the line whose last vector is only partly there; empty where all vectors are whole."""
+    least_blocks: int = 0
+    """Blocks that a multiprocessor must have room for: with one, threads may have many registers."""
     finds_places: bool = False
     """Places of elements are computed with, in whole numbers of 32 bits."""
     in_rows: bool = False
@@ -342,7 +344,8 @@ class Frame:
         parts += [f"int {name}" for name in self.scalars]
         lines = ["template <int VEC>"] if self.vector else []
         promised = self.site.schedule.promised
-        bounds = f"THREADS, {promised} / THREADS" if promised else "THREADS"
+        least = f"{promised} / THREADS" if promised else str(self.least_blocks or "")
+        bounds = f"THREADS, {least}" if least else "THREADS"
         head = f"__global__ __launch_bounds__({bounds}) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
             return [*lines, f"{head}{', '.join(parts)}) {{"]

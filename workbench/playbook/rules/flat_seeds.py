@@ -32,7 +32,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("window_parts", "shared"),
         )
         found[settled(problem, here)] = None
-    found.update(dict.fromkeys(_apart(problem)))
+    found.update(dict.fromkeys([*_rolled(problem), *_apart(problem)]))
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
@@ -53,6 +53,16 @@ def flat_seeds(problem: Problem) -> list[Vector]:
         )
         found[settled(problem, vector)] = None
     return list(found)
+
+
+def _rolled(problem: Problem) -> list[Vector]:
+    """Loops over the steps of a recurrence: small blocks where threads are few."""
+    if not traits_of(problem).recurrences:
+        return []
+    return [
+        settled(problem, (("block_size", threads), ("index_width", "32"), ("rolled_steps", steps)))
+        for threads, steps in (("128", "16"), ("128", "32"), ("64", "32"), ("256", "16"), ("256", "8"))
+    ]
 
 
 _ROWS_A_THREAD = (("4", "256"), ("2", "128"), ("1", "256"))

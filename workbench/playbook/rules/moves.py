@@ -66,6 +66,7 @@ _WEIGHT = (
     "turned_tile",
     "pair_tile",
     "walk_down",
+    "rolled_steps",
     "axis_a_thread",
     "strip",
     "row_sums",

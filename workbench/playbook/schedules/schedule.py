@@ -103,6 +103,8 @@ class Schedule:
     """Results are written as streaming, whatever the loads are."""
     lines: int = 0
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
+    rolled: int = 0
+    """Steps of a recurrence whose loads are on their way together, in a loop; 0 for all steps written out."""
     apart: bool = False
     """A thread has all elements of an axis of few, where a kernel has no rows."""
     backwards: bool = False
@@ -317,6 +319,7 @@ def schedule_of(vector: Vector) -> Schedule:
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
+        rolled=int(values.get("rolled_steps", "off").replace("off", "0")),
         apart=on("axis_a_thread", "off"),
         backwards=on("backwards", "off"),
         row_sums=row_sums,

@@ -54,6 +54,7 @@ def _lines(traits: Traits, settings: Settings) -> int:
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
     along = traits.flat_kernels + len(traits.scatters)
+    along -= traits.recurrences if settings.get("rolled_steps", "off") != "off" else 0
     return max(0, along - turned - strips - beside - _here(traits, settings))
 
 
@@ -335,6 +336,10 @@ def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
     walks = traits.walks - traits.beside if settings.get("walk_down", "off") != "off" else 0
     left = traits.strips - walks
     return ("off", "2", "4", "8", "16") if left and settings["fusion"] == "all" else ()
+
+
+def rolled_steps(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("off", "8", "16", "32") if traits.recurrences and settings["fusion"] == "all" else ()
 
 
 def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:

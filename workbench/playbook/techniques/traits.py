@@ -15,6 +15,7 @@ from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
 from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
+from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
@@ -86,6 +87,8 @@ class Traits:
     """Kernels without rows that read a tensor as it lies, and once more where an index says."""
     windowed: int
     """Kernels without rows that see through windows what another makes, which nobody else does."""
+    recurrences: int
+    """Kernels without rows most of which is steps that are alike."""
     apart: int
     """Kernels without rows whose elements along an axis of few are made of the same."""
     lines: tuple[Lines, ...]
@@ -205,6 +208,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)
         ),
+        recurrences=sum(recurrence_of(kernel) is not None for kernel in kernels),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
         lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
         again=tuple(

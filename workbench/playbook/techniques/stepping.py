@@ -1,0 +1,31 @@
+"""Techniques for kernels that go step by step, each step made of what the one before has left.
+
+Owns their names, values and prose; offers.py says when they make sense, structure.py where they are settled.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.techniques import offers
+from workbench.playbook.techniques.technique import Technique
+
+STEPPING = (
+    Technique(
+        name="rolled_steps",
+        title="a loop over the steps of a recurrence",
+        values=("off", "8", "16", "32"),
+        offers=offers.rolled_steps,
+        structural=True,
+        bottleneck="latency",
+        look_for="registers a thread, and with them warps a multiprocessor",
+        teaches=(
+            "A loop over time in Python is exported as all of its steps: 64 products and sums one below the "
+            "other. As a loop the kernel is twenty lines, and a thread holds its state and what the next few "
+            "steps read: these loads do not wait for the state, so they are all on their way before the "
+            "first of the steps begins. Channels are often too few to fill the card, and then it is loads in "
+            "flight that keep memory busy. Left alone the compiler packs a kernel into 32 registers, for "
+            "more threads than there are, and has a third of the loads wait for others; told that one block "
+            "a multiprocessor is enough, it asks for all of them. Steps that look one place further find in "
+            "a register what the step before has read."
+        ),
+    ),
+)

@@ -46,6 +46,46 @@ __device__ void {name}(T* to, const Run<T, VEC * FEW>& rows) {{
 """
 
 
+def _stored_tile(name: str, store: str, padded: bool) -> str:
+    """A function with which a block stores elements that lie in shared memory."""
+    comment = (
+        "A block stores what it has made in shared memory: vectors that lie side by side, the last in part."
+    )
+    if padded:
+        comment = (
+            "The same of rows of FEW elements, between which one lies in shared memory: threads that write\n"
+            "// a row each meet in no bank."
+        )
+    sizes, element = (
+        ("int WIDE, int FEW", "tile[{at} + ({at}) / FEW]") if padded else ("int WIDE", "tile[{at}]")
+    )
+    whole = f"""        if (count - at >= WIDE) {{
+            {store}(to + at, load<WIDE>(tile + at));
+"""
+    if padded:
+        whole = f"""        if (count - at >= WIDE) {{
+            Pack<T, WIDE> pack;
+#pragma unroll
+            for (int k = 0; k < WIDE; ++k) {{
+                pack.at[k] = {element.format(at="at + k")};
+            }}
+            {store}(to + at, pack);
+"""
+    return f"""
+// {comment}
+template <{sizes}, typename T>
+__device__ void {name}(T* to, const T* tile, int count) {{
+    for (int at = threadIdx.x * WIDE; at < count; at += THREADS * WIDE) {{
+{whole}        }} else {{
+            for (int k = at; k < count; ++k) {{
+                to[k] = {element.format(at="k")};
+            }}
+        }}
+    }}
+}}
+"""
+
+
 MEMORY: Mapping[str, str] = {
     "pack": """
 // VEC neighbours that move as one memory instruction.
@@ -134,6 +174,10 @@ __device__ Run<T, VEC * FEW> load_rows(const T* from) {
 """,
     "store_rows": _stored_rows("store_rows", "store", "The same of results."),
     "store_rows_once": _stored_rows("store_rows_once", "store_once", "The same, streamed through the cache."),
+    "store_tile": _stored_tile("store_tile", "store", padded=False),
+    "store_tile_once": _stored_tile("store_tile_once", "store_once", padded=False),
+    "store_padded": _stored_tile("store_padded", "store", padded=True),
+    "store_padded_once": _stored_tile("store_padded_once", "store_once", padded=True),
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

@@ -67,6 +67,7 @@ _WEIGHT = (
     "pair_tile",
     "walk_down",
     "axis_a_thread",
+    "staged_rows",
     "strip",
     "row_sums",
     "shared_weights",

@@ -105,6 +105,8 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     apart: bool = False
     """A thread has all elements of an axis of few, where a kernel has no rows."""
+    staged: bool = False
+    """Rows of results that are made in parts wait in shared memory until they are whole."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
     row_sums: RowSums = ""
@@ -318,6 +320,7 @@ def schedule_of(vector: Vector) -> Schedule:
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         apart=on("axis_a_thread", "off"),
+        staged=on("staged_rows", "off"),
         backwards=on("backwards", "off"),
         row_sums=row_sums,
         share_weights=on("shared_weights", "off"),

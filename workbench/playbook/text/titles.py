@@ -40,6 +40,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("row_sums", "block"): "A block walks a row once for all its sums",
     ("shared_weights", "on"): "Neighbours share the weights that one lane makes",
     ("shared_weights", "off"): "Each result's thread makes its weights",
+    ("staged_rows", "off"): "Results are stored as they are made",
+    ("staged_rows", "on"): "Rows of results wait in shared memory until they are whole",
     ("axis_a_thread", "off"): "Each element of a short axis has a thread",
     ("axis_a_thread", "on"): "A thread has all elements of a short axis",
     ("fusion", "all"): "One kernel for the whole chain",

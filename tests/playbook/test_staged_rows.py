@@ -1,6 +1,5 @@
 """Rows of results that are made in parts: whole in shared memory, then stored as vectors side by side."""
 
-
 import pytest
 import torch
 from torch import Tensor

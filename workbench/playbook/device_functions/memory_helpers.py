@@ -46,39 +46,39 @@ __device__ void {name}(T* to, const Run<T, VEC * FEW>& rows) {{
 """
 
 
-def _stored_tile(name: str, store: str, padded: bool) -> str:
-    """A function with which a block stores elements that lie in shared memory."""
-    comment = (
-        "A block stores what it has made in shared memory: vectors that lie side by side, the last in part."
-    )
-    if padded:
-        comment = (
-            "The same of rows of FEW elements, between which one lies in shared memory: threads that write\n"
-            "// a row each meet in no bank."
-        )
-    sizes, element = (
-        ("int WIDE, int FEW", "tile[{at} + ({at}) / FEW]") if padded else ("int WIDE", "tile[{at}]")
-    )
-    whole = f"""        if (count - at >= WIDE) {{
-            {store}(to + at, load<WIDE>(tile + at));
-"""
-    if padded:
-        whole = f"""        if (count - at >= WIDE) {{
-            Pack<T, WIDE> pack;
+def _stored_tile(name: str, store: str) -> str:
+    """A function with which a block stores what lies in shared memory as it does in memory."""
+    whole = f"            {store}(to + at, load<WIDE>(tile + at));"
+    return f"""
+// A block stores what it has made in shared memory: vectors that lie side by side, the last in part.
+template <int WIDE, typename T>
+{_by_vectors(name, whole, "tile[k]")}"""
+
+
+def _stored_padded(name: str, store: str) -> str:
+    """The same of rows behind each of which shared memory has an element that is nobody's."""
+    whole = f"""            Pack<T, WIDE> pack;
 #pragma unroll
             for (int k = 0; k < WIDE; ++k) {{
-                pack.at[k] = {element.format(at="at + k")};
+                pack.at[k] = tile[at + k + (at + k) / FEW];
             }}
-            {store}(to + at, pack);
-"""
+            {store}(to + at, pack);"""
     return f"""
-// {comment}
-template <{sizes}, typename T>
-__device__ void {name}(T* to, const T* tile, int count) {{
+// A block stores rows of FEW that it has made in shared memory, as vectors that lie side by side. Between two
+// rows an element is left free there: threads that write a row each meet in no bank.
+template <int WIDE, int FEW, typename T>
+{_by_vectors(name, whole, "tile[k + k / FEW]")}"""
+
+
+def _by_vectors(name: str, whole: str, element: str) -> str:
+    """Such a function, from its head on, by what it does for a vector and where it finds an element."""
+    return f"""__device__ void {name}(T* to, const T* tile, int count) {{
     for (int at = threadIdx.x * WIDE; at < count; at += THREADS * WIDE) {{
-{whole}        }} else {{
+        if (count - at >= WIDE) {{
+{whole}
+        }} else {{
             for (int k = at; k < count; ++k) {{
-                to[k] = {element.format(at="k")};
+                to[k] = {element};
             }}
         }}
     }}
@@ -174,10 +174,10 @@ __device__ Run<T, VEC * FEW> load_rows(const T* from) {
 """,
     "store_rows": _stored_rows("store_rows", "store", "The same of results."),
     "store_rows_once": _stored_rows("store_rows_once", "store_once", "The same, streamed through the cache."),
-    "store_tile": _stored_tile("store_tile", "store", padded=False),
-    "store_tile_once": _stored_tile("store_tile_once", "store_once", padded=False),
-    "store_padded": _stored_tile("store_padded", "store", padded=True),
-    "store_padded_once": _stored_tile("store_padded_once", "store_once", padded=True),
+    "store_tile": _stored_tile("store_tile", "store"),
+    "store_tile_once": _stored_tile("store_tile_once", "store_once"),
+    "store_padded": _stored_padded("store_padded", "store"),
+    "store_padded_once": _stored_padded("store_padded_once", "store_once"),
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

@@ -2,14 +2,26 @@
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of
+from workbench.emulator.build import build
+from workbench.emulator.execute import execute
+from workbench.emulator.values import Options
+from workbench.model import H100, AccessSite
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
 
 Tensors = dict[str, Tensor]
+ON = ("staged_rows", "on")
+NARROW = (("index_width", "32"), ("stores", "streamed"))
 ON = ("staged_rows", "on")
 
 
@@ -56,22 +68,111 @@ def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32, width:
 
 def source_of(call: Call, tensors: Tensors, *more: tuple[str, str]) -> str:
     apart = [APART[call]] if call in APART else []
-    vector = (("staged_rows", "on"), ("block_size", "64"), *apart, *more)
+    vector = (ON, ("block_size", "64"), *apart, *more)
     source = generate(problem_of(call, tensors), vector).kernel.source
     assert "_tile" in source and source.count("__global__") == 1
     return source
 
 
-@pytest.mark.parametrize("more", [(), (("index_width", "32"), ("stores", "streamed"))])
-@pytest.mark.parametrize("call", ALL)
+@pytest.mark.parametrize(
+    ("call", "more"), [*((call, ()) for call in ALL), (twelve, NARROW), (features, NARROW)]
+)
 def test_rows_are_whole_before_they_are_stored(call: Call, more: tuple[tuple[str, str], ...]) -> None:
     source = source_of(call, tensors_of(call, 70), *more)
     for rows in (1, 127, 129):
         check(call, source, tensors_of(call, rows), "checked")
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-@pytest.mark.parametrize("call", ALL)
+@pytest.mark.parametrize(
+    ("call", "dtype"), [(nine, torch.bfloat16), (twelve, torch.float64), (features, torch.float16)]
+)
 def test_of_any_type(call: Call, dtype: torch.dtype) -> None:
     tensors = tensors_of(call, 70, dtype)
     check(call, source_of(call, tensors), tensors, "checked")
+
+
+def test_inputs_may_be_strided() -> None:
+    def every_second(t: Tensors) -> Tensor:
+        return features({"p": t["x"][:, ::2]})
+
+    tensors = {"x": torch.randn(70, 6)}
+    source = generate(problem_of(every_second, tensors, varying=False), (ON,)).kernel.source
+    assert "_tile" in source
+    check(every_second, source, tensors, "checked")
+
+
+def test_rows_too_long_for_shared_memory_go_to_memory() -> None:
+    """One kernel for rows of any length: what fits is known when it is compiled for a size."""
+    source = source_of(features, tensors_of(features, 70))
+    assert "FIT > 0" in source
+    check(features, source, tensors_of(features, 3, width=129), "checked")
+
+
+def counted(call: Call, tensors: Tensors, *more: tuple[str, str]) -> list[AccessSite]:
+    source = generate(problem_of(call, tensors), (("index_width", "32"), *more)).kernel.source
+    plan = plan_of(source, tensors)
+    report = execute(plan, build(source, plan.instances, "checked"), tensors, Options(races=True)).report
+    assert not report.hazards and report.counts is not None
+    return [site for site in report.counts.sites if site.kind == "store" or site.space == "shared"]
+
+
+@pytest.mark.parametrize(("call", "most"), [(nine, 1.0), (twelve, 1.5), (features, 2.0)])
+def test_stores_are_whole_sectors_and_banks_are_met_once(call: Call, most: float) -> None:
+    before = [site for site in counted(call, tensors_of(call, 1024)) if site.space == "global"]
+    sites = counted(call, tensors_of(call, 1024), ON)
+    stores = [site for site in sites if site.space == "global"]
+    assert all(site.transactions == site.ideal_transactions and site.width_bytes == 16 for site in stores)
+    assert sum(site.transactions for site in before) > 1.3 * sum(site.transactions for site in stores)
+    shared = [site for site in sites if site.space == "shared"]
+    met, least = sum(site.transactions for site in shared), sum(site.ideal_transactions for site in shared)
+    assert met <= most * least
+
+
+def test_parts_that_are_whole_sectors_stay_as_they_are() -> None:
+    def halves(t: Tensors) -> Tensor:
+        x = t["x"]
+        return torch.cat([x, x.sin(), x.cos(), x * 2, x * 3], -1)
+
+    for width, able in ((8, 0), (9, 5), (256, 0)):
+        problem = problem_of(halves, {"x": torch.randn(40, width)}, varying=False)
+        assert min(1, traits_of(problem).staged[0]) == min(1, able)
+
+
+def test_a_part_made_of_another_is_not_joined_with_it() -> None:
+    def remade(t: Tensors) -> tuple[Tensor, ...]:
+        first = torch.cat([t["q"].exp(), t["q"][:, :1], t["q"][:, 1:] * 2, t["q"], t["q"][:, :3]], -1)
+        return first, torch.cat([first[:, 1:4] * 3, first, first[:, :3], first[:, :1], first[:, 2:4]], -1)
+
+    tensors = {"q": torch.randn(70, 4)}
+    source = generate(problem_of(remade, tensors), (ON, ("block_size", "64"))).kernel.source
+    assert source.count("__global__") == source.count("__shared__") == 2
+    check(remade, source, tensors, "checked")
+
+
+def test_seeds_have_it_where_stores_lie_apart_and_the_model_of_time_knows() -> None:
+    """Nine numbers for each of a million threads took 53.7 us on a card; the bytes alone take 13."""
+    problem = problem_of(nine, tensors_of(nine, 1_000_000))
+    assert any(ON in card.vector for card in seed_vectors(problem, H100, 3) if card.vector)
+    sizes = problem.cases[0].size_map
+    staged, *others = (
+        estimate(problem, settled(problem, (one, ("index_width", "32"))), H100, sizes).us
+        for one in (ON, ("vector_width", "4"), ("vector_width", "1"))
+    )
+    assert staged < 20 and all(45 < us < 80 for us in others)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    widths=st.lists(st.integers(1, 6), min_size=5, max_size=8),
+    rows=st.integers(1, 70),
+    dtype=st.sampled_from([torch.float32, torch.float16, torch.int32, torch.bool]),
+    narrow=st.sampled_from(["32", "64"]),
+)
+def test_parts_of_any_widths_are_right(widths: list[int], rows: int, dtype: torch.dtype, narrow: str) -> None:
+    def call(t: Tensors) -> Tensor:
+        x = t["x"]
+        return torch.cat([(x + at if dtype != torch.bool else ~x)[:, :n] for at, n in enumerate(widths)], -1)
+
+    tensors = {"x": (torch.randn(rows, 6) * 8).to(dtype)}
+    vector = (ON, ("block_size", "64"), ("index_width", narrow))
+    check(call, generate(problem_of(call, tensors, varying=False), vector).kernel.source, tensors, "checked")

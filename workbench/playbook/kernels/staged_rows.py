@@ -27,8 +27,8 @@ WORD = 16
 """Bytes that a thread stores with one instruction."""
 LEAST_ROWS = 16
 """Of a block: a multiple of what makes a vector, so that what it stores begins at the border of one."""
-TILE_BYTES, _MOST_TILE = 16_384, 32_768
-"""Of a block's rows: as many as fit in so much, and the most. Seven blocks or more share a multiprocessor."""
+TILE_BYTES, _MOST_TILE = 16_384, 49_152
+"""Of a block's rows: as many as fit in so much; and the most, where each of its threads has one."""
 _MOST_ROW = TILE_BYTES // LEAST_ROWS
 """Bytes of a row: a longer one is stored as it is made, whole sectors but for its ends."""
 _CHECKED = 2**16
@@ -179,9 +179,7 @@ def staged_rows(program: Program, kernels: Sequence[Kernel], apart: bool, cases:
         for name in names
     ]
     kept = tuple(one for one in tensors if one is not None)
-    if not kept or (len(kernels) > 1 and len(kept) < len(tensors)):
-        return None
-    return StagedRows(parts, rows, kept)
+    return StagedRows(parts, rows, kept) if kept else None
 
 
 def _has_rows(store: Store) -> bool:

@@ -76,11 +76,15 @@ def _apart(problem: Problem) -> list[Vector]:
     return list(found)
 
 
+_STAGING = (("on", "256"), ("on", "128"), ("on", "64"), ("off", "256"))
+"""Products for divisions, and threads: long rows leave room for few."""
+
+
 def _staged(problem: Problem) -> list[Vector]:
     """Rows that wait in shared memory: of a row or of an element a thread, with products for divisions."""
     found: dict[Vector, None] = {}
     for able, apart in zip(traits_of(problem).staged, ("off", "on"), strict=True):
-        for reciprocal, threads in (("on", "256"), ("on", "128"), ("off", "256")) if able else ():
+        for reciprocal, threads in _STAGING if able else ():
             vector = (
                 ("axis_a_thread", apart),
                 ("block_size", threads),

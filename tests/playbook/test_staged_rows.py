@@ -1,5 +1,7 @@
 """Rows of results that are made in parts: whole in shared memory, then stored as vectors side by side."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,9 +17,13 @@ from workbench.emulator.values import Options
 from workbench.model import H100, AccessSite
 from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.sizes import number
+from workbench.playbook.ir.views import View
+from workbench.playbook.kernels.staged_rows import staged_rows
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.techniques.table import settled
-from workbench.playbook.techniques.traits import traits_of
+from workbench.playbook.techniques.traits import program_of, traits_of
 
 Tensors = dict[str, Tensor]
 ON = ("staged_rows", "on")
@@ -139,14 +145,27 @@ def test_parts_that_are_whole_sectors_stay_as_they_are() -> None:
 
 
 def test_a_part_made_of_another_is_not_joined_with_it() -> None:
+    """The kernel that reads the argument makes a part of both results; the second's others read the first."""
+
     def remade(t: Tensors) -> tuple[Tensor, ...]:
-        first = torch.cat([t["q"].exp(), t["q"][:, :1], t["q"][:, 1:] * 2, t["q"], t["q"][:, :3]], -1)
-        return first, torch.cat([first[:, 1:4] * 3, first, first[:, :3], first[:, :1], first[:, 2:4]], -1)
+        q = t["q"]
+        first = torch.cat([q.exp(), q[:, :1], q[:, 1:] * 2, q, q[:, :3]], -1)
+        return first, torch.cat([first[:, 1:4] * 3, first, q, first[:, :1], first[:, 2:4]], -1)
 
     tensors = {"q": torch.randn(70, 4)}
     source = generate(problem_of(remade, tensors), (ON, ("block_size", "64"))).kernel.source
-    assert source.count("__global__") == source.count("__shared__") == 2
+    assert source.count("__shared__") == 1
     check(remade, source, tensors, "checked")
+
+
+def test_rows_with_a_gap_are_not_staged() -> None:
+    program = program_of(problem_of(features, tensors_of(features, 70), varying=False), True)
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    assert staged_rows(program, kernels, False, [{}]) is not None
+    first = kernels[0].stores[0]
+    onto_others = replace(first, view=View(first.view.axes, first.view.offset + number(1)))
+    kernels[0] = Kernel([onto_others, *kernels[0].stores[1:]])
+    assert staged_rows(program, kernels, False, [{}]) is None
 
 
 def test_seeds_have_it_where_stores_lie_apart_and_the_model_of_time_knows() -> None:

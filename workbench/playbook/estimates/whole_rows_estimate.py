@@ -24,7 +24,7 @@ _BEYOND = 5.4
 together get rid of some 45 a nanosecond. Rows of nine floats for each of 1,000,000 threads take 53.7 us on an
 H200, of which the bytes alone are 13: 2.3 million such lines, or 2.0 million if a thread has four rows in
 vectors, of which the receipt tells nothing. A norm that writes 16.8 million elements, each to a line of its
-own, takes 412; 4096 threads with 64 results each take 14.8, 13.8 by this. Against it: 42.3, with 1.9 million,
+own, takes 412; 4096 threads with 64 results each take 14.8, 12.0 by this. Against it: 42.3, with 1.9 million,
 where eight lanes reduced a row of nine and one of them stored it."""
 
 

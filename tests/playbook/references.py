@@ -59,6 +59,7 @@ REFERENCES: dict[str, Case] = {
     "comparisons": (lambda t: ((t["x"] > 0) & (t["x"] < 1), (t["x"] != t["x"]).logical_not()), of(x=(6, 9))),
     "integers": (lambda t: (t["i"] // 3 + t["i"] % 3) * 2 - t["i"].clamp(min=2), of(i=torch.arange(-9, 9))),
     "casts": (lambda t: t["x"].half().float() * t["x"].int().float(), of(x=(6, 9))),
+    "powers_of_two": (lambda t: 2.0 ** t["x"] + 2 ** t["h"], of(x=(6, 9), h=((6, 9), half))),
     "powers": (lambda t: t["x"] ** 2 + t["x"].abs() ** 0.5 + t["x"].abs() ** 1.7 + t["x"] ** 3, of(x=(6, 9))),
     # views
     "transposed": (lambda t: t["x"].t() + t["y"], of(x=(8, 4), y=(4, 8))),

@@ -45,6 +45,12 @@ def test_small_whole_powers_are_products(exponent: float, called: bool) -> None:
     assert ("powf(" in generate(problem, ()).kernel.source) == called
 
 
+def test_powers_of_two_have_a_function_of_their_own() -> None:
+    problem = problem_of(lambda t: 2.0 ** t["x"] + 3.0 ** t["x"], {"x": torch.rand(65)}, "power")
+    source = generate(problem, ()).kernel.source
+    assert "exp2f(x_value)" in source and "powf(3.0f, x_value)" in source
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_right_for_a_random_vector_and_accepted_by_nvrtc(name: str) -> None:

@@ -5,6 +5,8 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
@@ -36,6 +38,8 @@ from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.row_layers import row_step
 from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
 from workbench.playbook.kernels.scatter_kernel import scatter_step
+from workbench.playbook.kernels.staged_kernel import staged_kernel
+from workbench.playbook.kernels.staged_rows import staged_rows, with_staged
 from workbench.playbook.kernels.strip_kernel import strip_kernel
 from workbench.playbook.kernels.tile_kernel import tile_kernel
 from workbench.playbook.kernels.walk_beside_kernel import walk_beside_kernel
@@ -58,7 +62,7 @@ def generate(problem: Problem, vector: Vector) -> Draft:
         return _by_shape(problem, whole, classes)
     program, schedule = _lowered(problem, whole)
     source = source_of(rewritten(problem, schedule.without), program, schedule)
-    return Draft(kernel=Kernel(source=source), vector=whole, note=_note(program, schedule))
+    return Draft(kernel=Kernel(source=source), vector=whole, note=_note(problem, program, schedule))
 
 
 def _lowered(problem: Problem, vector: Vector) -> tuple[Program, Schedule]:
@@ -84,8 +88,10 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
     return Draft(kernel=Kernel(source=source), vector=vector, note=note)
 
 
-def _note(program: Program, schedule: Schedule) -> str:
+def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
     steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
+    if schedule.staged:
+        steps = with_staged(program, steps, schedule.apart, *_cases(problem))
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -111,26 +117,35 @@ def _written(
     problem: Problem, program: Program, schedule: Schedule, plan: PlanText
 ) -> tuple[Site, list[Step]]:
     """The kernels with what they share."""
-    cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
+    cases, declared = _cases(problem)
     macros = Macros(program.sizes, plan.locals, plan.canonical)
     for size, stem in program.stems:
         macros.name(size, stem)
-    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases, len(problem.cases))
+    site = Site(program, schedule, plan.locals, plan.canonical, macros, cases, declared)
     return site, _steps(problem, site)
+
+
+def _cases(problem: Problem) -> tuple[list[Mapping[str, int]], int]:
+    """Sizes that kernels have to work for, and how many of them, from the first on, are declared."""
+    return [case.size_map for case in (*problem.cases, *problem.proofs)], len(problem.cases)
+
+
+def _joined(site: Site) -> list[ProgramStep]:
+    """The program's steps, those joined that share a kernel."""
+    program, schedule = site.program, site.schedule
+    joined = with_tails(program) if schedule.join_rows else program.steps
+    if schedule.windows_here:
+        joined = in_one_launch(program, joined)
+    joined = with_sums(program, chained(program, joined, schedule), schedule, site.cases[: site.declared])
+    return (
+        with_staged(program, joined, schedule.apart, site.cases, site.declared) if schedule.staged else joined
+    )
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:
     names = Names(["plan"])
     steps: list[tuple[ProgramStep, Step]] = []
-    written = with_tails(site.program) if site.schedule.join_rows else site.program.steps
-    if site.schedule.windows_here:
-        written = in_one_launch(site.program, written)
-    written = with_sums(
-        site.program,
-        chained(site.program, written, site.schedule),
-        site.schedule,
-        site.cases[: site.declared],
-    )
+    written = _joined(site)
     alone = sum(not isinstance(step, LibraryCall) for step in written) == 1
     for step in written:
         if isinstance(step, LibraryCall):
@@ -144,6 +159,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")
             steps.append((step, scatter_step(site, step, name, names)))
+            continue
+        if step.parts:
+            name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
+            steps.append((step, _staged_kernel(site, step, name)))
             continue
         step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer
@@ -173,6 +192,14 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if isinstance(step, ProgramKernel | Scatter) or (isinstance(step, Scan) and step.sums)
     }
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
+
+
+def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
+    """The kernel of all parts of some rows."""
+    parts = [_exactly_divided(site, _divided(site, part)) for part in step.parts]
+    rows = staged_rows(site.program, parts, site.schedule.apart, site.cases)
+    assert rows is not None  # products for divisions change neither stores nor their places
+    return staged_kernel(site, name, rows)
 
 
 def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:

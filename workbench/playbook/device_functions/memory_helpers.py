@@ -46,6 +46,46 @@ __device__ void {name}(T* to, const Run<T, VEC * FEW>& rows) {{
 """
 
 
+def _stored_tile(name: str, store: str) -> str:
+    """A function with which a block stores what lies in shared memory as it does in memory."""
+    whole = f"            {store}(to + at, load<WIDE>(tile + at));"
+    return f"""
+// A block stores what it has made in shared memory: vectors that lie side by side, the last in part.
+template <int WIDE, typename T>
+{_by_vectors(name, whole, "tile[k]")}"""
+
+
+def _stored_padded(name: str, store: str) -> str:
+    """The same of rows behind each of which shared memory has an element that is nobody's."""
+    whole = f"""            Pack<T, WIDE> pack;
+#pragma unroll
+            for (int k = 0; k < WIDE; ++k) {{
+                pack.at[k] = tile[at + k + (at + k) / FEW];
+            }}
+            {store}(to + at, pack);"""
+    return f"""
+// A block stores rows of FEW that it has made in shared memory, as vectors that lie side by side. Between two
+// rows an element is left free there: threads that write a row each meet in no bank.
+template <int WIDE, int FEW, typename T>
+{_by_vectors(name, whole, "tile[k + k / FEW]")}"""
+
+
+def _by_vectors(name: str, whole: str, element: str) -> str:
+    """Such a function, from its head on, by what it does for a vector and where it finds an element."""
+    return f"""__device__ void {name}(T* to, const T* tile, int count) {{
+    for (int at = threadIdx.x * WIDE; at < count; at += THREADS * WIDE) {{
+        if (count - at >= WIDE) {{
+{whole}
+        }} else {{
+            for (int k = at; k < count; ++k) {{
+                to[k] = {element};
+            }}
+        }}
+    }}
+}}
+"""
+
+
 MEMORY: Mapping[str, str] = {
     "pack": """
 // VEC neighbours that move as one memory instruction.
@@ -134,6 +174,10 @@ __device__ Run<T, VEC * FEW> load_rows(const T* from) {
 """,
     "store_rows": _stored_rows("store_rows", "store", "The same of results."),
     "store_rows_once": _stored_rows("store_rows_once", "store_once", "The same, streamed through the cache."),
+    "store_tile": _stored_tile("store_tile", "store"),
+    "store_tile_once": _stored_tile("store_tile_once", "store_once"),
+    "store_padded": _stored_padded("store_padded", "store"),
+    "store_padded_once": _stored_padded("store_padded_once", "store_once"),
     "load_group": """
 // VEC neighbours, which begin where a group of SIZE does; where that is more, the group.
 template <int VEC, int SIZE, typename T>

@@ -40,6 +40,7 @@ from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
 from workbench.playbook.estimates.scatter_estimate import library_us, scatter_time
 from workbench.playbook.estimates.stacked_estimate import stacked_time
+from workbench.playbook.estimates.staged_estimate import staged_time
 from workbench.playbook.estimates.strip_estimate import strip_time
 from workbench.playbook.estimates.walk_beside_estimate import walk_beside_time
 from workbench.playbook.estimates.walk_down_estimate import walk_down_time
@@ -55,6 +56,7 @@ from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.scan_kernel import UNROLLED
+from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.kernels.woven_planes import woven_planes
 from workbench.playbook.schedules.residency import resident
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
@@ -94,6 +96,9 @@ def estimate_schedule(
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
     steps = with_sums(program, chained(program, steps, schedule), schedule, [sizes])
+    if schedule.staged:
+        cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
+        steps = with_staged(program, steps, schedule.apart, cases, len(problem.cases))
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -125,6 +130,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
 
 
 def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
+    if kernel.parts:
+        return staged_time(asked, kernel)
     if asked.schedule.reciprocal:
         kernel = with_products(asked.program.pool, kernel)
     if kernel.ahead is not None:

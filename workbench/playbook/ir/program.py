@@ -57,6 +57,8 @@ class Kernel:
     """What adds up, in the same launch, the one value that each row comes to."""
     ahead: Kernel | None = None
     """What makes, in the same launch, the tensors that this kernel sees through windows along their rows."""
+    parts: tuple[Kernel, ...] = ()
+    """Kernels that it is made of, where each makes a part of the same rows; ``stores`` are those of all."""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ RISKS: Mapping[str, str] = {
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",
     "strip": "More registers a thread, fewer threads; the last strip of a plane may be mostly empty.",
     "rolled_steps": "Steps wait for one another; a thread a result, and nothing in vectors.",
+    "staged_rows": "Shared memory and a barrier a block, which stores nothing before all its rows are made.",
     "axis_a_thread": "More registers a thread, and fewer threads.",
     "window_parts": "Shared memory and a barrier a block; rows of results that overlap are read again.",
     "fusion": "More registers a thread.",

@@ -32,7 +32,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("window_parts", "shared"),
         )
         found[settled(problem, here)] = None
-    found.update(dict.fromkeys([*_rolled(problem), *_apart(problem)]))
+    found.update(dict.fromkeys([*_rolled(problem), *_apart(problem), *_staged(problem)]))
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
@@ -83,6 +83,26 @@ def _apart(problem: Problem) -> list[Vector]:
             ("vector_width", width),
         )
         found[settled(problem, vector)] = None
+    return list(found)
+
+
+_STAGING = (("on", "256"), ("on", "128"), ("on", "64"), ("off", "256"))
+"""Products for divisions, and threads: long rows leave room for few."""
+
+
+def _staged(problem: Problem) -> list[Vector]:
+    """Rows that wait in shared memory: of a row or of an element a thread, with products for divisions."""
+    found: dict[Vector, None] = {}
+    for able, apart in zip(traits_of(problem).staged, ("off", "on"), strict=True):
+        for reciprocal, threads in _STAGING if able else ():
+            vector = (
+                ("axis_a_thread", apart),
+                ("block_size", threads),
+                ("index_width", "32"),
+                ("reciprocal", reciprocal),
+                ("staged_rows", "on"),
+            )
+            found[settled(problem, vector)] = None
     return list(found)
 
 

@@ -42,6 +42,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         ("row_sums", team): (("block_size", "128"), ("look_back", "off"), ("vector_width", "4"))
         for team in ("warp", "block")
     },
+    ("staged_rows", "on"): (("index_width", "32"), ("launches", "apart")),
     ("shared_weights", "on"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
@@ -68,6 +69,7 @@ _WEIGHT = (
     "walk_down",
     "rolled_steps",
     "axis_a_thread",
+    "staged_rows",
     "strip",
     "row_sums",
     "shared_weights",

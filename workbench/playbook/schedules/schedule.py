@@ -109,6 +109,8 @@ class Schedule:
     """Steps of a recurrence whose loads are on their way together, in a loop; 0 for all steps written out."""
     apart: bool = False
     """A thread has all elements of an axis of few, where a kernel has no rows."""
+    staged: bool = False
+    """Rows of results that are made in parts wait in shared memory until they are whole."""
     backwards: bool = False
     """Elements that a launch before has read are gone through from the last to the first."""
     row_sums: RowSums = ""
@@ -324,6 +326,7 @@ def schedule_of(vector: Vector) -> Schedule:
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         rolled=int(values.get("rolled_steps", "off").replace("off", "0")),
         apart=on("axis_a_thread", "off"),
+        staged=on("staged_rows", "off"),
         backwards=on("backwards", "off"),
         row_sums=row_sums,
         share_weights=on("shared_weights", "off"),

@@ -55,12 +55,21 @@ def _lines(traits: Traits, settings: Settings) -> int:
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
     along = traits.flat_kernels + len(traits.scatters)
     along -= traits.recurrences if settings.get("rolled_steps", "off") != "off" else 0
-    return max(0, along - turned - strips - beside - _here(traits, settings))
+    return max(0, along - turned - strips - beside - _here(traits, settings) - _staged(traits, settings))
 
 
 def _beside(traits: Traits, settings: Settings) -> int:
     """Kernels whose threads walk down planes that lie side by side."""
     return traits.beside if settings.get("walk_down", "off") != "off" else 0
+
+
+def _staged(traits: Traits, settings: Settings) -> int:
+    """Kernels that make rows of results in shared memory."""
+    return _able_to_stage(traits, settings) if settings.get("staged_rows") == "on" else 0
+
+
+def _able_to_stage(traits: Traits, settings: Settings) -> int:
+    return traits.staged[settings.get("axis_a_thread") == "on"]
 
 
 def _here(traits: Traits, settings: Settings) -> int:
@@ -239,7 +248,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
-    bound = bound or schedule.share_weights or schedule.row_sums != ""
+    bound = bound or schedule.staged or schedule.share_weights or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -345,6 +354,11 @@ def rolled_steps(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:
     taken = any(settings.get(name, "off") != "off" for name in ("turned_tile", "walk_down", "strip"))
     return ("off", "on") if traits.apart and not taken and settings["fusion"] == "all" else ()
+
+
+def staged_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows of results are made in parts, be they an element of a row each or all of a short axis."""
+    return ("off", "on") if _able_to_stage(traits, settings) and settings["fusion"] == "all" else ()
 
 
 def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:

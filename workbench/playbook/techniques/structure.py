@@ -7,6 +7,7 @@ instructions and registers only; table.py is all of them.
 from __future__ import annotations
 
 from workbench.playbook.techniques import offers
+from workbench.playbook.techniques.staging import STAGING
 from workbench.playbook.techniques.stepping import STEPPING
 from workbench.playbook.techniques.technique import Technique
 from workbench.playbook.techniques.weighing import WEIGHING
@@ -137,6 +138,7 @@ STRUCTURE = (
             "the same: where other elements lie behind the axis, each of its elements is a vector."
         ),
     ),
+    *STAGING,
     Technique(
         name="window_parts",
         title="what windows share is made on the chip",

@@ -34,6 +34,7 @@ from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.apart import apart_of
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.pair_tiling import worth_pairing
+from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.lowering.lower import lower
 from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
@@ -91,6 +92,9 @@ class Traits:
     """Kernels without rows most of which is steps that are alike."""
     apart: int
     """Kernels without rows whose elements along an axis of few are made of the same."""
+    staged: tuple[int, int]
+    """Kernels without rows that make rows of results, or parts of them: with a thread for each element of a
+    short axis, and with a thread for all of them."""
     lines: tuple[Lines, ...]
     """Those of kernels without rows whose lines share what is read beside them."""
     again: tuple[bool, ...]
@@ -210,6 +214,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         ),
         recurrences=sum(recurrence_of(kernel) is not None for kernel in kernels),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
+        staged=(_staged(program, cases, declared, False), _staged(program, cases, declared, True)),
         lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
         again=tuple(
             by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)
@@ -239,6 +244,12 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
     )
+
+
+def _staged(program: Program, cases: Sequence[Case], declared: list[dict[str, int]], apart: bool) -> int:
+    sizes = [case.size_map for case in cases]
+    steps = with_staged(program, program.steps, apart, sizes, len(declared))
+    return sum(len(step.parts) for step in steps if isinstance(step, Kernel))
 
 
 def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, Pairs]:

@@ -18,7 +18,7 @@ _STEMS = {
     "sub": "difference", "add": "total", "mul": "product", "div": "ratio", "exp": "exponential",
     "log": "logarithm", "sqrt": "root", "rsqrt": "inverse_root", "where": "chosen", "larger": "clipped",
     "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
-    "abs": "magnitude", "pow": "power", "quotient": "ratio", "over": "ratio",
+    "abs": "magnitude", "pow": "power", "exp2": "power", "quotient": "ratio", "over": "ratio",
 }  # fmt: skip
 
 Leaf = Callable[[Expr], Text]

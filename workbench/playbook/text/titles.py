@@ -44,6 +44,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("rolled_steps", "8"): "A loop over the steps of a recurrence, eight on their way",
     ("rolled_steps", "16"): "A loop over the steps of a recurrence, sixteen on their way",
     ("rolled_steps", "32"): "A loop over the steps of a recurrence, thirty-two on their way",
+    ("staged_rows", "off"): "Results are stored as they are made",
+    ("staged_rows", "on"): "Rows of results wait in shared memory until they are whole",
     ("axis_a_thread", "off"): "Each element of a short axis has a thread",
     ("axis_a_thread", "on"): "A thread has all elements of a short axis",
     ("fusion", "all"): "One kernel for the whole chain",

@@ -41,6 +41,8 @@ RISKS: Mapping[str, str] = {
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",
     "strip": "More registers a thread, fewer threads; the last strip of a plane may be mostly empty.",
     "axis_a_thread": "More registers a thread, and fewer threads.",
+    "row_steps": "A barrier a step; rows take shared memory, and long ones leave room for few blocks.",
+    "steps_by": "Each warp has its rows in shared memory by itself.",
     "window_parts": "Shared memory and a barrier a block; rows of results that overlap are read again.",
     "fusion": "More registers a thread.",
     "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",

@@ -7,6 +7,7 @@ instructions and registers only; table.py is all of them.
 from __future__ import annotations
 
 from workbench.playbook.techniques import offers
+from workbench.playbook.techniques.stepping import STEPPING
 from workbench.playbook.techniques.technique import Technique
 from workbench.playbook.techniques.weighing import WEIGHING
 
@@ -65,6 +66,7 @@ STRUCTURE = (
         ),
     ),
     *WEIGHING,
+    *STEPPING,
     Technique(
         name="walk_down",
         title="a thread walks down its plane, several results side by side",

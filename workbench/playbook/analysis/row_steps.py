@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, DType
-from workbench.playbook.analysis.apart import gathered
+from workbench.playbook.analysis.apart import MOST_BESIDE, gathered
 from workbench.playbook.analysis.banks import Access, best_spread, pitch_of
 from workbench.playbook.analysis.row_totals import buffers_read
 from workbench.playbook.ir.expr import Pool, loads_below
@@ -85,6 +85,12 @@ def place_in_row(view: View, rows: Size, buffer: Buffer) -> View | None:
 def width_of(buffer: Buffer, rows: Size) -> Size:
     """Elements of a row."""
     return product(buffer.shape) // rows
+
+
+def _is_long(program: Program, kernel: Kernel, cases: Sequence[Mapping[str, int]]) -> bool:
+    """False for rows that a thread may have whole: nobody else needs to see those."""
+    widths = [array.width for array in arrays_of(program, kernel)]
+    return any(width.at(case) > MOST_BESIDE for width in widths for case in cases)
 
 
 @dataclass(frozen=True)
@@ -184,7 +190,7 @@ def has_room(
     program: Program, kernel: Kernel, threads: int, warps: bool, cases: Sequence[Mapping[str, int]]
 ) -> bool:
     """True where a block of so many threads can keep its rows, at all sizes."""
-    if not cases:
+    if not cases or not _is_long(program, kernel, cases):
         return False
     layout = layout_of(program, kernel, threads, warps, cases[0])
     return all(layout.columns.at(case) > 0 for case in cases) and all(

@@ -32,7 +32,7 @@ _SHARED = 2.0
 """Instructions of an element of shared memory: itself and its address, a constant away from another's."""
 _SPREAD = 3.0
 """More of them where places are left out."""
-_PLACE = 12.0
+_PLACE = 6.0
 """Instructions that find the row and the column of a thread, and go on to the next."""
 _WAIT = 30.0
 """Cycles until what was asked of shared memory is there."""

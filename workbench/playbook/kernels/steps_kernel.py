@@ -12,7 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.row_steps import (
+    MOST_BYTES,
     Array,
     Layout,
     arrays_of,
@@ -25,7 +27,14 @@ from workbench.playbook.ir.program import Kernel, RowSteps, Store
 from workbench.playbook.ir.sizes import ZERO, Size
 from workbench.playbook.ir.views import NotAView, View, joined, merged, split
 from workbench.playbook.kernels.flat_kernel import narrow_limits, narrowed, streams_stores
-from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernels.kernel_text import (
+    KernelText,
+    Limits,
+    Site,
+    block,
+    frame_for,
+    lookup_text,
+)
 from workbench.playbook.kernels.window_kernel import made_in_vectors
 from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.indexing import index_text, is_unit, name_pieces
@@ -85,26 +94,47 @@ class _Steps:
         for one in self._steps.kernels:
             lines += [*self._step(one), "__syncwarp();" if self._warps else "__syncthreads();"]
         lines += self._step(self._kernel)
-        rows, columns = site.factor(self._steps.rows), site.size(self._layout.columns)
-        each = f"cdiv({self._layout.team}, {columns})"
-        if columns.isdecimal():
-            each = str(-(-self._layout.team // int(columns)))
-        block_rows = f"{self._layout.teams} * {each}" if self._layout.teams > 1 else each
-        grid = f"cdiv({rows}, {block_rows})"
+        grid = f"cdiv({site.factor(self._steps.rows)}, {self._rows_a_block()})"
         if not site.schedule.narrow:
-            return frame.finish(name, lines, grid)
+            return frame.finish(name, lines, grid, self._limits(Limits()))
         whole = Kernel([store for store in self._kernel.all_stores if store.buffer not in self._places])
-        return frame.finish(name, narrowed(lines), grid, narrow_limits(site, whole))
+        return frame.finish(name, narrowed(lines), grid, self._limits(narrow_limits(site, whole)))
+
+    def _rows_a_block(self) -> str:
+        """In the plan language."""
+        layout, columns = self._layout, self._site.size(self._layout.columns)
+        if columns.isdecimal():
+            return str(layout.teams * -(-layout.team // int(columns)))
+        each = f"cdiv({layout.team}, {columns})"
+        return f"{layout.teams} * {each}" if layout.teams > 1 else each
+
+    def _limits(self, others: Limits) -> Limits:
+        """Rows of any length have to fit."""
+        if all(array.width.number is not None for array in self._arrays):
+            return others
+        parts = []
+        for array in self._arrays:
+            width, size, spread = (
+                self._site.factor(array.width),
+                DTYPE_BYTES[array.dtype],
+                self._layout.spread,
+            )
+            pitch = f"({width} + {width} // {spread})" if spread else width
+            parts.append(f"{pitch} * {size}" if size > 1 else pitch)
+        a_row = f"({' + '.join(parts)})" if len(parts) > 1 else parts[0]
+        fits = f"{a_row} * {self._rows_a_block()} <= {MOST_BYTES}"
+        fits = f"{others.fits} and {fits}" if others.fits else fits
+        return Limits(others.shared, fits, "rows that wait on the chip have to fit there")
 
     def _head(self) -> list[str]:
         """Which rows a team has, and where they wait."""
         macros = self._frame.macros
-        team = "32" if self._warps else "THREADS"
+        team, whose = ("32", "warp") if self._warps else ("THREADS", "block")
         columns, rows = macros.text(self._layout.columns), macros.text(self._steps.rows)
         lines = [
             "// Rows wait on the chip from step to step: each reads what those before have left, wherever in",
             "// its row that lies. Memory is read once and written once.",
-            f"constexpr int ABREAST = ({team} + {columns} - 1) / {columns};",
+            f"constexpr int ABREAST = ({team} + {columns} - 1) / {columns};  // rows of a {whose}",
         ]
         if self._warps:
             lines += [
@@ -130,7 +160,8 @@ class _Steps:
     def _declared(self, array: Array) -> str:
         name, pitch = self._places[array.buffers[0]].array, self._places[array.buffers[0]].pitch
         ctype = CTYPES[self._site.buffer(array.buffers[0]).dtype]
-        aligned = f"__align__(sizeof({ctype}) * VEC) " if self._frame.vector else ""
+        vectors = self._frame.vector and not self._layout.spread
+        aligned = f"__align__(sizeof({ctype}) * VEC) " if vectors else ""
         teams = "[THREADS / 32]" if self._warps else ""
         return f"__shared__ {aligned}{ctype} {name}{teams}[ABREAST * {pitch}];"
 

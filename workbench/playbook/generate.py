@@ -6,8 +6,10 @@ Owns the order of the file. The search over vectors lives in moves.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from workbench.model import Draft, Kernel, Problem, Vector
+from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
 from workbench.playbook.analysis.recurrences import recurrence_of
@@ -26,7 +28,6 @@ from workbench.playbook.ir.program import Kernel as ProgramKernel
 from workbench.playbook.ir.program import LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.stencil import strips_of
-from workbench.playbook.kernels.apart import apart_of
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
@@ -40,6 +41,7 @@ from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
 from workbench.playbook.kernels.scatter_kernel import scatter_step
 from workbench.playbook.kernels.staged_kernel import staged_kernel
 from workbench.playbook.kernels.staged_rows import staged_rows, with_staged
+from workbench.playbook.kernels.steps_kernel import steps_kernel
 from workbench.playbook.kernels.strip_kernel import strip_kernel
 from workbench.playbook.kernels.tile_kernel import tile_kernel
 from workbench.playbook.kernels.walk_beside_kernel import walk_beside_kernel
@@ -167,6 +169,9 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer
         name = names.new(problem.name if alone or made.startswith("out") else f"{problem.name}_{made}")
+        if step.steps is not None:
+            steps.append((step, steps_kernel(site, _each_divided(site, step), name)))
+            continue
         if step.stores[0].level == "flat":
             step = _exactly_divided(site, step)
             if step.ahead is not None:
@@ -248,6 +253,14 @@ def _divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:
 def _exactly_divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:
     """The kernel with what is still divided rounded as divisions are."""
     return kernel if site.schedule.fast_math else with_quotients(site.program.pool, kernel)
+
+
+def _each_divided(site: Site, kernel: ProgramKernel) -> ProgramKernel:
+    """The same of each of its steps."""
+    assert kernel.steps is not None
+    before = [_exactly_divided(site, _divided(site, one)) for one in kernel.steps.kernels]
+    steps = replace(kernel.steps, kernels=tuple(before))
+    return replace(_exactly_divided(site, kernel), steps=steps)
 
 
 def _headers(kernels: list[KernelText]) -> list[str]:

@@ -81,7 +81,7 @@ def always_below(expr: Expr) -> tuple[Expr, ...]:
 def recurrence_of(kernel: Kernel) -> Recurrence | None:
     """The loop that most of a kernel without rows was written out of; None where there is none."""
     stores = kernel.stores
-    if kernel.tail or kernel.ahead or any(store.level != "flat" for store in stores):
+    if kernel.tail or kernel.ahead or kernel.steps or any(store.level != "flat" for store in stores):
         return None
     roots = [store.value for store in stores]
     if any(isinstance(expr, Reduction) for expr in walk_all(roots)):

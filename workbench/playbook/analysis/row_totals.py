@@ -72,8 +72,8 @@ def _bodies(kernel: Kernel) -> list[Expr]:
 def buffers_read(step: ProgramStep) -> set[str]:
     """Buffers that a step reads."""
     match step:
-        case Kernel(stores=stores):
-            return {load.buffer for load in loads_below(store.value for store in stores)}
+        case Kernel():
+            return {load.buffer for load in loads_below(store.value for store in step.all_stores)}
         case Scan():
             return {load.buffer for load in loads_below(step.values)}
         case Scatter():

@@ -30,8 +30,8 @@ def _in_order(first: Kernel, second: Kernel) -> bool:
 
 
 def _written(kernel: Kernel) -> set[str]:
-    return {store.buffer for store in kernel.stores}
+    return {store.buffer for store in kernel.all_stores}
 
 
 def _read(kernel: Kernel) -> set[str]:
-    return {load.buffer for load in loads_below([store.value for store in kernel.stores])}
+    return {load.buffer for load in loads_below([store.value for store in kernel.all_stores])}

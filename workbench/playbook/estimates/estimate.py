@@ -16,6 +16,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, Problem, Target, Vector
 from workbench.playbook.analysis import lifetime, reach
 from workbench.playbook.analysis.again import found_again
+from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.divisions import with_products
@@ -41,6 +42,7 @@ from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
 from workbench.playbook.estimates.scatter_estimate import library_us, scatter_time
 from workbench.playbook.estimates.stacked_estimate import stacked_time
 from workbench.playbook.estimates.staged_estimate import staged_time
+from workbench.playbook.estimates.steps_estimate import steps_time
 from workbench.playbook.estimates.strip_estimate import strip_time
 from workbench.playbook.estimates.walk_beside_estimate import walk_beside_time
 from workbench.playbook.estimates.walk_down_estimate import walk_down_time
@@ -51,7 +53,6 @@ from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
 from workbench.playbook.ir.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
-from workbench.playbook.kernels.apart import apart_of
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
@@ -134,6 +135,8 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
         return staged_time(asked, kernel)
     if asked.schedule.reciprocal:
         kernel = with_products(asked.program.pool, kernel)
+    if kernel.steps is not None:
+        return steps_time(asked, kernel)
     if kernel.ahead is not None:
         return window_time(asked, kernel, kernel.ahead)
     if kernel.stores[0].level == "flat":

@@ -34,8 +34,8 @@ RULES: Mapping[str, Rule] = {
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
 TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
-SCATTERED_SUMS = "scattered_sums"
-_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS)
+SCATTERED_SUMS, ROW_STEPS = "scattered_sums", "row_steps"
+_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS)
 LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
@@ -43,7 +43,7 @@ REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
-MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS])
+MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS])
 """Those that save bytes and may cost time: a launch more, a library's kernel for other shapes, or places that
 many values want."""
 

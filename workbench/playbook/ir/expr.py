@@ -168,8 +168,12 @@ class Pool:
 
     def through(self, root: Expr, change: Callable[[View], View]) -> Expr:
         """``root`` over another space: every leaf's view changed."""
+        return self.all_through((root,), change)[0]
+
+    def all_through(self, roots: Sequence[Expr], change: Callable[[View], View]) -> list[Expr]:
+        """The same of several roots: what they share is gone through once."""
         done: dict[int, Expr] = {}
-        for expr in walk(root):
+        for expr in walk_all(roots):
             match expr:
                 case Load(buffer=buffer, view=view, lookups=lookups):
                     moved = tuple((done[index.serial], stride) for index, stride in lookups)
@@ -181,7 +185,7 @@ class Pool:
                 case _:
                     new = self._rebuilt(expr, done)
             done[expr.serial] = new
-        return done[root.serial]
+        return [done[root.serial] for root in roots]
 
     def looked_up(
         self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]

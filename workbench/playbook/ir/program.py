@@ -59,6 +59,25 @@ class Kernel:
     """What makes, in the same launch, the tensors that this kernel sees through windows along their rows."""
     parts: tuple[Kernel, ...] = ()
     """Kernels that it is made of, where each makes a part of the same rows; ``stores`` are those of all."""
+    steps: RowSteps | None = None
+    """What makes, in the same launch, the rows that this kernel reads elements of, step by step."""
+
+    @property
+    def all_stores(self) -> list[Store]:
+        """Those of the steps before it too, in order."""
+        before = self.steps.kernels if self.steps else ()
+        return [store for kernel in (*before, self) for store in kernel.stores]
+
+
+@dataclass(frozen=True)
+class RowSteps:
+    """Kernels whose results wait on the chip: each reads elements of the rows that those before have made."""
+
+    kernels: tuple[Kernel, ...]
+    rows: Size
+    """Of every kernel; nobody reads an element of another row."""
+    kept: tuple[str, ...]
+    """Buffers that are nowhere in memory."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +228,7 @@ class Program:
     def _read_by_step(self) -> tuple[frozenset[str], ...]:
         """Buffers that each kernel reads: asked once, where steps are a loop's written out."""
         return tuple(
-            frozenset(load.buffer for load in loads_below([store.value for store in step.stores]))
+            frozenset(load.buffer for load in loads_below([store.value for store in step.all_stores]))
             if isinstance(step, Kernel)
             else frozenset()
             for step in self.steps

@@ -56,7 +56,7 @@ def sharing_launches(site: Site, steps: Sequence[tuple[ProgramStep, Step]], name
 
 def _part(site: Site, kernel: Kernel, step: Step) -> JointPart | None:
     """The text that takes part, whatever the size; None where it needs a launch of its own."""
-    if kernel.ahead is not None or kernel.parts:
+    if kernel.ahead is not None or kernel.steps is not None or kernel.parts:
         return None
     text: Step | None = step
     split: SplitText | None = None

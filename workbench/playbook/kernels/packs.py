@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from workbench.playbook.analysis.shared_elements import shared_elements
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, leaves, unguarded
 from workbench.playbook.ir.paths import Path, paths_of
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
 from workbench.playbook.kernels.kernel_text import Frame, block, lookup_text
-from workbench.playbook.kernels.shared_elements import load_shared, shared_elements
+from workbench.playbook.kernels.shared_loads import load_shared
 from workbench.playbook.kernels.window_runs import load_window_runs, window_runs
 from workbench.playbook.text.cuda_text import Text
 from workbench.playbook.text.indexing import divisors_of, index_text, is_unit, repeated_row, run_of

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from workbench.model import DTYPE_BYTES
+from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_totals import buffers_read
 from workbench.playbook.analysis.turning import turn_of
@@ -20,7 +21,6 @@ from workbench.playbook.ir.program import Buffer, Kernel, Program, ProgramStep, 
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.ir.views import Axis, NotAView, View, split
-from workbench.playbook.kernels.apart import apart_of
 
 Cases = Sequence[Mapping[str, int]]
 WORD = 16
@@ -121,7 +121,7 @@ def with_staged(
 
 def _is_plain(program: Program, kernel: Kernel) -> bool:
     """True for kernels without rows of their own, that neither tiles nor windows give another form."""
-    if kernel.tail or kernel.ahead or any(store.level != "flat" for store in kernel.stores):
+    if kernel.tail or kernel.ahead or kernel.steps or any(store.level != "flat" for store in kernel.stores):
         return False
     windows = program.stencils
     return turn_of(kernel) is None and not strips_of(kernel, windows) and cut_of(kernel, windows) is None

@@ -5,6 +5,7 @@ Owns the text of such a kernel; window_parts.py says which two kernels it is mad
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from workbench.playbook.analysis.window_parts import Parts, blocks_of, parts_of
@@ -125,8 +126,14 @@ def _elements(frame: Frame, ahead: Kernel, shared: dict[str, str]) -> list[str]:
     return name_pieces(scope.lines, "i", frame.names)
 
 
-def _vectors(frame: Frame, ahead: Kernel, shared: dict[str, str]) -> list[str]:
-    frame.helpers.update(["load", "store"])
+def _vectors(frame: Frame, ahead: Kernel, shared: Mapping[str, str]) -> list[str]:
+    frame.helpers.add("store")
+    return made_in_vectors(frame, ahead, lambda buffer, pack: [f"store({shared[buffer]} + e, {pack});"])
+
+
+def made_in_vectors(frame: Frame, ahead: Kernel, put: Callable[[str, str], list[str]]) -> list[str]:
+    """Statements that make a vector of each result, from index ``i`` on, and ``put`` it where it waits."""
+    frame.helpers.add("load")
     packs = packs_of(frame, ahead, partial(line_scope, frame))
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements)
@@ -138,7 +145,7 @@ def _vectors(frame: Frame, ahead: Kernel, shared: dict[str, str]) -> list[str]:
         pack = frame.names.new(f"{store.buffer}_pack")
         lines.append(f"Pack<{frame.element_type(store.buffer)}, VEC> {pack};")
         inner.lines += statement(f"{pack}.at[k] = {value};")
-        after.append(f"store({shared[store.buffer]} + e, {pack});")
+        after += put(store.buffer, pack)
     each = inner.lines
     for variable in at.all:
         each = name_pieces(each, variable, frame.names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
@@ -22,8 +22,9 @@ from workbench.playbook.analysis.placement import (
     matrix,
     placement_of,
 )
+from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
-from workbench.playbook.graph.rewrites import LOWERED
+from workbench.playbook.graph.rewrites import LOWERED, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
 from workbench.playbook.ir.expr import Expr, Load, Pool, Reduction, leaves, walk
@@ -68,6 +69,7 @@ from workbench.playbook.lowering import (
 )
 from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
+from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
 from workbench.playbook.lowering.shifted import shifted_slices
 
 
@@ -85,7 +87,10 @@ class Lowering:
     """Lowers one problem's nodes; see ``lower``."""
 
     def __init__(self, problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> None:
+        self.problem = problem
         self.sizes = sizes_of(problem)
+        self.kept: KeptRows | None = None
+        self.kept_here: dict[str, Buffer] = {}
         self.cases = tuple(case.size_map for case in problem.cases)
         self.pool = Pool(self.sizes)
         self._branches = Branches()
@@ -319,12 +324,25 @@ class Lowering:
         """Lower one node; one with a branch too long to spell chooses from values in memory instead."""
         asked = len(self.operations)
         self._node(node)
+        self.keep(node.name)
         if len(self.operations) == asked and self._is_long(node):
             computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
             for ref in computed:
                 self._values[ref] = self._written_out(self.value(ref), ref.ref, None)
             if computed:
                 self._node(node)
+
+    def keep(self, name: str) -> None:
+        """Write a value that later steps read elements of; one kernel may have it on the chip."""
+        value = self._values.get(Ref(ref=name))
+        if value is None or self.kept is None:
+            return
+        given = self.buffers.get(name)
+        if (given is not None and name in self.kept.ways) or self.kept.wanted(
+            self.pool, name, value.expr, product(value.shape)
+        ):
+            self._values[Ref(ref=name)] = self.loaded(buffer := self.write(value, f"{name}_row"))
+            self.kept_here[buffer] = self.buffers[buffer]
 
     def _is_long(self, node: OpNode) -> bool:
         value = self._values.get(Ref(ref=node.name))
@@ -480,7 +498,31 @@ def lower(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -
 
     ``without`` names rewrites that are not to be made; of those in ``LOWERED`` none is without ``fuse``.
     """
-    lowering = Lowering(problem, fuse, without)
+    if fuse and ROW_STEPS not in without and (kept := kept_rows(problem, sizes_of(problem))) is not None:
+        in_steps = _in_steps(problem, without, kept)
+        if in_steps is not None:
+            return in_steps
+    return _program(Lowering(problem, fuse, without))
+
+
+def _in_steps(problem: Problem, without: frozenset[str], kept: KeptRows) -> Program | None:
+    """The program with rows that wait on the chip between steps; None where they cannot."""
+    lowering = Lowering(problem, True, without)
+    lowering.kept = kept
+    for spec in problem.tensors:
+        lowering.keep(spec.name)
+    program = _program(lowering)
+    steps = with_row_steps(program, lowering.kept_here, kept.rows)
+    cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
+    chains = [step for step in steps or () if isinstance(step, Kernel) and step.steps is not None]
+    if not chains or not all(has_room(program, one, LEAST_THREADS, False, cases) for one in chains):
+        return None
+    return replace(program, steps=steps or [], applied=program.applied | {ROW_STEPS})
+
+
+def _program(lowering: Lowering) -> Program:
+    """Every node lowered, and what is asked for put into kernels."""
+    problem, fuse = lowering.problem, lowering.fuse
     for node in problem.graph.nodes:
         lowering.node(node)
     orders = [spec.order for spec in problem.outputs]

@@ -43,6 +43,8 @@ RISKS: Mapping[str, str] = {
     "rolled_steps": "Steps wait for one another; a thread a result, and nothing in vectors.",
     "staged_rows": "Shared memory and a barrier a block, which stores nothing before all its rows are made.",
     "axis_a_thread": "More registers a thread, and fewer threads.",
+    "row_steps": "A barrier a step; rows take shared memory, and long ones leave room for few blocks.",
+    "steps_by": "Each warp has its rows in shared memory by itself.",
     "window_parts": "Shared memory and a barrier a block; rows of results that overlap are read again.",
     "fusion": "More registers a thread.",
     "vector_width": "Falls back to scalars where a row length or an address is not a multiple of the width.",

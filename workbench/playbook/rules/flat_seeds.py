@@ -32,7 +32,8 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("window_parts", "shared"),
         )
         found[settled(problem, here)] = None
-    found.update(dict.fromkeys([*_rolled(problem), *_apart(problem), *_staged(problem)]))
+    found.update(dict.fromkeys([*_rolled(problem), *_apart(problem)]))
+    found.update(dict.fromkeys([*_staged(problem), *_stepping(problem)]))
     if traits.looked_up:  # results that leave L2 first leave it to what is read twice
         kept = (("block_size", "128"), ("index_width", "32"), ("stores", "streamed"), ("vector_width", "4"))
         found[settled(problem, kept)] = None
@@ -103,6 +104,18 @@ def _staged(problem: Problem) -> list[Vector]:
                 ("staged_rows", "on"),
             )
             found[settled(problem, vector)] = None
+    return list(found)
+
+
+def _stepping(problem: Problem) -> list[Vector]:
+    """Rows that go through steps: warps on their own, and blocks of several sizes."""
+    if not traits_of(problem).stepped:
+        return []
+    found: dict[Vector, None] = {}
+    teams = (("warp", "128"), ("warp", "256"), ("block", "256"), ("block", "128"), ("block", "512"))
+    for by, threads in teams:
+        vector = (("block_size", threads), ("index_width", "32"), ("steps_by", by), ("vector_width", "4"))
+        found[settled(problem, vector)] = None
     return list(found)
 
 

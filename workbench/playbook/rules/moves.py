@@ -74,6 +74,7 @@ _WEIGHT = (
     "row_sums",
     "shared_weights",
     "window_parts",
+    "steps_by",
     "row_cache",
     "grid_split",
     "columns_by",

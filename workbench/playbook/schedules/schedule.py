@@ -99,6 +99,8 @@ class Schedule:
     """Rows of results that it makes, at most."""
     windows_here: bool = False
     """What windows along rows share is made in shared memory, in the launch that looks through them."""
+    step_by_warps: bool = False
+    """Rows that go through several steps on the chip are a warp's own, which waits for no other."""
     early: bool = False
     """Loads of later passes are asked for before the first reduction."""
     stream_stores: bool = False
@@ -321,6 +323,7 @@ def schedule_of(vector: Vector) -> Schedule:
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),
         windows_here=values.get("window_parts") == "shared",
+        step_by_warps=values.get("steps_by") == "warp",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),

@@ -13,6 +13,7 @@ from workbench.playbook.graph.rewrites import (
     INTERLEAVED,
     LOWERED,
     ONLY_FUSED,
+    ROW_STEPS,
     SCATTERED_SUMS,
     TAKEN_OUT,
     WHOLE_WALKS,
@@ -218,5 +219,19 @@ ALGEBRA = (
         "added in another order differ in their last bits, so the result is not the same from run to run; "
         "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
         "are kept in 32 bits.",
+    ),
+    _rewrite(
+        ROW_STEPS,
+        "rows stay on the chip from step to step",
+        "memory",
+        "bytes moved against the least; instructions a result; stalls at barriers",
+        "A Hadamard transform of 256 numbers is eight steps, each of sums and differences of pairs that lie "
+        "twice as far apart. Written out, a result is a sum of 256 elements, and every thread would add them "
+        "all up again: 65,536 additions a row where 2,048 are enough. As a kernel a step, the row goes "
+        "through memory eight times. Here a block, or a warp, has its rows in shared memory: a step reads "
+        "pairs from wherever they lie, writes what it has made, and waits until all have. A thread that has "
+        "eight elements makes three steps of them in registers before others need what it has, so that eight "
+        "steps are three loops. Bitonic sorts, sums by doubling, wavelets, cellular automata and blurs of "
+        "blurs are such chains too: each step reads elements of its row at other places than its own.",
     ),
 )

@@ -93,7 +93,7 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     along = any(row.shape.neighbours for row in traits.rows) or scans
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
-    lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings)
+    lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings) or traits.stepped
     wide = schedule_of(tuple(settings.items())).pair_tile and any(
         one.loads for pairs in traits.pairs for one in pairs.operands
     )
@@ -296,6 +296,9 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         for case in traits.declared_cases
         if team_for(schedule, row.shape) == "block"
     }
+    if traits.stepped:
+        room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
+        return tuple(threads for threads in fixed if int(threads) in room)
     if schedule.pair_tile:
         tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
         return tuple(
@@ -363,6 +366,12 @@ def staged_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def window_parts(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("memory", "shared") if traits.windowed and settings["fusion"] == "all" else ()
+
+
+def steps_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where a warp's rows have room beside those of others."""
+    teams = {warps for _, warps in traits.step_teams}
+    return ("block", "warp") if traits.stepped and len(teams) > 1 else ()
 
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Techniques for kernels that go step by step, each step made of what the one before has left.
+"""Techniques for kernels that go step by step: a thread through a loop, rows through steps on the chip.
 
 Owns their names, values and prose; offers.py says when they make sense, structure.py where they are settled.
 """
@@ -26,6 +26,22 @@ STEPPING = (
             "more threads than there are, and has a third of the loads wait for others; told that one block "
             "a multiprocessor is enough, it asks for all of them. Steps that look one place further find in "
             "a register what the step before has read."
+        ),
+    ),
+    Technique(
+        name="steps_by",
+        title="who waits between two steps of a row",
+        values=("block", "warp"),
+        offers=offers.steps_by,
+        structural=True,
+        bottleneck="latency",
+        look_for="stalls at barriers; shared memory a block; warps a multiprocessor",
+        teaches=(
+            "Between two steps of a butterfly, what one thread has made another reads: it has to be there. "
+            "Where a block shares its rows, every step ends with a barrier of the whole block, and all warps "
+            "wait for the last of them. Where a warp has a row of its own, it waits for its own lanes only "
+            "(__syncwarp), which costs a few clocks, and other warps are at other steps meanwhile. But each "
+            "warp then has its row in shared memory by itself: long rows leave room for few warps."
         ),
     ),
 )

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from workbench.model import DTYPE_BYTES, H100, Case, Problem
 from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
+from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
@@ -19,6 +20,7 @@ from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
+from workbench.playbook.analysis.row_steps import has_room
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained
 from workbench.playbook.analysis.scan_joins import is_pair
@@ -27,11 +29,10 @@ from workbench.playbook.analysis.shared_weights import SharedWeights, weights_of
 from workbench.playbook.analysis.stages import stages_of
 from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
-from workbench.playbook.graph.rewrites import ONLY_FUSED, applying, rewrite
+from workbench.playbook.graph.rewrites import ONLY_FUSED, ROW_STEPS, applying, rewrite
 from workbench.playbook.ir.expr import Apply, loads_below, walk_all
 from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
-from workbench.playbook.kernels.apart import apart_of
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.pair_tiling import worth_pairing
 from workbench.playbook.kernels.staged_rows import with_staged
@@ -40,6 +41,8 @@ from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.indexing import MOST_NARROW
 
+BLOCKS = (64, 128, 256, 512, 1024)
+"""Threads of a block."""
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 
@@ -90,6 +93,10 @@ class Traits:
     """Kernels without rows that see through windows what another makes, which nobody else does."""
     recurrences: int
     """Kernels without rows most of which is steps that are alike."""
+    stepped: int
+    """Kernels whose rows go through several steps on the chip."""
+    step_teams: frozenset[tuple[int, bool]]
+    """Threads of blocks that have room for such rows; True for those whose warps have rows of their own."""
     apart: int
     """Kernels without rows whose elements along an axis of few are made of the same."""
     staged: tuple[int, int]
@@ -184,7 +191,8 @@ def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset
 def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     problem = holder.problem
     program = program_of(problem, True, without)
-    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    every = [step for step in program.steps if isinstance(step, Kernel)]
+    kernels = [step for step in every if step.steps is None]
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
     joining = [scatter.stored for scatter in scatters]
@@ -195,7 +203,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     declared = [case.size_map for case in problem.cases]
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
-        kernels=len(kernels),
+        kernels=len(every),
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
         library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
         flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
@@ -213,6 +221,8 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             for step in in_one_launch(program, program.steps)
         ),
         recurrences=sum(recurrence_of(kernel) is not None for kernel in kernels),
+        stepped=len(every) - len(kernels),
+        step_teams=_step_teams(program, every, [case.size_map for case in cases]),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
         staged=(_staged(program, cases, declared, False), _staged(program, cases, declared, True)),
         lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
@@ -232,14 +242,14 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         pairs=tuple(pairs.values()),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
-        narrowest_bytes=_narrowest(program, kernels),
-        slow_math=_slow([*kernels, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
-        rewrites=applying(problem) | program.applied,
-        divides=any(divides(program.pool, kernel) for kernel in [*kernels, *joining]),
+        narrowest_bytes=_narrowest(program, every),
+        slow_math=_slow([*every, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
+        rewrites=applying(problem) | program.applied | _in_steps(problem, without),
+        divides=any(divides(program.pool, kernel) for kernel in [*every, *joining]),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=scans,
         scatters=scatters,
-        stages=len(stages_of(kernels)),
+        stages=len(stages_of(every)),
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),
@@ -250,6 +260,26 @@ def _staged(program: Program, cases: Sequence[Case], declared: list[dict[str, in
     sizes = [case.size_map for case in cases]
     steps = with_staged(program, program.steps, apart, sizes, len(declared))
     return sum(len(step.parts) for step in steps if isinstance(step, Kernel))
+
+
+def _in_steps(problem: Problem, without: frozenset[str]) -> frozenset[str]:
+    """The rewrite that keeps rows on the chip, where it is not to be made but could be."""
+    if ROW_STEPS not in without:
+        return frozenset()
+    return program_of(problem, True).applied & {ROW_STEPS}
+
+
+def _step_teams(
+    program: Program, kernels: Sequence[Kernel], cases: Sequence[Mapping[str, int]]
+) -> frozenset[tuple[int, bool]]:
+    """Teams that have room for the rows of all kernels that take them through steps, at all sizes."""
+    stepped = [kernel for kernel in kernels if kernel.steps is not None]
+    return frozenset(
+        (threads, warps)
+        for threads in BLOCKS
+        for warps in (False, True)
+        if stepped and all(has_room(program, kernel, threads, warps, cases) for kernel in stepped)
+    )
 
 
 def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, Pairs]:
@@ -302,16 +332,15 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
 
 
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:
-    names = {store.buffer for kernel in kernels for store in kernel.stores}
-    names |= {
-        load.buffer for load in loads_below(store.value for kernel in kernels for store in kernel.stores)
-    }
+    stores = [store for kernel in kernels for store in kernel.all_stores]
+    names = {store.buffer for store in stores}
+    names |= {load.buffer for load in loads_below(store.value for store in stores)}
     sizes = [DTYPE_BYTES[program.buffers[name].dtype] for name in names]
     return min((size for size in sizes if size > 1), default=4)
 
 
 def _slow(kernels: list[Kernel]) -> bool:
-    roots = [store.value for kernel in kernels for store in kernel.stores]
+    roots = [store.value for kernel in kernels for store in kernel.all_stores]
     parts = walk_all(roots, into_reductions=True)
     return any(isinstance(part, Apply) and part.dtype == "f32" and part.op in _SLOW_MATH for part in parts)
 

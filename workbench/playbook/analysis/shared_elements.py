@@ -2,20 +2,19 @@
 
 Two results out of one byte, of a pair of numbers that is turned, of a scale for every other place: result
 ``i`` finds element ``i / 2``, or the pair that begins there. Read for each result by itself, a vector of
-eight is eight loads of four elements. Owns which loads those are and their text.
+eight is eight loads of four elements. Owns which loads those are; shared_loads.py writes them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from workbench.playbook.ir.expr import Apply, Expr, Load
 from workbench.playbook.ir.sizes import Size, number
 from workbench.playbook.ir.views import Axis, View
-from workbench.playbook.kernels.kernel_text import Frame
-from workbench.playbook.text.indexing import divisors_of, index_text, is_unit
+from workbench.playbook.text.indexing import divisors_of, is_unit
 
 _MOST = 8
 """Results that share an element, or a group of as many."""
@@ -92,32 +91,3 @@ def _shared(load: Load) -> Shared | None:
         return None
     place = offset % results
     return Shared(load, results, replace(view, offset=number(offset - place)), place)
-
-
-def load_shared(frame: Frame, found: Iterable[Shared]) -> tuple[list[str], Mapping[int, str]]:
-    """Statements that read what the vector at ``i`` needs, and each load's element by serial."""
-    lines, elements = list[str](), dict[int, str]()
-    named: dict[tuple[str, View], str] = {}
-    for one in found:
-        buffer, key = one.load.buffer, (one.load.buffer, one.begin)
-        if key not in named:
-            named[key] = frame.names.new(f"{buffer}_shared")
-            begin = index_text(one.begin, "i", frame.macros, wide=True).within(12)
-            from_ = f"{frame.pointer(buffer)} + {begin}"
-            lines.append(f"const auto {named[key]} = {_read(one, from_)};")
-            frame.helpers.add("load" if one.place is None else "load_group")
-            frame.divisors.update(size for size in one.whole if not size.is_zero)
-            frame.vectors.add(buffer)
-        at = f"k / {one.results}"
-        if one.place is not None:
-            at = f"{at} * {one.results}" + (f" + {one.place}" if one.place else "")
-        elements[one.load.serial] = f"{named[key]}.at[{at}]"
-    if lines:
-        lines.insert(0, "// Neighbouring results share elements: those of a vector are read together.")
-    return lines, elements
-
-
-def _read(one: Shared, from_: str) -> str:
-    if one.place is not None:
-        return f"load_group<VEC, {one.results}>({from_})"
-    return f"load<(VEC + {one.results - 1}) / {one.results}>({from_})"

@@ -7,12 +7,15 @@ Never writes text: flat_kernel.py writes these stores as any others, whole_rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from workbench.model import Sym
+from workbench.playbook.analysis.shared_elements import shared_elements
 from workbench.playbook.ir.expr import (
     Apply,
+    Const,
     Expr,
     Index,
     Load,
@@ -27,7 +30,6 @@ from workbench.playbook.ir.expr import (
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import ZERO, Size, number, product
 from workbench.playbook.ir.views import NotAView, View, joined, merged, runs
-from workbench.playbook.kernels.shared_elements import shared_elements
 
 MOST_BESIDE, MOST_LAST = 8, 4
 """Elements of such an axis: with neighbours behind it, and where its own elements are the neighbours."""
@@ -50,21 +52,34 @@ class Apart:
         return self.inner.is_one
 
 
-def apart_of(pool: Pool, kernel: Kernel) -> Apart | None:
-    """The kernel with the elements of an axis together in a thread; None where that saves nothing."""
+def apart_of(pool: Pool, kernel: Kernel, pieces: bool = False) -> Apart | None:
+    """The kernel with the elements of an axis together in a thread; None where that saves nothing.
+
+    ``pieces`` of a concatenation, all of one length, are elements of an axis too.
+    """
     stores = kernel.stores
     if kernel.tail or kernel.ahead or any(store.level != "flat" for store in stores):
         return None
     roots = [store.value for store in stores]
     if any(isinstance(leaf, Reduction) for root in roots for leaf in leaves(root)):
         return None
-    for few, inner in _axes(roots, stores[0].columns):
+    axes = dict.fromkeys(_axes(roots, stores[0].columns))
+    if pieces:
+        axes.update(dict.fromkeys(_pieces(pool, roots, stores[0].columns)))
+    for few, inner in axes:
         cut = _Cut(pool, few, inner, stores[0].columns // (number(few) * inner))
         with suppress(NotAView):
-            parts = [[cut.store(store, at) for store in stores] for at in range(few)]
+            parts = [cut.stores(stores, at) for at in range(few)]
             if _saves(cut, roots, parts):
                 return Apart(Kernel([store for part in parts for store in part]), few, inner)
     return None
+
+
+def gathered(pool: Pool, kernel: Kernel, most: int = MOST_BESIDE) -> Kernel:
+    """The kernel with axis after axis together in a thread, as long as each saves and results are few."""
+    while (apart := apart_of(pool, kernel, pieces=True)) is not None and len(apart.kernel.stores) <= most:
+        kernel = apart.kernel
+    return kernel
 
 
 def _axes(roots: Iterable[Expr], count: Size) -> Iterator[tuple[int, Size]]:
@@ -82,6 +97,21 @@ def _axes(roots: Iterable[Expr], count: Size) -> Iterator[tuple[int, Size]]:
     yield from sorted(found, key=lambda one: -one[0])
 
 
+def _pieces(pool: Pool, roots: Iterable[Expr], count: Size) -> Iterator[tuple[int, Size]]:
+    """Likewise pieces of concatenations: how many, and the neighbours of one."""
+    for expr in walk_all(list(roots)):
+        match expr:
+            case Apply(op="lt", args=(Index(view=View(axes=axes)), Const(value=int() | str() as end))):
+                moving = [at for at, axis in enumerate(axes) if not axis.stride.is_zero]
+                piece = pool.sizes.read(Sym(sym=str(end)))
+                if len(moving) != 1 or piece.is_zero or not piece.divides(axes[moving[0]].size):
+                    continue
+                few = (axes[moving[0]].size // piece).number
+                inner = piece * product(axis.size for axis in axes[moving[0] + 1 :])
+                if few is not None and 2 <= few <= MOST_BESIDE and (number(few) * inner).divides(count):
+                    yield few, inner
+
+
 @dataclass(frozen=True)
 class _Cut:
     """A line of indices as (``outer``, ``few``, ``inner``)."""
@@ -90,17 +120,27 @@ class _Cut:
     few: int
     inner: Size
     outer: Size
+    _known: dict[tuple[View, int], View] = field(default_factory=dict)
 
-    def store(self, store: Store, at: int) -> Store:
-        """A result at one element of the axis. Raises ``NotAView``."""
-        value, view = self.value(store.value, at), self._taken(store.view, at)
-        return replace(store, value=value, view=view, columns=self.outer * self.inner)
+    def stores(self, stores: Sequence[Store], at: int) -> list[Store]:
+        """Results at one element of the axis. Raises ``NotAView``."""
+        values = self.pool.all_through([store.value for store in stores], lambda view: self._taken(view, at))
+        columns = self.outer * self.inner
+        return [
+            replace(store, value=value, view=self._taken(store.view, at), columns=columns)
+            for store, value in zip(stores, values, strict=True)
+        ]
 
     def value(self, expr: Expr, at: int) -> Expr:
         """An expression there. Raises ``NotAView``."""
         return self.pool.through(expr, lambda view: self._taken(view, at))
 
     def _taken(self, view: View, at: int) -> View:
+        if (view, at) not in self._known:
+            self._known[view, at] = self._cut(view, at)
+        return self._known[view, at]
+
+    def _cut(self, view: View, at: int) -> View:
         before, axis, behind = runs(view, (self.outer, number(self.few), self.inner))
         run = merged(View(axis)).axes
         if len(run) > 1:

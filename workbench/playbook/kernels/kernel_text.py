@@ -249,6 +249,11 @@ class Site:
         text = self.size(size)
         return f"({text})" if " " in text else text
 
+    def at_least_one(self, size: Size) -> str:
+        """A size that a block is fitted to: one where it may be zero, as the columns of ``x[:, 1:]`` may."""
+        text = self.size(size)
+        return f"max(1, {text})" if any(size.at(case) == 0 for case in self.cases) else text
+
 
 _NONE = Limits()
 

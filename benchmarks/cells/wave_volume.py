@@ -18,8 +18,7 @@ def laplacian(u):
 
 
 def wave_volume(u, u_old, speed, damping):
-    new = (2 - damping) * u - (1 - damping) * u_old + (speed * 0.1) ** 2 * laplacian(u)
-    return new, u
+    return (2 - damping) * u - (1 - damping) * u_old + (speed * 0.1) ** 2 * laplacian(u)
 
 
 inputs = [

@@ -251,8 +251,11 @@ class Site:
 
     def at_least_one(self, size: Size) -> str:
         """A size that a block is fitted to: one where it may be zero, as the columns of ``x[:, 1:]`` may."""
-        text = self.size(size)
-        return f"max(1, {text})" if any(size.at(case) == 0 for case in self.cases) else text
+        return f"max(1, {self.size(size)})" if self.may_be_empty(size) else self.size(size)
+
+    def may_be_empty(self, size: Size) -> bool:
+        """True for a size that is zero at one of those that the kernels have to work for."""
+        return any(size.at(case) == 0 for case in self.cases)
 
 
 _NONE = Limits()

@@ -186,7 +186,12 @@ class Pool:
     def looked_up(
         self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]
     ) -> Expr:
-        """``root`` over another space, one of whose old axes is found by ``index``."""
+        """``root`` over another space, one of whose old axes is found by ``index``.
+
+        Raises ``NotAView`` for reductions along that axis, and where a branch is chosen by the place on it: with
+        computed places, branches inside branches would be spelled over and over.
+        """
+        chooses = any(isinstance(expr, Apply) and expr.op == "select" for expr in walk(root))
         done: dict[int, Expr] = {}
         for expr in walk(root):
             match expr:
@@ -196,6 +201,8 @@ class Pool:
                     if not step.is_zero:
                         moved = (*moved, (index, step))
                     new = self.load(buffer, expr.dtype, change(view), moved)
+                case Index(view=view) if chooses and not stride(view).is_zero:
+                    raise NotAView
                 case Index(view=view):
                     new = self._further(change(view), expr.dtype, index, stride(view))
                 case Reduction(view=view) if not stride(view).is_zero:

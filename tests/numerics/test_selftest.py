@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from workbench.model import DType, OpNode
+from workbench.model import Case, DType, OpNode, OutputSpec
 from workbench.numerics.selftest import Finding, selftest
 
 
@@ -103,3 +103,30 @@ def test_nearly_constant_output_is_a_warning() -> None:
 
 def test_a_small_spread_that_the_bound_resolves_is_none() -> None:
     assert found(nearly_constant(0.5)) == ()
+
+
+def test_a_declared_case_with_large_results_in_between_is_not_run() -> None:
+    """Pairs of a thousand points are a million, of which the inputs' sizes say nothing."""
+    ran = []
+
+    def call(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        ran.append(tensors["x"].shape[0])
+        return (tensors["x"] * 0.0,)
+
+    op = ops.make(lambda x: x * 0.0, {"x": (8, 3)}, ())
+    pairs = OpNode(
+        name="pairs", op="aten.mul.Tensor", args=(), outs=(OutputSpec(dtype="f32", dims=("n", "n", 3)),)
+    )
+    (x,) = op.problem.tensors
+    proof, declared = (Case(label=str(n), sizes=(("n", n),)) for n in (8, 1000))
+    problem = op.problem.model_copy(
+        update={
+            "tensors": (x.model_copy(update={"dims": ("n", 3)}),),
+            "symbols": ("n",),
+            "proofs": (proof,),
+            "cases": (declared,),
+            "graph": op.problem.graph.model_copy(update={"nodes": (pairs,)}),
+        }
+    )
+    findings = selftest(problem, call, call, rarer=False)
+    assert any(f.severity == "refuse" for f in findings) and set(ran) == {8}

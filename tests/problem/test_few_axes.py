@@ -43,3 +43,11 @@ def test_what_is_reduced_along_rows_of_few_is_fixed_along_with_an_axis_that_has_
 def test_rows_of_few_alone_stay_rows_of_any_length() -> None:
     problem = opened("def f(x):\n    return x.softmax(1)\ninputs = [torch.randn(64, 4)]\n")
     assert not any(isinstance(dim, int) for dim in problem.tensors[0].dims)
+
+
+@pytest.mark.parametrize(("places", "fixed"), [((0, 1, 2), True), ((0, 2), False)])
+def test_components_that_are_taken_one_by_one_are_as_many(places: tuple[int, ...], fixed: bool) -> None:
+    taken = ", ".join(f"u[:, {place}]" for place in places)
+    source = f"def f(x):\n    u = x / x.norm(dim=-1, keepdim=True)\n    return torch.stack([{taken}], 1)\n"
+    problem = opened(f"{source}inputs = [torch.randn(64, 3)]\n")
+    assert (problem.tensors[0].dims[1] == 3) == fixed

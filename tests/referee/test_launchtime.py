@@ -72,6 +72,15 @@ def test_reading_again_costs_less_where_a_cache_holds_the_row() -> None:
     assert factor(4096) < factor(64 * 1024) < factor(4 * MB)
 
 
+def test_a_few_numbers_that_all_threads_read_are_no_trip_for_each_of_their_readers() -> None:
+    """A matrix of nine numbers, read by every thread of a large result."""
+    shape, written = Shape(blocks=38400, threads=256), 78.6 * MB
+    requests = 12 * shape.blocks * shape.threads / 32
+    alone = us(shape, Traffic(written, written, 8.0, stored=written))
+    beside = Traffic(written + 1152, written + requests * 32, 4.0, stored=written)
+    assert alone < us(shape, beside) < 3 * alone
+
+
 def test_few_long_rows_want_many_blocks() -> None:
     """(1, 1048576): one block took eager 301 us, a split over 256 blocks 10.8 us in two launches."""
     moved = 8 * MB

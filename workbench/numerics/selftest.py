@@ -7,6 +7,7 @@ callables, so that this stays below the problem's layer. Runs in a worker child.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from workbench.model import Case, Problem, Value
+from workbench.model import Case, Problem, Value, size_of
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
 from workbench.numerics.inputs import draw
@@ -31,7 +32,7 @@ FAR = 8.0
 """Times the error allowed that a wrong answer must be off there: exact values have small errors."""
 MOST_CASES = 3
 MOST_ELEMENTS = 2**20
-"""Of the declared case, which is asked where small ones leave doubt."""
+"""Of the declared case, which is asked where small ones leave doubt, with what lies in between."""
 OTHER_SEED = 1000
 HARDLY = 1e-3
 """An output whose elements vary by less than this part of their size may be nearly constant."""
@@ -72,7 +73,7 @@ def selftest(problem: Problem, call: Reference, oracle: Reference, rarer: bool =
     if not trials:
         return (Finding(severity="warn", message="the problem has no small sizes to test itself on"),)
     findings = _found(problem, trials, call)
-    if _refuses(findings) and small and _elements(problem, declared[0]) <= MOST_ELEMENTS:
+    if _refuses(findings) and small and _largest(problem, declared[0]) <= MOST_ELEMENTS:
         # Of small sizes it may be true alone: a hundred indices into five columns are all of them.
         trials += _trials(problem, declared, call, oracle)
         findings = _found(problem, trials, call)
@@ -86,6 +87,13 @@ def selftest(problem: Problem, call: Reference, oracle: Reference, rarer: bool =
 
 def _elements(problem: Problem, case: Case) -> int:
     return sum(meta.numel for meta in problem.metas(case).values())
+
+
+def _largest(problem: Problem, case: Case) -> int:
+    """Elements of all tensors together, or of the largest result in between: pairs of few points are many."""
+    inside = (out.dims for node in problem.graph.nodes for out in node.outs)
+    counts = (math.prod(size_of(dim, case.size_map) for dim in dims) for dims in inside)
+    return max(_elements(problem, case), *counts, 0)
 
 
 def _found(problem: Problem, trials: list[_Trial], call: Reference) -> list[Finding]:

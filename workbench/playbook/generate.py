@@ -228,14 +228,20 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
 
 
 def _idle(site: Site, step: ProgramKernel | Scatter | Scan) -> tuple[Size, ...]:
-    """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty."""
+    """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty.
+
+    None of a kernel that joins its rows: of no rows too there is a result.
+    """
     if isinstance(step, Scan):
         blocks = step.rows
     else:
-        first = (step.stored if isinstance(step, Scatter) else step).stores[0]
+        kernel = step.stored if isinstance(step, Scatter) else step
+        if kernel.tail is not None:
+            return ()
+        first = kernel.stores[0]
         blocks = first.columns if first.level == "flat" else first.rows
     factors = [site.program.sizes.read(factor) for factor in blocks.factors]
-    return tuple(size for size in factors if any(size.at(case) == 0 for case in site.cases))
+    return tuple(size for size in factors if site.may_be_empty(size))
 
 
 def _guarded(text: Step, idle: tuple[Size, ...]) -> Step:

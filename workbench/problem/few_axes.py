@@ -2,7 +2,8 @@
 
 A sum of two terms is an addition where the two is known. Owns which reductions are of few elements, and which
 axes of inputs are fixed so that they are: those with many neighbours behind them, which threads side by side
-have one each of. Reductions along rows stay reductions unless their length was fixed by the reference.
+have one each of, and those whose elements the reference takes one by one. Other reductions along rows stay
+reductions unless their length was fixed by the reference.
 """
 
 from __future__ import annotations
@@ -33,12 +34,24 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
     sizes = [dict(case.sizes) for case in problem.cases]
     given = {spec.name: spec.dims for spec in problem.tensors}
     found = reduced_few(problem.graph, given, sizes)
-    if not any(_is_beside(shape, axis, sizes) for shape, axis in found.values()):
+    apart = _taken_apart(problem.graph, given, sizes)
+    if not any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in found.values()):
         return ()
     fixed = {shape[axis] for shape, axis in found.values() if isinstance(shape[axis], str)}
     return tuple(
         (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
     )
+
+
+def _taken_apart(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:
+    """Sizes of axes of which the reference takes every element by its place, as ``x, y, z`` of a vector."""
+    shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    taken: dict[Dim, set[int]] = {}
+    for node in graph.nodes:
+        match node:
+            case OpNode(op="aten.select.int", args=(Ref(ref=name), int() as axis, int() as place)):
+                taken.setdefault(shapes[name][axis], set()).add(place)
+    return {dim for dim, places in taken.items() if all(places == set(range(size_of(dim, s))) for s in sizes)}
 
 
 def reduced_few(

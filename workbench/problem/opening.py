@@ -40,6 +40,7 @@ from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
 from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
+from workbench.problem.tied_sizes import Axis, tied_sizes
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine
 from workbench.problem.unrolled import unrolled
@@ -96,12 +97,18 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     along = unrolled(seen.form, seen.inputs, seen.held)
     traced, problem = _described(capture, seen, isinstance(returned, tuple | list), along)
     few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
-    if few or even or terms:
+    ties = tied_sizes(problem)
+    if few or even or terms or ties:
         fixed = (*along, *few, *even, *terms)
-        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed)
+        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed, ties)
     tell("choosing small sizes to check on")
     small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
-    told_of = (*_idle_notes(capture), *_mode_notes(seen.form), *_fixed_notes(few, even, terms, seen))
+    told_of = (
+        *_idle_notes(capture),
+        *_mode_notes(seen.form),
+        *_fixed_notes(few, even, terms, seen),
+        *_tied_notes(ties),
+    )
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
@@ -117,16 +124,24 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
 
 
 def _described(
-    capture: Capture, seen: Seen, returns_tuple: bool, fixed: Collection[tuple[str, int]] = ()
+    capture: Capture,
+    seen: Seen,
+    returns_tuple: bool,
+    fixed: Collection[Axis] = (),
+    ties: Collection[tuple[Axis, Axis]] = (),
 ) -> tuple[Traced, Problem]:
-    """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes."""
-    traced = _traced(seen, fixed)
+    """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes, axes in
+    ``ties`` are as long as each other."""
+    traced = _traced(seen, fixed, ties)
     problem = _problem(capture, seen, traced, returns_tuple)
     return traced, problem.model_copy(update={"cases": _cases(problem, seen, traced)})
 
 
-def _traced(seen: Seen, fixed: Collection[tuple[str, int]]) -> Traced:
+def _traced(seen: Seen, fixed: Collection[Axis], ties: Collection[tuple[Axis, Axis]]) -> Traced:
     def call(tensors: dict[str, Tensor]) -> Any:
+        for (one, at), (other, place) in ties:
+            if tensors[one].shape[at] != tensors[other].shape[place]:
+                raise ValueError(f"{one} and {other} are not as long as each other")
         with without_gpu():
             return seen.form(tensors)
 
@@ -159,9 +174,9 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
 
 
 def _fixed_notes(
-    few: Collection[tuple[str, int]],
-    even: Collection[tuple[str, int]],
-    terms: Collection[tuple[str, int]],
+    few: Collection[Axis],
+    even: Collection[Axis],
+    terms: Collection[Axis],
     seen: Seen,
 ) -> tuple[str, ...]:
     """Say which sizes are no sizes any more."""
@@ -174,6 +189,12 @@ def _fixed_notes(
         axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
         notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []
     return tuple(notes)
+
+
+def _tied_notes(ties: Collection[tuple[Axis, Axis]]) -> tuple[str, ...]:
+    """Say which sizes are one size now."""
+    told = [f"axis {at} of {one} and axis {place} of {other}" for (one, at), (other, place) in ties]
+    return (f"kept as long as each other, as in the inputs: {', '.join(told)}",) if told else ()
 
 
 def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:

@@ -18,6 +18,8 @@ UNLOADED = 0.75
 """Latency of a DRAM that is not yet full over that of a busy one, which its bandwidth term is for."""
 L2_NS = 300.0
 L1_NS = 40.0
+_SECTOR = 32
+"""Bytes that L2 delivers at least for one request of a warp."""
 BLOCK_NS = 300.0
 """A block is given its place, reads its parameters, works out its indices; its last store leaves."""
 BARRIER_NS = 40.0
@@ -182,11 +184,13 @@ def _life_s(shape: Shape, traffic: Traffic, own: float, trips_ns: tuple[float, f
     loaded = max(traffic.unique - traffic.stored, 1.0)
     waiting = max(traffic.width, traffic.in_flight)
     first = max(loaded / threads / waiting, 1.0)
-    again = max(traffic.requested - traffic.unique - traffic.joined, 0.0) / loaded  # no atomic is waited for
+    again = max(traffic.requested - traffic.unique - traffic.joined, 0.0)  # no atomic is waited for
+    # A warp's request takes a sector at least, which tells of few numbers that all threads read.
+    trips = min(again / loaded * first, again / _SECTOR / (threads / WARP))
     warps = -(-shape.threads // WARP)
     cycles = CYCLES_AN_INSTRUCTION * own + CYCLES_A_WARP_OPERATION * traffic.warp_operations / warps
     back = shape.spill_loaded / BYTES_IN_FLIGHT * trips_ns[1]
-    ns = BLOCK_NS + first * trips_ns[0] + again * first * trips_ns[1] + back + BARRIER_NS * traffic.barriers
+    ns = BLOCK_NS + first * trips_ns[0] + trips * trips_ns[1] + back + BARRIER_NS * traffic.barriers
     return ns * 1e-9 + cycles / CLOCK_HZ
 
 

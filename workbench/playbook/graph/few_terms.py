@@ -1,12 +1,14 @@
 """Sums, products and extremes of a few elements written out: operations on two elements at a time.
 
-Owns the rule; few_axes.py says which reductions those are. Without reductions a kernel has no rows: its
-threads take neighbours along any axis, in vectors, and what is computed of each element needs no loop.
+Owns the rule; few_axes.py says which reductions those are, few_products.py which matrix products. Without
+reductions a kernel has no rows: its threads take neighbours along any axis, in vectors, and what is computed
+of each element needs no loop.
 """
 
 from __future__ import annotations
 
 from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.few_products import few_products
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.problem.components import name_of
 from workbench.problem.few_axes import reduced_few
@@ -23,7 +25,9 @@ _ROUNDS = ("sum", "prod")
 
 
 def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """A reduction of few elements, written out where all reductions of the graph are."""
+    """A product of few terms, or a reduction of few where all reductions of the graph are, written out."""
+    if (product := few_products(edit, node)) is not None:
+        return product
     operand = node.args[0] if node.args else None
     if name_of(node) not in _JOINS or not isinstance(operand, Ref):
         return None

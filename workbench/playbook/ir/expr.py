@@ -190,7 +190,12 @@ class Pool:
     def looked_up(
         self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]
     ) -> Expr:
-        """``root`` over another space, one of whose old axes is found by ``index``."""
+        """``root`` over another space, one of whose old axes is found by ``index``.
+
+        Raises ``NotAView`` for reductions along that axis, and where a branch is chosen by the place on it: with
+        computed places, branches inside branches would be spelled over and over.
+        """
+        chooses = any(isinstance(expr, Apply) and expr.op == "select" for expr in walk(root))
         done: dict[int, Expr] = {}
         for expr in walk(root):
             match expr:
@@ -200,16 +205,31 @@ class Pool:
                     if not step.is_zero:
                         moved = (*moved, (index, step))
                     new = self.load(buffer, expr.dtype, change(view), moved)
-                case Index(view=view) | Reduction(view=view) if not stride(view).is_zero:
+                case Index(view=view) if chooses and not stride(view).is_zero:
                     raise NotAView
                 case Index(view=view):
-                    new = self.index(change(view), expr.dtype)
+                    new = self._further(change(view), expr.dtype, index, stride(view))
+                case Reduction(view=view) if not stride(view).is_zero:
+                    raise NotAView
                 case Reduction(view=view):
                     new = self.seen(expr, change(view))
                 case _:
                     new = self._rebuilt(expr, done)
             done[expr.serial] = new
         return done[root.serial]
+
+    def _further(self, view: View, dtype: DType, index: Expr, step: Size) -> Expr:
+        """The place that a view gives, and ``index`` steps more."""
+        if step.is_zero:
+            return self.index(view, dtype)
+        more = index if index.dtype == dtype else self.apply("cast", dtype, (index,))
+        if not step.is_one:
+            more = self.apply(
+                "mul", dtype, (more, self.const(step.text if step.number is None else step.number, dtype))
+            )
+        if view.is_constant and view.offset.is_zero:
+            return more
+        return self.apply("add", dtype, (self.index(view, dtype), more))
 
     def _rebuilt(self, expr: Expr, done: dict[int, Expr], bodies: bool = False) -> Expr:
         match expr:

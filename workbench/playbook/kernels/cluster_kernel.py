@@ -72,7 +72,8 @@ class ClusterKernel(FetchingKernel):
         """Write it."""
         code = self._function()
         rows = self.site.factor(self.space.rows)
-        fit = fit_text(self._columns, f"{self.blocks} * {rows}") if self.site.schedule.fit else ""
+        columns = f"cdiv({self.site.at_least_one(self.space.columns)}, {self.blocks})"
+        fit = fit_text(columns, f"{self.blocks} * {rows}") if self.site.schedule.fit else ""
         text = self.frame.finish(self.name, code, self._grid(), self._limits(), fit)
         return replace(text, cluster=self.blocks)
 

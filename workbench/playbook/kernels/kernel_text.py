@@ -249,6 +249,14 @@ class Site:
         text = self.size(size)
         return f"({text})" if " " in text else text
 
+    def at_least_one(self, size: Size) -> str:
+        """A size that a block is fitted to: one where it may be zero, as the columns of ``x[:, 1:]`` may."""
+        return f"max(1, {self.size(size)})" if self.may_be_empty(size) else self.size(size)
+
+    def may_be_empty(self, size: Size) -> bool:
+        """True for a size that is zero at one of those that the kernels have to work for."""
+        return any(size.at(case) == 0 for case in self.cases)
+
 
 _NONE = Limits()
 

@@ -113,12 +113,11 @@ class RowKernel:
             *arrived,
             *body,
         ]
-        length = self.site.size(self.space.columns)
         limits = self.waits.limits(self.team, self.site.factor(self.space.columns), self.site.schedule.fit)
         if self.next_row:
             limits = replace(limits, shared=self._arriving_bytes())
         rows = self.site.size(self.space.rows)
-        fit = fit_text(length, rows) if self.site.schedule.fit else ""
+        fit = fit_text(self.site.at_least_one(self.space.columns), rows) if self.site.schedule.fit else ""
         text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
         return replace(text, resident=self._resident()) if self.next_row else text
 

@@ -61,7 +61,7 @@ def split_kernel(
     if schedule.bundle:
         teams, bundle = (
             f"cdiv({site.size(rows)}, {{bundle}})",
-            bundle_text(site.size(rows), schedule.bundle_lanes),
+            bundle_text(site.at_least_one(rows), schedule.bundle_lanes),
         )
     found = SplitText(
         texts,

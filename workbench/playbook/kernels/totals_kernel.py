@@ -115,6 +115,11 @@ class TotalsKernel(RowKernel):
     def _grid(self) -> str:
         return super()._grid() if self.words is None else f"min({self._blocks()}, {{most}})"
 
+    def _blocks(self) -> str:
+        """One at least: of no rows too there is a result."""
+        blocks = super()._blocks()
+        return f"max(1, {blocks})" if self.site.may_be_empty(self.space.rows) else blocks
+
     def _at_most(self) -> str:
         """Where warps compute rows, no block that finds no room at once: it would begin its rows too late.
 

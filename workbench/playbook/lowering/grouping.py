@@ -1,7 +1,7 @@
 """Stores that are put into one kernel.
 
-Owns the rule which kernels are one: those over the same space that share what they read. What is written
-to memory is decided in lower.py.
+Owns the rule which kernels are one: those over the same space that share what they read, or make pieces of
+one tensor where one of them reads nothing. What is written to memory is decided in lower.py.
 """
 
 from __future__ import annotations
@@ -193,9 +193,15 @@ def _home(steps: list[ProgramStep], made_at: dict[str, int], store: Store) -> in
         first = step.stores[0]
         same = (first.rows, first.columns) == (store.rows, store.columns)
         same &= (first.level == "flat") == (store.level == "flat")
-        if same and any(reads & _loads(other.value) for other in step.stores):
+        if same and (any(reads & _loads(other.value) for other in step.stores) or _completes(step, store)):
             return position
     return None
+
+
+def _completes(step: Kernel, store: Store) -> bool:
+    """True for pieces of one tensor of which some are constants, as the zeros of a matrix are."""
+    reads = any(_loads(other.value) for other in step.stores)
+    return store.buffer in {other.buffer for other in step.stores} and not (reads and _loads(store.value))
 
 
 def _loads(value: Expr) -> set[Load]:

@@ -321,16 +321,16 @@ class Lowering:
     # -------------------------------------------------------------------------------- nodes
 
     def node(self, node: OpNode) -> None:
-        """Lower one node; one with a branch too long to spell chooses from values in memory instead."""
+        """Lower one node; one with a branch too long to spell is made of values in memory instead."""
         asked = len(self.operations)
         self._node(node)
         self.keep(node.name)
-        if len(self.operations) == asked and self._is_long(node):
-            computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
-            for ref in computed:
-                self._values[ref] = self._written_out(self.value(ref), ref.ref, None)
-            if computed:
-                self._node(node)
+        if len(self.operations) > asked or not self._is_long(node) or movement.computed_in_slices(self, node):
+            return
+        computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
+        self._values.update((ref, self._written_out(self.value(ref), ref.ref, None)) for ref in computed)
+        if computed:
+            self._node(node)
 
     def keep(self, name: str) -> None:
         """Write a value that later steps read elements of; one kernel may have it on the chip."""

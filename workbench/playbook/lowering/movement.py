@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.analysis.placement import best_placement
-from workbench.playbook.ir.expr import Expr
+from workbench.playbook.ir.expr import Expr, Load
 from workbench.playbook.ir.operations import compute_type, is_float
 from workbench.playbook.ir.signs import counts_from_the_front
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
@@ -148,27 +148,48 @@ _MOST_INLINE = 4
 def _concatenate(lowering: Lowering, node: OpNode) -> bool:
     """Few pieces: an element reads from the piece it lies in. Many, or what one kernel of rows makes: each is
     stored into its slice."""
+    parts, shape, axis = _pieces_of(lowering, node)
+    chosen = None
+    if len(parts) <= _MOST_INLINE and lowering.fuse and not _are_of_one_kernel(lowering, parts):
+        chosen = _chosen(lowering, parts, shape, axis)
+    if chosen is not None:
+        lowering.keep_expr(node, chosen)
+    else:
+        _stored_in_slices(lowering, node)
+    return True
+
+
+def computed_in_slices(lowering: Lowering, node: OpNode) -> bool:
+    """Store the pieces of a concatenation that are all computed; False for any other node."""
+    if _RULES.get(node.op) is not _concatenate:
+        return False
+    parts, _, _ = _pieces_of(lowering, node)
+    if any(isinstance(part.expr, Load) for part in parts):
+        return False
+    _stored_in_slices(lowering, node)
+    return True
+
+
+def _pieces_of(lowering: Lowering, node: OpNode) -> tuple[list[Value], tuple[Size, ...], int]:
+    """The pieces that are not empty, in the type of the whole; the whole's shape, and the axis."""
     parts = [lowering.value(ref) for ref in _refs(node.args[0])]
     shape = _shape(lowering, node)
     axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(shape)
     dtype = node.outs[0].dtype
     if node.op.startswith("aten.stack"):
         parts = [lowering.converted(p, (*p.shape[:axis], ONE, *p.shape[axis:]), dtype) for p in parts]
-    parts = [lowering.converted(p, p.shape, dtype) for p in parts if not product(p.shape).is_zero]
-    chosen = None
-    if len(parts) <= _MOST_INLINE and lowering.fuse and not _are_of_one_kernel(lowering, parts):
-        chosen = _chosen(lowering, parts, shape, axis)
-    if chosen is not None:
-        lowering.keep_expr(node, chosen)
-        return True
-    name = lowering.new_buffer(node.name, dtype, shape)
+    return [lowering.converted(p, p.shape, dtype) for p in parts if not product(p.shape).is_zero], shape, axis
+
+
+def _stored_in_slices(lowering: Lowering, node: OpNode) -> None:
+    parts, shape, axis = _pieces_of(lowering, node)
+    name = lowering.new_buffer(node.name, node.outs[0].dtype, shape)
     start = ZERO
     for part in parts:
         where = sliced(contiguous(shape), shape, axis, start, ONE, part.shape[axis])
         lowering.store(name, part, where)
         start = start + part.shape[axis]
     lowering.keep_view(node, lowering.loaded(name))
-    return True
 
 
 def _are_of_one_kernel(lowering: Lowering, parts: list[Value]) -> bool:

@@ -136,7 +136,9 @@ ALGEBRA = (
         "a * x + b * y, a kernel without rows: a thread has four neighbouring results, and reads four "
         "neighbours of each term with one instruction. A softmax over a few elements is three reductions; "
         "written out, nothing waits for anything. It is done where an axis has at most eight elements in "
-        "every declared case, and nothing longer is reduced.",
+        "every declared case, and nothing longer is reduced. A product with a matrix of three rows, as "
+        "rotations and colours have it, is three multiplications a result, where a library makes a launch of "
+        "its own and writes what the next kernel reads.",
     ),
     _rewrite(
         "nested_sums",

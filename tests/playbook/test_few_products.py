@@ -1,0 +1,101 @@
+"""Matrix products of few terms: written out, in one kernel with what is around them."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+
+
+def turned(t: Tensors) -> Tensor:
+    return torch.bmm(t["x"].sin(), t["matrix"].transpose(1, 2)) + t["x"][..., :1]
+
+
+def shared(t: Tensors) -> Tensor:
+    return torch.addmm(t["bias"], t["rows"], t["weight"]).relu()
+
+
+def widened(t: Tensors) -> Tensor:
+    return torch.sigmoid(t["rows"] @ t["weight"])
+
+
+def tensors_of(dtype: torch.dtype, depth: int, many: int = 37) -> Tensors:
+    return {
+        "x": torch.randn(3, many, depth).to(dtype),
+        "matrix": torch.randn(3, 4, depth).to(dtype),
+        "rows": torch.randn(many, depth).to(dtype),
+        "weight": torch.randn(40, depth).to(dtype).t(),
+        "bias": torch.randn(40).to(dtype),
+    }
+
+
+USED = {turned: ("x", "matrix"), shared: ("rows", "weight", "bias"), widened: ("rows", "weight")}
+
+
+def of(call: Call, tensors: Tensors) -> Tensors:
+    return {name: tensors[name] for name in USED[call]}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("call", [turned, shared, widened])
+def test_products_of_few_terms_are_one_kernel(call: Call, dtype: torch.dtype) -> None:
+    tensors = of(call, tensors_of(dtype, 3))
+    problem = problem_of(call, tensors, varying=False)
+    source = generate(problem, (("vector_width", "4"),)).kernel.source
+    assert source.count("__global__") == 1 and "library(" not in source
+    check(call, source, tensors, "checked")
+    assert "library(" in generate(problem, (("few_terms", "off"),)).kernel.source
+
+
+def test_products_of_more_terms_are_the_librarys() -> None:
+    tensors = of(widened, tensors_of(torch.float32, 9))
+    assert "library(" in generate(problem_of(widened, tensors, varying=False), ()).kernel.source
+
+
+def test_what_is_computed_goes_into_few_results() -> None:
+    """A sine for each of 40 results would be 40 sines an element."""
+
+    def call(t: Tensors) -> Tensor:
+        return t["rows"].sin() @ t["weight"]
+
+    tensors = of(widened, tensors_of(torch.float32, 3))
+    assert "library(" in generate(problem_of(call, tensors, varying=False), ()).kernel.source
+
+
+def test_terms_of_halves_are_added_in_32_bits() -> None:
+    """2048 + 1 + 1 is 2048 where each addition rounds to 16 bits."""
+    rows = torch.tensor([[2048.0, 1.0, 1.0]], dtype=torch.float16).expand(5, 3).contiguous()
+    tensors = {"rows": rows, "weight": torch.ones(3, 4, dtype=torch.float16)}
+
+    def call(t: Tensors) -> Tensor:
+        return t["rows"] @ t["weight"]
+
+    source = generate(problem_of(call, tensors, varying=False), ()).kernel.source
+    assert (check(call, source, tensors, "checked").outputs[0] == 2050).all()
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    sizes=st.tuples(*[st.integers(2, 8), st.integers(1, 7), st.integers(1, 33), st.integers(1, 3)]),
+    turns=st.tuples(st.booleans(), st.booleans()),
+    width=st.sampled_from(["1", "2", "4"]),
+)
+def test_any_product_of_few_terms_is_right(
+    sizes: tuple[int, int, int, int], turns: tuple[bool, bool], width: str
+) -> None:
+    depth, rows, columns, batch = sizes
+    left = torch.randn(batch, depth, rows).mT if turns[0] else torch.randn(batch, rows, depth)
+    right = torch.randn(batch, columns, depth).mT if turns[1] else torch.randn(batch, depth, columns)
+
+    def call(t: Tensors) -> Tensor:
+        return torch.bmm(t["left"], t["right"]) * 0.5
+
+    tensors = {"left": left, "right": right}
+    source = generate(problem_of(call, tensors, varying=False), (("vector_width", width),)).kernel.source
+    check(call, source, tensors, "checked")

@@ -1,0 +1,54 @@
+"""Elements of a table that is computed of places: what is looked up is computed, the table is not written."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+
+
+def margin(t: Tensors) -> Tensor:
+    """A loss whose right class is treated in another way."""
+    right = torch.zeros_like(t["x"]).scatter(1, t["label"][:, None], 1)
+    return F.cross_entropy(right * (t["x"] - 0.3) + (1 - right) * t["x"], t["label"])
+
+
+def slopes(t: Tensors) -> Tensor:
+    """Every third number of a line, backwards too."""
+    line = torch.arange(5, 5 + 3 * t["x"].shape[1], 3)
+    return (t["x"] * (line + line.flip(0) // 2)).gather(1, t["label"][:, None])
+
+
+def diagonal(t: Tensors) -> Tensor:
+    """Rows and columns of a mask are looked up, one after the other."""
+    size = t["x"].shape[1]
+    mask = torch.arange(size)[:, None] <= torch.arange(size)
+    return torch.where(mask[t["label"]], t["x"], 0.0)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 7), (5, 129)])
+@pytest.mark.parametrize("call", [margin, slopes, diagonal])
+def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int, columns: int) -> None:
+    tensors = {"x": torch.randn(rows, columns), "label": torch.randint(0, columns, (rows,))}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "table" not in source
+    check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("columns", [7, 129])
+def test_a_choice_of_pieces_is_looked_up_in_memory(columns: int) -> None:
+    """Branches that are chosen by computed places would be spelled inside one another."""
+
+    def call(t: Tensors) -> Tensor:
+        pieces = torch.cat((t["x"][:, 1:] * 2, t["x"][:, :3] - 1), 1)
+        return pieces[torch.arange(t["x"].shape[0]), t["label"]]
+
+    tensors = {"x": torch.randn(5, columns), "label": torch.randint(0, columns, (5,))}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    assert "table" in source
+    check(call, source, tensors, "checked")

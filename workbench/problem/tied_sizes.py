@@ -1,0 +1,76 @@
+"""Sizes of several inputs that meet only as part of a longer one, and are equal all the same.
+
+A language model's loss flattens logits without the last token and labels without the first: (length - 1) *
+batch rows here and there, which the reference compares and nothing else. Nobody brings lengths that differ
+while these agree, and a kernel that has to allow for them does not know which label is whose.
+Owns which sizes those are. Images whose heights and widths meet as products stay as they are: what is
+flattened has no rows any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.numerics.pointwise import POINTWISE
+
+Axis = tuple[str, int]
+"""Name of an input, and a place in its shape."""
+_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+_PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
+_POINTS = 5
+
+
+def tied_sizes(problem: Problem) -> tuple[tuple[Axis, Axis], ...]:
+    """Pairs of axes that are as long as each other in every declared case, and that sums of sizes ask for."""
+    found: dict[str, str] = {}
+    for one, other in _met(problem):
+        found |= _matching(problem, one, other)
+    axes = {dim: (spec.name, at) for spec in problem.tensors for at, dim in enumerate(spec.dims)}
+    return tuple((axes[one], axes[other]) for one, other in found.items() if one in axes and other in axes)
+
+
+def _met(problem: Problem) -> Iterator[tuple[str, str]]:
+    """Sizes that pointwise operations take for equal, one of them more than a product."""
+    dims: dict[tuple[str, int | None], tuple[Dim, ...]]
+    dims = {(spec.name, None): spec.dims for spec in problem.tensors}
+    dims |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
+    for node in problem.graph.nodes:
+        if node.op.split(".")[1] not in POINTWISE:
+            continue
+        for own in (dims.get((r.ref, r.item)) or dims.get((r.ref, 0), ()) for r in _refs(node)):
+            for one, whole in zip(reversed(own), reversed(node.outs[0].dims), strict=False):
+                plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
+                if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:
+                    yield one, whole
+
+
+def _refs(node: OpNode) -> Iterator[Ref]:
+    return (arg for arg in node.args if isinstance(arg, Ref))
+
+
+def _matching(problem: Problem, one: str, other: str) -> dict[str, str]:
+    """Symbols of ``one`` by those of ``other``, where these being equal makes both the same; else none."""
+    left, right = (list(dict.fromkeys(_SYMBOL.findall(text))) for text in (one, other))
+    if set(left) & set(right) or len(left) != len(right):
+        return {}
+    found: dict[str, str] = {}
+    for symbol in right:
+        equal = [s for s in left if s not in found.values() and _are_equal(problem, s, symbol)]
+        if not equal:
+            return {}
+        found[symbol] = equal[0]
+    same = all(size_of(one, point) == size_of(other, point) for point in _points(found))
+    return found if same else {}
+
+
+def _are_equal(problem: Problem, one: str, other: str) -> bool:
+    return all(case.size_map[one] == case.size_map[other] for case in problem.cases)
+
+
+def _points(matched: Mapping[str, str]) -> Iterator[dict[str, int]]:
+    """Sizes at which all that are matched agree."""
+    for turn in range(_POINTS):
+        sizes = {left: 7 + 5 * turn + 3 * place for place, left in enumerate(matched.values())}
+        yield sizes | {right: sizes[left] for right, left in matched.items()}

@@ -188,8 +188,8 @@ class Pool:
     ) -> Expr:
         """``root`` over another space, one of whose old axes is found by ``index``.
 
-        Raises ``NotAView`` for reductions along that axis, and where a branch is chosen by the place on it: with
-        computed places, branches inside branches would be spelled over and over.
+        Raises ``NotAView`` for reductions along that axis, and where a branch is chosen by the place on it:
+        with computed places, branches inside branches would be spelled over and over.
         """
         chooses = any(isinstance(expr, Apply) and expr.op == "select" for expr in walk(root))
         done: dict[int, Expr] = {}

@@ -87,6 +87,13 @@ CELLS = {
         "def f(x, i, v):\n    return x.index_add(0, i, v)\n",
         "inputs = [torch.randint(99, (6, 8)), torch.randint(6, (20,)), torch.randint(99, (20, 8))]\n",
     ),
+    "row_steps": (
+        "def f(x):\n"
+        "    for step in (1, 2, 4):\n"
+        "        x = torch.tanh(x + F.pad(x[:, :-step], (step, 0)))\n"
+        "    return x\n",
+        "inputs = [torch.randn(6, 40)]\n",
+    ),
     "taken_out": (
         "def f(x, y):\n    return F.kl_div(x.log_softmax(1), y.softmax(1), reduction='batchmean')\n",
         "inputs = [torch.randn(6, 37), torch.randn(6, 37)]\n",

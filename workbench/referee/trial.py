@@ -43,6 +43,7 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
+from workbench.referee.layouts import told_of_layout
 from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
@@ -142,7 +143,7 @@ class _Trials:
             if failed is not None:
                 failed = self._cause(failed, planned, checks)
                 self.builds.cancel()
-                return failed
+                return told_of_layout(request.problem, planned.trial.plan, failed)
         return Passed(deterministic=self.deterministic)
 
     def _cause(

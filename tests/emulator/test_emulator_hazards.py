@@ -125,6 +125,27 @@ def test_divergent_barrier() -> None:
     assert f"others at the one in line {line_of('faults.cu', 'one half waits here')}" in message
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_barrier_in_a_branch(reverse: bool) -> None:
+    hazard = only_hazard("barrier_in_a_branch", Shape(1, 64), {"y": Out((64,))}, reverse=reverse)
+    message = found_at(hazard, "barrier", "the others go on")
+    assert "a barrier in a branch that not all threads take: thread (" in message
+    assert message.count(f"went past it to line {line_of('faults.cu', 'where they went')}") == 1
+
+
+def test_barrier_in_a_branch_comes_before_the_race_it_makes() -> None:
+    shape, args = Shape(1, 64), {"y": Out((64,))}
+    first, *_ = run("faults.cu:barrier_in_a_loops_branch", shape, args, races=True).report.hazards
+    found_at(first, "barrier", "for half of them")
+
+
+@pytest.mark.parametrize("threads", [64, 50])
+def test_threads_that_return_before_a_barrier_are_no_hazard(threads: int) -> None:
+    args = {"x": torch.ones(3), "y": Out((64,), zero=True), "n": 3}
+    report = run("honest.cu:returns_in_a_loop", Shape(1, threads), args, races=True).report
+    assert report.hazards == ()
+
+
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 def test_lanes_that_never_come(mode: Any) -> None:
     hazard = only_hazard("missing_lanes", Shape(1, 32), {"y": Out((32,))}, mode=mode)

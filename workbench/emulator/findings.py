@@ -25,6 +25,7 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "race_write_after_write": "race",
     "race_write_after_read": "race",
     "divergent_barrier": "barrier",
+    "branched_barrier": "barrier",
     "not_cooperative": "barrier",
     "missing_blocks": "barrier",
     "waits_for_later_block": "barrier",
@@ -164,6 +165,11 @@ class Findings:
             return self._race(fault, other_line)
         if kind == "divergent_barrier":
             return f"{who} waits at this __syncthreads, others at the one in line {other_line}"
+        if kind == "branched_barrier":
+            return (
+                f"a barrier in a branch that not all threads take: {who} waits at this __syncthreads, "
+                f"thread {fault['other_thread']} of the same block went past it to line {other_line}"
+            )
         if kind == "missing_lanes":
             return f"{who} waits for lanes that never come: {fault['message']}"
         if kind == "mask_without_caller":

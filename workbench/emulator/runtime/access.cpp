@@ -117,7 +117,21 @@ NOINLINE void remote_access(Worker& worker, Thread& thread, const Event& event, 
   bad_access(worker, thread, here, "out_of_bounds_shared");
 }
 
+// The thread has come past a barrier to where one that never came to it has been.
+NOINLINE void note_branched_barrier(Worker& worker, Thread& thread, uint32_t pc) {
+  for (const Missed& missed : worker.missed) {
+    if (missed.last_pc != pc) continue;
+    Fault fault{.kind = "branched_barrier", .pc = missed.barrier_pc, .other_pc = pc};
+    fault.other_thread = static_cast<int>(missed.rank);
+    report(worker, &thread, fault);
+    worker.missed.clear();
+    return;
+  }
+}
+
 ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event) {
+  thread.last_pc = event.pc;
+  if (UNLIKELY(!worker.missed.empty())) note_branched_barrier(worker, thread, event.pc);
   thread.log[thread.logged++] = event;
   if (LIKELY(thread.logged < kLogCapacity)) return;
   thread.run = Run::LogFull;

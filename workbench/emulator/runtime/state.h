@@ -62,6 +62,7 @@ struct Thread {
   uint8_t call_depth, warp_epoch;
   Event* log = nullptr;
   uint32_t logged, replayed;
+  uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;
@@ -173,6 +174,13 @@ struct Remote {
   uint32_t rank;   // of the thread in its own block
 };
 
+// A thread that has ended without coming to a barrier, while others waited there.
+struct Missed {
+  uint32_t last_pc;     // its last access, which stands behind the barrier
+  uint32_t barrier_pc;
+  uint32_t rank;
+};
+
 struct Worker;
 
 // Blocks that run at the same time (see cluster.cpp).
@@ -199,6 +207,7 @@ struct BlockState {
   bool meets_grid = false;  // all of its threads wait at a grid barrier
   bool tracing = false;     // its accesses are logged
   uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
+  std::vector<Missed> missed;  // of the last barrier
   std::vector<SharedCell> shared_shadow;
   uint32_t shadow_shift = 2, shadow_restarted_in = 0;
 };

@@ -282,6 +282,20 @@ def test_races_are_reported_when_asked_for() -> None:
     assert {(h.hazard, h.line) for h in hazards} == {("race", line_of("faults.cu", "no atomic"))}
 
 
+def test_two_values_written_to_one_place_at_once() -> None:
+    shape = Shape(1, 64)
+    args = {"x": torch.arange(64.0), "y": Out((64,))}
+    report = run("faults.cu:two_values_in_one_place", shape, args, races=True).report
+    assert report.hazards == ()
+    (hazard,) = report.contested
+    message = found_at(hazard, "race", "two lanes a place")
+    assert (
+        "thread (1, 0, 0) of block (0, 0, 0) writes byte 0 of shared s, and thread 0 of the same" in message
+    )
+    alike = run("faults.cu:two_values_in_one_place", shape, args | {"x": torch.ones(64)}, races=True)
+    assert alike.report.contested == ()
+
+
 @pytest.mark.parametrize("kernel", ["last_block_sums", "lanes_write_one_value", "exits_early"])
 def test_honest_patterns_are_no_hazards(kernel: str) -> None:
     args = {"x": torch.ones(250), "partial": Out((8,)), "done": Out((1,), "i32", zero=True), "y": Out((1,))}

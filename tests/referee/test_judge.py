@@ -545,3 +545,13 @@ __global__ void divide(const float* x, const float* s, float* y, int cols) {
     evaluation = judged(Kernel(source=source), narrow)
     assert evaluation.outcome == Passed(deterministic=False)
     assert any("reverse order" in c.note for c in evaluation.checks)
+
+
+def test_one_of_two_values_is_told_at_its_line_where_it_matters() -> None:
+    """Lanes of a warp that write to one place at once: the hardware keeps any of the values."""
+    reduction = "    for (int half = BLOCK / 2; half > 0; half /= 2) {\n        if (threadIdx"
+    pairs = "    scratch[threadIdx.x] = 0.0f;\n    __syncthreads();\n    scratch[threadIdx.x / 2] = value;\n"
+    kernel = changed(reduction, f"{pairs}    __syncthreads();\n{reduction}")
+    outcome = judged(kernel).outcome
+    assert isinstance(outcome, Hazard) and outcome.hazard == "race"
+    assert "writes another value there with nothing in between" in outcome.message

@@ -146,3 +146,11 @@ __global__ void barrier_in_a_loops_branch(float* y) {
     }
   y[threadIdx.x] = s[0];
 }
+__global__ void two_values_in_one_place(const float* x, float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 0.f;
+  __syncthreads();
+  s[threadIdx.x / 2] = x[threadIdx.x];  // two lanes a place
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}

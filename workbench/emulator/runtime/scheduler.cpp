@@ -4,6 +4,7 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cluster.h"
 #include "faults.h"
@@ -197,6 +198,7 @@ NOINLINE Thread* next_thread(Worker& worker) {
 }
 
 void mark_done(Worker& worker, Thread& thread) {
+  settle(thread);
   thread.run = Run::Done;
   worker.alive--;
   worker.warps[thread.warp].alive &= ~lane_bit(thread.lane);
@@ -242,6 +244,7 @@ void start_threads(Worker& worker) {
     thread.call_depth = thread.warp_epoch = 0;
     thread.logged = thread.replayed = thread.polls = 0;
     thread.last_pc = thread.barrier_pc = 0;
+    thread.unsettled = nullptr;
     if (!worker.log_memory.empty()) thread.log = &worker.log_memory[thread.lane * kLogCapacity];
   }
 }
@@ -304,7 +307,16 @@ void end_block(Worker& worker) {
   }
 }
 
+void settle(Thread& thread) {
+  if (!thread.unsettled) return;
+  uint64_t halves[2] = {};
+  memcpy(halves, reinterpret_cast<const void*>(thread.unsettled->address), thread.unsettled->size);
+  thread.unsettled->value = halves[0] ^ halves[1] * 0x9e3779b97f4a7c15;
+  thread.unsettled = nullptr;
+}
+
 NOINLINE void wait_here(Worker& worker, Thread& thread) {
+  settle(thread);
   Thread* next = next_thread(worker);
   if (next == &thread) {
     thread.run = Run::Running;
@@ -320,6 +332,7 @@ void end_thread(Worker& worker, Thread& thread) {
 }
 
 NOINLINE void yield(Worker& worker, Thread& thread) {
+  settle(thread);
   thread.polls = 0;
   if (worker.given_up()) hand_over(worker, &thread, nullptr);
   if (worker.in_turns && worker.idle_turns >= static_cast<uint64_t>(worker.alive)) {

@@ -38,6 +38,7 @@ struct Event {
   uint8_t size, kind;
   uint8_t call_depth;
   uint8_t warp_epoch;  // warp operations the thread had passed, modulo 256
+  uint64_t value;      // what a plain write to shared memory wrote; 0 where that is not known
 };
 
 enum class Run : uint8_t {
@@ -62,6 +63,7 @@ struct Thread {
   uint8_t call_depth, warp_epoch;
   Event* log = nullptr;
   uint32_t logged, replayed;
+  Event* unsettled = nullptr;  // its last write, whose value is not there before the thread goes on
   uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
@@ -112,6 +114,7 @@ struct SharedCell {
   uint32_t write_pc = 0, plain_write_pc = 0, read_pc = 0;
   uint32_t write_request = 0;
   uint32_t written_in_block = 0;
+  uint64_t write_value = 0;
 };
 
 // Last accesses to one element of a global buffer, and after how many grid barriers they were.

@@ -175,6 +175,7 @@ def test_undefined_behaviour_is_a_hazard_at_its_line(name: str) -> None:
 COPY4 = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     require(cols % 4 == 0, "rows of whole vectors only")
     y = empty_like(x)
     launch("softmax4", grid=rows, block=32, args=[x, y, cols])
@@ -208,6 +209,7 @@ def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
 ONE_ROUND = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     y = empty_like(x)
     launch("softmax", grid=min(rows, target.sm_count * 8), block=32, args=[x, y, rows, cols])
     return y
@@ -524,6 +526,7 @@ def test_order_dependent_sums_are_labelled_and_pass() -> None:
     source = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     s = zeros((rows,), f32)
     y = empty_like(x)
     launch("sums", grid=rows, block=64, args=[x, s, cols])

@@ -125,6 +125,27 @@ def test_divergent_barrier() -> None:
     assert f"others at the one in line {line_of('faults.cu', 'one half waits here')}" in message
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_barrier_in_a_branch(reverse: bool) -> None:
+    hazard = only_hazard("barrier_in_a_branch", Shape(1, 64), {"y": Out((64,))}, reverse=reverse)
+    message = found_at(hazard, "barrier", "the others go on")
+    assert "a barrier in a branch that not all threads take: thread (" in message
+    assert message.count(f"went past it to line {line_of('faults.cu', 'where they went')}") == 1
+
+
+def test_barrier_in_a_branch_comes_before_the_race_it_makes() -> None:
+    shape, args = Shape(1, 64), {"y": Out((64,))}
+    first, *_ = run("faults.cu:barrier_in_a_loops_branch", shape, args, races=True).report.hazards
+    found_at(first, "barrier", "for half of them")
+
+
+@pytest.mark.parametrize("threads", [64, 50])
+def test_threads_that_return_before_a_barrier_are_no_hazard(threads: int) -> None:
+    args = {"x": torch.ones(3), "y": Out((64,), zero=True), "n": 3}
+    report = run("honest.cu:returns_in_a_loop", Shape(1, threads), args, races=True).report
+    assert report.hazards == ()
+
+
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 def test_lanes_that_never_come(mode: Any) -> None:
     hazard = only_hazard("missing_lanes", Shape(1, 32), {"y": Out((32,))}, mode=mode)
@@ -259,6 +280,20 @@ def test_races_are_reported_when_asked_for() -> None:
     args = {"x": torch.zeros(512, dtype=torch.int32), "h": Out((4,), "i32", zero=True), "n": 512}
     hazards = run("faults.cu:racy_histogram", Shape(2, 256), args, races=True).report.hazards
     assert {(h.hazard, h.line) for h in hazards} == {("race", line_of("faults.cu", "no atomic"))}
+
+
+def test_two_values_written_to_one_place_at_once() -> None:
+    shape = Shape(1, 64)
+    args = {"x": torch.arange(64.0), "y": Out((64,))}
+    report = run("faults.cu:two_values_in_one_place", shape, args, races=True).report
+    assert report.hazards == ()
+    (hazard,) = report.contested
+    message = found_at(hazard, "race", "two lanes a place")
+    assert (
+        "thread (1, 0, 0) of block (0, 0, 0) writes byte 0 of shared s, and thread 0 of the same" in message
+    )
+    alike = run("faults.cu:two_values_in_one_place", shape, args | {"x": torch.ones(64)}, races=True)
+    assert alike.report.contested == ()
 
 
 @pytest.mark.parametrize("kernel", ["last_block_sums", "lanes_write_one_value", "exits_early"])

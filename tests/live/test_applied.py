@@ -18,7 +18,7 @@ from workbench.live import LiveSession, optimize
 from workbench.live.applied import EMULATED_ELEMENTS, Applied
 from workbench.live.apply import announce, apply, restore
 from workbench.live.original import Original
-from workbench.model import H100, Problem, Sampler, Static, TensorSpec
+from workbench.model import H100, Layout, Problem, Sampler, Static, TensorSpec
 from workbench.policy import Policy
 
 DOUBLE = """/* plan
@@ -109,6 +109,20 @@ def test_any_other_call_falls_back_and_says_why(applied: Applied, x: Tensor, rea
     assert torch.equal(applied(x), 2 * x)
     assert (applied.kernel_calls, applied.fallback_calls) == (0, 1)
     assert reason in applied.last_fallback
+
+
+def test_layouts_that_were_never_judged_are_the_originals() -> None:
+    asks_nothing = DOUBLE.replace('    require(x.is_contiguous, "contiguous only")\n', "")
+    applied = Applied(doubled, doubles.problem(), asks_nothing, H100)
+    transposed, spaced = torch.randn(5, 7).t(), torch.randn(4, 10)[:, ::2]
+    for given in (transposed, spaced):
+        assert torch.equal(applied(given), 2 * given)
+        assert applied.last_fallback.startswith(f"x has strides {given.stride()}")
+    assert (applied.kernel_calls, applied.fallback_calls) == (0, 2)
+    applied.judged_on(((Layout(tensor="x", order=(1, 0)),),))
+    for given in (transposed, spaced):
+        assert torch.equal(applied(given), 2 * given)
+    assert (applied.kernel_calls, applied.fallback_calls) == (1, 3)
 
 
 def test_the_guard_needs_no_worker(applied: Applied, monkeypatch: pytest.MonkeyPatch) -> None:

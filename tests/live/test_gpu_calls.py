@@ -112,6 +112,16 @@ def test_every_kind_of_tensor_is_decided_by_itself(applied: Applied) -> None:
     assert len(applied._gpu.refused) == 2
 
 
+def test_a_layout_that_was_never_judged_is_refused_once(driver: RecordedDriver) -> None:
+    asks_nothing = DOUBLE.replace('    require(x.is_contiguous, "contiguous only")\n', "")
+    applied = Applied(doubled, doubles.problem(), asks_nothing, H100, driver)
+    spaced = torch.randn(4, 10)[:, ::2]
+    for _ in range(2):
+        assert torch.equal(applied(spaced), 2 * spaced)
+    assert (applied.kernel_calls, len(applied._gpu.refused)) == (0, 1)
+    assert applied.last_fallback.endswith("never judged on tensors that lie so")
+
+
 def test_alignment_is_part_of_the_kind(applied: Applied) -> None:
     storage = torch.randn(100)
     for offset in range(3):

@@ -175,6 +175,7 @@ def test_undefined_behaviour_is_a_hazard_at_its_line(name: str) -> None:
 COPY4 = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     require(cols % 4 == 0, "rows of whole vectors only")
     y = empty_like(x)
     launch("softmax4", grid=rows, block=32, args=[x, y, cols])
@@ -208,6 +209,7 @@ def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
 ONE_ROUND = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     y = empty_like(x)
     launch("softmax", grid=min(rows, target.sm_count * 8), block=32, args=[x, y, rows, cols])
     return y
@@ -524,6 +526,7 @@ def test_order_dependent_sums_are_labelled_and_pass() -> None:
     source = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     s = zeros((rows,), f32)
     y = empty_like(x)
     launch("sums", grid=rows, block=64, args=[x, s, cols])
@@ -545,3 +548,13 @@ __global__ void divide(const float* x, const float* s, float* y, int cols) {
     evaluation = judged(Kernel(source=source), narrow)
     assert evaluation.outcome == Passed(deterministic=False)
     assert any("reverse order" in c.note for c in evaluation.checks)
+
+
+def test_one_of_two_values_is_told_at_its_line_where_it_matters() -> None:
+    """Lanes of a warp that write to one place at once: the hardware keeps any of the values."""
+    reduction = "    for (int half = BLOCK / 2; half > 0; half /= 2) {\n        if (threadIdx"
+    pairs = "    scratch[threadIdx.x] = 0.0f;\n    __syncthreads();\n    scratch[threadIdx.x / 2] = value;\n"
+    kernel = changed(reduction, f"{pairs}    __syncthreads();\n{reduction}")
+    outcome = judged(kernel).outcome
+    assert isinstance(outcome, Hazard) and outcome.hazard == "race"
+    assert "writes another value there with nothing in between" in outcome.message

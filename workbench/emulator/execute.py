@@ -77,6 +77,7 @@ class _Seen:
 
     hazards: list[Hazard] = field(default_factory=list)
     absent_lanes: list[Hazard] = field(default_factory=list)
+    contested: list[Hazard] = field(default_factory=list)
     printed: Printed | None = None
     sites: list[AccessSite] = field(default_factory=list)
     launches: list[LaunchCounts] = field(default_factory=list)
@@ -185,6 +186,7 @@ class _Run:
         findings = Findings(scene, result)
         self.seen.hazards += findings.hazards()
         self.seen.absent_lanes += findings.absent_lanes()
+        self.seen.contested += findings.contested()
         self.seen.trap = self.seen.trap or findings.trap()
         self.seen.stopped = bool(result["stopped"])
         self.seen.launches.append(findings.counts())
@@ -283,6 +285,7 @@ class _Run:
             counts=total(self.options.case, seen.launches, seen.sites) if self.checked else None,
             launches=tuple(seen.launches) if self.checked else (),
             absent_lanes=tuple(seen.absent_lanes),
+            contested=tuple(seen.contested),
             printed=seen.printed,
             remarks=tuple(remark for binary in seen.used.values() for remark in binary.remarks),
             unwritten=() if seen.stopped else tuple(self._unwritten()),

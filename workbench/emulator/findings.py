@@ -25,6 +25,7 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "race_write_after_write": "race",
     "race_write_after_read": "race",
     "divergent_barrier": "barrier",
+    "branched_barrier": "barrier",
     "not_cooperative": "barrier",
     "missing_blocks": "barrier",
     "waits_for_later_block": "barrier",
@@ -34,6 +35,7 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "missing_lanes": "warp_sync",
     "mask_without_caller": "warp_sync",
     "absent_lane": "warp_sync",
+    "one_of_two_values": "race",
     "input_written": "input_written",
 }
 # What explains the others comes first.
@@ -42,6 +44,9 @@ _DONE = ("reads", "writes", "updates")
 _IN_SHARED, _IN_DYNAMIC_SHARED, _NULL = -2, -3, -4
 _KINDS: tuple[Literal["load", "store", "atomic"], ...] = ("load", "store", "atomic")
 _ABSENT = "absent_lane"
+_CONTESTED = "one_of_two_values"
+_PERHAPS = (_ABSENT, _CONTESTED)
+"""Hazards only where the results depend on them."""
 _WAITS = {
     "deadlock_at_barrier": "at __syncthreads",
     "deadlock_in_warp_operation": "in a warp operation",
@@ -82,7 +87,7 @@ class Findings:
     def hazards(self) -> tuple[Hazard, ...]:
         """Faults in order of severity."""
         faults = self.result["faults"]
-        named = [fault for fault in faults if fault["kind"] in _HAZARD_OF and fault["kind"] != _ABSENT]
+        named = [fault for fault in faults if fault["kind"] in _HAZARD_OF and fault["kind"] not in _PERHAPS]
         found = [self._hazard(fault) for fault in named]
         later = any(fault["kind"] == "waits_for_later_block" for fault in faults)  # told once
         deadlock = [] if later else [fault for fault in faults if fault["kind"] in _WAITS]
@@ -95,6 +100,12 @@ class Findings:
         """Shuffles from lanes that take no part: hazards only where somebody uses what comes."""
         faults = [fault for fault in self.result["faults"] if fault["kind"] == _ABSENT]
         found = [self._hazard({**fault, "count": 1}) for fault in faults]  # each worker notes it once
+        return [hazard for hazard in found if hazard is not None]
+
+    def contested(self) -> list[Hazard]:
+        """Different values written to one place at once: hazards only where it matters which stays."""
+        faults = [fault for fault in self.result["faults"] if fault["kind"] == _CONTESTED]
+        found = [self._hazard(fault) for fault in faults]
         return [hazard for hazard in found if hazard is not None]
 
     def trap(self) -> str | None:
@@ -162,8 +173,19 @@ class Findings:
         kind, who = fault["kind"], _thread(fault)
         if kind.startswith("race"):
             return self._race(fault, other_line)
+        if kind == _CONTESTED:
+            return (
+                f"{who} writes {self._place(fault)}, and thread {fault['other_thread']} of the same block "
+                "writes another value there with nothing in between: which one stays is undefined, and the "
+                "output depends on it"
+            )
         if kind == "divergent_barrier":
             return f"{who} waits at this __syncthreads, others at the one in line {other_line}"
+        if kind == "branched_barrier":
+            return (
+                f"a barrier in a branch that not all threads take: {who} waits at this __syncthreads, "
+                f"thread {fault['other_thread']} of the same block went past it to line {other_line}"
+            )
         if kind == "missing_lanes":
             return f"{who} waits for lanes that never come: {fault['message']}"
         if kind == "mask_without_caller":

@@ -122,6 +122,8 @@ class RunReport(Value):
     launches: tuple[LaunchCounts, ...] = ()
     absent_lanes: tuple[Hazard, ...] = ()
     """Shuffles that read a lane which takes no part: harmless unless somebody uses what comes."""
+    contested: tuple[Hazard, ...] = ()
+    """Different values that lanes write to one place at once: harmless unless it matters which stays."""
     printed: Printed | None = None
     """What the kernel's ``printf`` wrote."""
     remarks: tuple[Diagnostic, ...] = ()

@@ -13,13 +13,14 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import DeviceError, GpuError, PlanError
+from workbench.errors import DeviceError, GpuError, NotCovered, PlanError
 from workbench.live.binding import Binding
 from workbench.live.kernel_call import NotRun, meta_of, run_kernel
 from workbench.live.original import Original
-from workbench.model import Problem, Target, TensorMeta, TensorSpec, size_of
+from workbench.model import Layout, Problem, Target, TensorMeta, TensorSpec, size_of
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import Program, parse
+from workbench.problem.layout import unlike_declared
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -55,6 +56,7 @@ class Applied:
         self.source = source
         self.last_fallback = ""
         self._target = target
+        self._layouts: frozenset[tuple[Layout, ...]] = frozenset()
         self._program = parse(source)
         self._binding = self._bound()
         self._refresh = original.refresh if _follows(original) else None
@@ -74,6 +76,10 @@ class Applied:
         from workbench.live.watch import Watch
 
         self.watch = Watch(self._called, made)
+
+    def judged_on(self, layouts: Sequence[tuple[Layout, ...]]) -> None:
+        """Take tensors that lie otherwise than declared, in these layouts, besides."""
+        self._layouts = frozenset(layouts)
 
     def _called(self) -> Callable[..., Any]:
         """The function or module behind the original."""
@@ -162,12 +168,31 @@ class Applied:
         on = values[0].device.type
         if on == "cuda" or (on == "cpu" and self._gpu.recorded):
             metas = covered_metas(self.problem, tensors)
+            if told := self._never_judged(metas):
+                self._gpu.refuse(key, told)
+                raise NotRun(told)
             return self._gpu.decide(key, values, metas).run(values)
         if on != "cpu":
             raise NotRun(f"{self._binding.names[0]} is on {values[0].device}; the kernel is CUDA code")
-        check_emulated(self.problem, self._program, self._target, tensors)
+        metas = check_emulated(self.problem, self._program, self._target, tensors)
+        if told := self._never_judged(metas):
+            raise NotRun(told)
         outputs = tuple(spec.dtype for spec in self.problem.outputs)
         return run_kernel(self.source, self._target, tensors, outputs)
+
+    def _never_judged(self, metas: Mapping[str, TensorMeta]) -> str:
+        """Why tensors that lie so are not the kernel's; the plan's own words where it turns them away."""
+        layouts = unlike_declared(self.problem, metas)
+        if not layouts or layouts in self._layouts:
+            return ""
+        try:
+            interpret(self._program, metas, self._target)
+        except NotCovered as error:
+            return str(error)
+        except PlanError:  # it calls the library: only torch knows of what
+            pass
+        lay = " and ".join(f"{one.tensor} has strides {metas[one.tensor].strides}" for one in layouts)
+        return f"{lay}: the kernel was never judged on tensors that lie so"
 
     def preload(self, device: int) -> None:
         """Load code for the declared sizes into a GPU. Raises ``GpuError`` or ``DeviceError``."""
@@ -250,8 +275,10 @@ def covered_metas(problem: Problem, tensors: Mapping[str, Tensor]) -> dict[str, 
     return metas
 
 
-def check_emulated(problem: Problem, program: Program, gpu: Target, tensors: Mapping[str, Tensor]) -> None:
-    """Raises ``NotRun`` or ``PlanError`` where the kernel does not cover the tensors on the emulator."""
+def check_emulated(
+    problem: Problem, program: Program, gpu: Target, tensors: Mapping[str, Tensor]
+) -> dict[str, TensorMeta]:
+    """The tensors' metadata. Raises ``NotRun`` or ``PlanError`` where the emulator is not to run them."""
     metas = covered_metas(problem, tensors)
     refuse_empty(metas)
     elements = sum(meta.numel for meta in metas.values())
@@ -259,6 +286,7 @@ def check_emulated(problem: Problem, program: Program, gpu: Target, tensors: Map
         raise NotRun(f"{elements:,} elements are too many for the emulator; a GPU is needed")
     if not program.uses_library:
         interpret(program, metas, gpu)
+    return metas
 
 
 def refuse_empty(metas: Mapping[str, TensorMeta]) -> None:

@@ -52,6 +52,7 @@ def apply(live: LiveSession, namespace: Namespace) -> str:
 
     def make(target: Any) -> Applied:
         made = Applied(target, problem, best.source, opened.target)
+        made.judged_on(best.layouts)
         if wanted is not None:
             made.made_for(wanted)
         if _cuda_in_use():

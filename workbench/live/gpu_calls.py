@@ -54,16 +54,25 @@ class GpuCalls:
         with self._lock:
             if key in self.runs:
                 return self.runs[key]
-            if len(self.runs) + len(self.refused) >= MOST_KINDS:
-                self.runs.clear()
-                self.refused.clear()
-                self._guards.clear()
+            self._make_room()
             try:
                 self.runs[key] = laid = self._prepared(values[0].get_device(), metas)
             except (PlanError, GpuError, DeviceError) as error:
                 self.refused[key] = str(error)
                 raise
             return laid
+
+    def refuse(self, key: Key, reason: str) -> None:
+        """Tensors of this kind go to the original from now on."""
+        with self._lock:
+            self._make_room()
+            self.refused[key] = reason
+
+    def _make_room(self) -> None:
+        if len(self.runs) + len(self.refused) >= MOST_KINDS:
+            self.runs.clear()
+            self.refused.clear()
+            self._guards.clear()
 
     def guarded(self, key: Key, values: Sequence[Any], laid: Laid) -> Guarded | None:
         """What runs tensors like these without making their key; None where torch offers no such check."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.errors import SessionError
+from workbench.model import Layout, Passed
 from workbench.session import Session
 from workbench.tree import Tree
 
@@ -36,6 +37,8 @@ class Best:
     """The whole ``.cu`` text with its plan."""
     slower: str = ""
     """``slower than torch.compile by the model``; empty for a kernel that is not."""
+    layouts: tuple[tuple[Layout, ...], ...] = ()
+    """See ``Passed.layouts``."""
 
     def __repr__(self) -> str:
         from workbench.views.phrases import factor_text
@@ -114,4 +117,6 @@ def best_of(tree: Tree) -> Best | None:
     times = node.evaluation.times
     source = times[0].source if times else "model"
     title, text = node.branch.hypothesis.title, node.draft.kernel.source
-    return Best(id, title, node.score, source, text, slower(node))
+    outcome = node.evaluation.outcome
+    layouts = outcome.layouts if isinstance(outcome, Passed) else ()
+    return Best(id, title, node.score, source, text, slower(node), layouts)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from workbench.model.checks import Check, Printed
 from workbench.model.compiled import CompileReport, Counts, Diagnostic, PlanFacts
+from workbench.model.problem import Layout
 from workbench.model.times import CaseTime, Profile
 from workbench.model.value import Digest, Value
 
@@ -86,6 +87,8 @@ class Passed(Value):
     not_covered: tuple[str, ...] = ()
     """Cases the plan's ``require`` turned away."""
     deterministic: bool = True
+    layouts: tuple[tuple[Layout, ...], ...] = Field(default=(), exclude_if=lambda layouts: not layouts)
+    """Inputs that lay otherwise than declared, in one check each, and the kernel was right."""
 
 
 Outcome = Annotated[

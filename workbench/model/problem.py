@@ -47,6 +47,16 @@ class TensorMeta(Value):
         return self.numel * DTYPE_BYTES[self.dtype]
 
 
+class Layout(Value):
+    """How one tensor lies in memory, whatever its sizes."""
+
+    tensor: str
+    order: tuple[int, ...]
+    """Axes from slowest to fastest; those of size 1 are left out."""
+    gaps: tuple[int, ...] = ()
+    """Axes whose stride is not what the faster ones fill."""
+
+
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides in elements."""
     strides, step = [], 1

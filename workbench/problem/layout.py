@@ -1,10 +1,10 @@
-"""How a dense tensor lies in memory: its axes from the slowest to the fastest."""
+"""How a tensor lies in memory: its axes from the slowest to the fastest, and gaps between its elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from workbench.model import Dim
+from workbench.model import Dim, Layout, Problem, TensorMeta, size_of
 
 Order = tuple[int, ...] | None
 """Axes from slowest to fastest; None is row-major."""
@@ -47,3 +47,35 @@ def strides_of(shape: Sequence[int], strides: Sequence[int], dims: Sequence[Dim]
         result[axis] = "*".join(inner) if inner else 1
         inner.append(str(dims[axis]) if str(dims[axis]).isalnum() else f"({dims[axis]})")
     return tuple(result[axis] for axis in range(len(dims)))
+
+
+def unlike_declared(problem: Problem, metas: Mapping[str, TensorMeta]) -> tuple[Layout, ...]:
+    """The layouts of tensors that lie otherwise than the problem's: those of its plain cases none do."""
+    sizes = {
+        dim: size
+        for spec in problem.tensors
+        for dim, size in zip(spec.dims, metas[spec.name].shape, strict=True)
+        if isinstance(dim, str)
+    }
+    found = []
+    for spec in problem.tensors:
+        meta = metas[spec.name]
+        if spec.strides is None:
+            as_declared = meta.is_contiguous
+        else:
+            wanted = [size_of(dim, sizes) for dim in spec.strides]
+            pairs = zip(meta.shape, meta.strides, wanted, strict=True)
+            as_declared = all(size == 1 or mine == theirs for size, mine, theirs in pairs)
+        found += [] if as_declared else [layout_of(spec.name, meta)]
+    return tuple(found)
+
+
+def layout_of(tensor: str, meta: TensorMeta) -> Layout:
+    """Its axes in order, and where they leave gaps or overlap."""
+    long = [axis for axis, size in enumerate(meta.shape) if size != 1]
+    order = sorted(long, key=lambda axis: (-meta.strides[axis], axis))
+    gaps, step = [], 1
+    for axis in reversed(order):
+        gaps += [] if meta.strides[axis] == step else [axis]
+        step = meta.strides[axis] * meta.shape[axis]
+    return Layout(tensor=tensor, order=tuple(order), gaps=tuple(sorted(gaps)))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from workbench.errors import ProblemError
-from workbench.model import Problem, size_of
+from workbench.model import Problem, TensorMeta, size_of
 from workbench.numerics.bounds import DIFFER, OutputBound, bounds
-from workbench.numerics.inputs import draw
+from workbench.numerics.inputs import draw, place
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.protocol import NO_NUMBERS
+
+SAME = 0.05
+"""Relative and absolute: another order of additions is no other function."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,8 @@ def expect(problem: Problem, reference: Reference, planned: matrix.PlannedCheck)
     tensors = _tensors(problem, reference, planned)
     if tensors is None:
         return None
-    expected = held_against(problem, reference, planned.trial.case.size_map, tensors)
+    laid = tensors if planned.inputs == matrix.YOURS else _laid(tensors, dict(planned.trial.plan.arguments))
+    expected = held_against(problem, reference, planned.trial.case.size_map, laid, tensors)
     note = "; ".join(filter(None, (without_numbers(planned, tensors), expected.note)))
     return replace(expected, note=note)
 
@@ -56,20 +60,29 @@ def without_numbers(planned: matrix.PlannedCheck, tensors: Mapping[str, Tensor])
 
 
 def held_against(
-    problem: Problem, reference: Reference, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]
+    problem: Problem,
+    reference: Reference,
+    sizes: Mapping[str, int],
+    tensors: Mapping[str, Tensor],
+    declared: Mapping[str, Tensor] | None = None,
 ) -> Expectation:
     """What must come out for ``tensors``, which are all the problem's tensors at one case.
 
-    Without a float64 oracle the reference's own result takes its place, and the note says so.
+    ``declared``: the same values in the problem's own layouts, which its graph was traced for. Without a
+    float64 oracle the reference's own result takes its place, and the note says so. Raises ``ProblemError``
+    where the reference does not take ``tensors``, or makes something else of them than of ``declared``.
     """
     native = reference.call(tensors)
+    usual = tensors if declared is None else declared
+    if any(usual[name] is not tensor for name, tensor in tensors.items()):
+        _refuse_other_results(native, reference.call(usual))
     notes = []
     try:
-        oracle = reference.oracle(tensors)
+        oracle = reference.oracle(usual)
     except ProblemError:
         oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
         notes.append("no float64 oracle: compared with the reference's own precision")
-    limits = bounds(problem, sizes, tensors, oracle, lambda: native)
+    limits = bounds(problem, sizes, usual, oracle, lambda: native)
     if not all(limit.decisive for limit in limits):
         notes.append("rounding alone may be as large as the output here")
     notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]
@@ -77,6 +90,24 @@ def held_against(
     shapes = [tuple(size_of(dim, sizes) for dim in spec.dims) for spec in problem.outputs]
     unlike = [tuple(result.shape) for result in native] != shapes
     return Expectation(tensors, limits, "; ".join(dict.fromkeys(notes)), strides, unlike)
+
+
+def _laid(tensors: Mapping[str, Tensor], metas: Mapping[str, TensorMeta]) -> dict[str, Tensor]:
+    """The tensors as a plan's arguments lie; those that lie so already are the same."""
+    return {
+        name: tensor if tensor.stride() == metas[name].strides else place(tensor, metas[name])
+        for name, tensor in tensors.items()
+    }
+
+
+def _refuse_other_results(native: Sequence[Tensor], usual: Sequence[Tensor]) -> None:
+    """A reference that looks at strides means another function by them: nothing is known of that one."""
+    for got, known in zip(native, usual, strict=True):
+        near = got.shape == known.shape and torch.allclose(
+            got.double(), known.double(), rtol=SAME, atol=SAME, equal_nan=True
+        )
+        if not near:
+            raise ProblemError("the reference's result depends on how its inputs lie in memory")
 
 
 def _tensors(

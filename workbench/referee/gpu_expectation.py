@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workbench.gpu.library_calls import aligned
-from workbench.model import Case, Crossed, Difference, Problem, WorstEntry
+from workbench.model import Case, Crossed, Difference, Problem, TensorMeta, WorstEntry
 from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
@@ -137,7 +137,8 @@ class Expectations:
             return prepared
         if elements <= WHOLE_ELEMENTS:
             try:
-                expected = self._expected(case.size_map, prepared.tensors)
+                declared = self._as_declared(case, prepared.tensors)
+                expected = self._expected(case.size_map, prepared.tensors, declared)
                 held = Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
                 return replace(held, unlike=expected.unlike)
             except torch.OutOfMemoryError:
@@ -181,9 +182,23 @@ class Expectations:
             self._symbol = separable(self.problem, self.reference.oracle)
         return self._symbol
 
-    def _expected(self, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Expectation:
+    def _expected(
+        self,
+        sizes: Mapping[str, int],
+        tensors: Mapping[str, Tensor],
+        declared: Mapping[str, Tensor] | None = None,
+    ) -> Expectation:
         with torch.device(self.device):
-            return held_against(self.problem, self.reference, sizes, _for_libraries(tensors))
+            given = _for_libraries(tensors)
+            usual = None if declared is None else _for_libraries(declared)
+            return held_against(self.problem, self.reference, sizes, given, usual)
+
+    def _as_declared(self, case: Case, tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
+        """The same values in the problem's own layouts; None where they lie so."""
+        metas = self.problem.metas(case)
+        if all(tensor.stride() == metas[name].strides for name, tensor in tensors.items()):
+            return None
+        return {name: _lying(tensors[name], meta) for name, meta in metas.items()}
 
     def _as_reference(self, tensors: Mapping[str, Tensor], outputs: tuple[Tensor, ...], part: slice) -> bool:
         """True where a slice is the reference's own result up to a few roundings: float64 adds nothing."""
@@ -206,6 +221,12 @@ class Expectations:
                 one = compare(output[part], limit, number)
                 found[number] = merged(found[number], one, part, cut.size)
         return tuple(found)
+
+
+def _lying(tensor: Tensor, meta: TensorMeta) -> Tensor:
+    return torch.empty_strided(meta.shape, meta.strides, dtype=tensor.dtype, device=tensor.device).copy_(
+        tensor
+    )
 
 
 def _for_libraries(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -184,7 +184,7 @@ class GpuJudgement(Judgement):
         """What cannot be built or started at sizes nobody declared is loud when asked for, not wrong."""
         for case in self.probes:
             del self.plans[case]
-        self.probes = []
+        self.probes, self.laid = [], {}
         return self._compiled()
 
     # -------------------------------------------------------------------------------- run
@@ -247,8 +247,7 @@ class GpuJudgement(Judgement):
         self.seconds |= dict(report.seconds)
         self.card_bytes = report.peak_bytes
         if isinstance(report.outcome, Passed):
-            labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
-            return report.outcome.model_copy(update={"not_covered": labels})
+            return self._covering(report.outcome)
         return report.outcome
 
     def _ended(self, result: Result) -> Outcome:

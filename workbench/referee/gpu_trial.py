@@ -35,6 +35,7 @@ from workbench.referee.gpu_protocol import (
     TimeRequest,
     WarmRequest,
 )
+from workbench.referee.layouts import told_of_layout
 from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted
@@ -205,7 +206,7 @@ class _Trials:
             for planned in checks:
                 failed = self._checked(planned, expectations)
                 if failed is not None:
-                    return self._told(failed)
+                    return self._told(told_of_layout(request.problem, planned.trial.plan, failed))
             return self._told(Passed(deterministic=self.deterministic))
         except Endless:
             assert planned is not None

@@ -28,6 +28,7 @@ from workbench.model import (
     Evaluation,
     Kernel,
     LaunchFailed,
+    Layout,
     Mismatch,
     Outcome,
     Passed,
@@ -43,8 +44,10 @@ from workbench.plan.facts import facts
 from workbench.plan.interpret import Path
 from workbench.plan.parse import parse
 from workbench.plan.steps import Plan
+from workbench.problem.layout import unlike_declared
 from workbench.referee import matrix, roofline
 from workbench.referee.baselines import EagerOp
+from workbench.referee.layouts import plans_laid_otherwise
 from workbench.referee.occupancy import not_together
 from workbench.referee.options import JudgeOptions
 from workbench.referee.planning import ONE_SM, is_variant, plan_cases, situations, unaligned, unlike_outputs
@@ -114,6 +117,8 @@ class Judgement:
     probes: list[Case] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
     """Paths through the plan of declared cases, proofs and probes."""
+    laid: dict[str, tuple[Layout, ...]] = field(default_factory=dict)
+    """By label of a probe: the tensors that lie otherwise than declared there."""
     compiled: CompileReport | None = None
     started: CheckStarted | None = None
     done: list[CheckDone] = field(default_factory=list)
@@ -132,6 +137,7 @@ class Judgement:
         outcome = self._planned()
         if outcome is None:
             self._probe()
+            self._lay_otherwise()
             outcome = self._compiled() or self._ran()
         passed = isinstance(outcome, Passed)
         if not passed:
@@ -217,6 +223,16 @@ class Judgement:
             self.probes = list(dict.fromkeys((*first, *asked)))
             self.taken += [one for one in further if one.case in self.probes]
             self.plans |= {case: plan for case in self.probes if (plan := able[case].plan)}
+
+    def _lay_otherwise(self) -> None:
+        """Plan for inputs that lie otherwise than declared, where the plan does not turn them away."""
+        with self._clock("plan"):
+            program = parse(self.kernel.source)
+            tried = [one for one in self.taken if one.case in (*self.problem.proofs, *self.probes)]
+            laid = plans_laid_otherwise(self.problem, program, tried, self.target)
+        self.laid = {case.label: unlike_declared(self.problem, dict(p.arguments)) for case, p in laid.items()}
+        self.probes += laid
+        self.plans |= laid
 
     def _able(self, one: Planned) -> bool:
         """What a plan turns away or cannot do at sizes nobody declared is not held against it."""
@@ -343,9 +359,15 @@ class Judgement:
         if report.eager:
             _EAGER[self.problem.digest] = {one.case: one.operations for one in report.eager}
         if isinstance(report.outcome, Passed):
-            labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
-            return report.outcome.model_copy(update={"not_covered": labels})
+            return self._covering(report.outcome)
         return report.outcome
+
+    def _covering(self, passed: Passed) -> Passed:
+        """The verdict, with what it says nothing of, and the layouts of inputs that it is about."""
+        labels = tuple(dict.fromkeys(one.case.label for one in self.not_covered))
+        ran = dict.fromkeys(done.check.case for done in self.done)
+        laid = dict.fromkeys(self.laid[label] for label in ran if label in self.laid)
+        return passed.model_copy(update={"not_covered": labels, "layouts": tuple(laid)})
 
     def _raised(self, raised: Raised) -> Outcome:
         """A Python exception in the worker: the machine's fault unless the kernel's code had run."""

@@ -75,7 +75,7 @@ def unaligned(problem: Problem, case: Case) -> Situation:
 def plan_cases(program: Program, wanted: Sequence[Situation], target: Target) -> tuple[Planned, ...]:
     """Interpret the plan in every situation. Raises ``DeviceError`` when the worker cannot say."""
     if not program.uses_library:
-        return tuple(_planned(program, case, dict(m), target, refuse_library) for case, m in wanted)
+        return tuple(plan_case(program, case, dict(m), target, refuse_library) for case, m in wanted)
     request = PlanRequest(source=program.source, cases=tuple(wanted), target=target)
     payload = request.model_dump_json().encode()
     result = torch_ready().call("workbench.referee.planning:interpret_in_child", payload, LIMITS)
@@ -94,14 +94,15 @@ def interpret_in_child(payload: bytes) -> bytes:
     request = PlanRequest.model_validate_json(payload)
     program = parse(request.source)
     planned = tuple(
-        _planned(program, case, dict(metas), request.target, library_meta) for case, metas in request.cases
+        plan_case(program, case, dict(metas), request.target, library_meta) for case, metas in request.cases
     )
     return PlanAnswer(planned=planned).model_dump_json().encode()
 
 
-def _planned(
+def plan_case(
     program: Program, case: Case, metas: Mapping[str, TensorMeta], target: Target, library: LibraryMeta
 ) -> Planned:
+    """Interpret the plan once; ``library`` knows what library calls return."""
     if case.label.endswith(ONE_SM):
         target = target.model_copy(update={"sm_count": 1})
     try:

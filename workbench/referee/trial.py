@@ -43,6 +43,7 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
+from workbench.referee.layouts import told_of_layout
 from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
 from workbench.referee.protocol import CheckDone, CheckStarted, EagerCase, TrialReport, TrialRequest
@@ -142,7 +143,7 @@ class _Trials:
             if failed is not None:
                 failed = self._cause(failed, planned, checks)
                 self.builds.cancel()
-                return failed
+                return told_of_layout(request.problem, planned.trial.plan, failed)
         return Passed(deterministic=self.deterministic)
 
     def _cause(
@@ -158,11 +159,13 @@ class _Trials:
             if expected is None:
                 return failed
             execution = self._execute(planned, module, expected)
+            kept = self._keeps_one_of_two(planned, module, expected, execution)
         except (EmulatorBuildError, EmulatorLaunchError, EmulatorUnsupported, RunnerEnded):
             return failed  # the wrong numbers were seen; why, was not
         differences = _differences(execution, expected.bounds)
         found = verdict(planned, execution, differences)
-        if not isinstance(found, Hazard):
+        found = found if isinstance(found, Hazard) else kept
+        if found is None:
             return failed
         self._report(planned, expected, execution, differences)
         return found
@@ -232,6 +235,8 @@ class _Trials:
         failed = verdict(planned, execution, differences)
         if used := self._uses_absent_lane(planned, module, expected, execution, failed):
             return used
+        if isinstance(failed, Mismatch):
+            return self._keeps_one_of_two(planned, module, expected, execution) or failed
         if failed is not None or not planned.repeat:
             return failed
         again = self._execute(planned, module, expected, reverse=True)
@@ -264,6 +269,23 @@ class _Trials:
             if not _alike(execution.outputs, other.outputs):
                 return lanes[0]
         return None
+
+    def _keeps_one_of_two(
+        self,
+        planned: matrix.PlannedCheck,
+        module: Module,
+        expected: Expectation,
+        execution: Execution,
+    ) -> Hazard | None:
+        """Of wrong numbers: different values written to one place at once, where it matters which stays.
+
+        A kernel may let any lane win. So the run is repeated with the threads in the opposite order.
+        """
+        contested = execution.report.contested
+        if not contested:
+            return None
+        other = self._execute(planned, module, expected, reverse=True)
+        return None if _alike(execution.outputs, other.outputs) else contested[0]
 
     def _report(
         self,

@@ -128,3 +128,29 @@ __global__ void vector_over_the_end(const float* x, float* y) {
   float4 v = reinterpret_cast<const float4*>(x)[threadIdx.x];  // four of six
   y[threadIdx.x] = v.x + v.y + v.z + v.w;
 }
+__global__ void barrier_in_a_branch(float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x < 40) __syncthreads();  // the others go on
+  y[threadIdx.x] = s[63 - threadIdx.x];  // where they went
+}
+__global__ void barrier_in_a_loops_branch(float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 1.f;
+  __syncthreads();
+  for (int half = 32; half > 0; half /= 2)
+    if (threadIdx.x < half) {
+      s[threadIdx.x] += s[threadIdx.x + half];
+      __syncthreads();  // for half of them
+    }
+  y[threadIdx.x] = s[0];
+}
+__global__ void two_values_in_one_place(const float* x, float* y) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 0.f;
+  __syncthreads();
+  s[threadIdx.x / 2] = x[threadIdx.x];  // two lanes a place
+  __syncthreads();
+  y[threadIdx.x] = s[threadIdx.x];
+}

@@ -49,3 +49,19 @@ __global__ void exits_early(const float* x, float* partial, int* done, float* y,
     y[0] = total;
   }
 }
+// Threads that have returned are not waited for: before a barrier, and at the head of a loop around one.
+__global__ void returns_in_a_loop(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  s[threadIdx.x] = 0.f;
+  if (threadIdx.x >= 48) {
+    y[threadIdx.x] = 0.f;
+    return;
+  }
+  __syncthreads();
+  for (int i = 0; i < n; i++) {
+    if (static_cast<int>(threadIdx.x) >= 40 - i) return;
+    s[threadIdx.x] += x[i];
+    __syncthreads();
+    y[threadIdx.x] = s[threadIdx.x];
+  }
+}

@@ -6,6 +6,7 @@
 // The plan asks for alignment and turns other inputs away.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     require(n % 4 == 0 and x.alignment >= 16, "whole, aligned vectors only")
     y = empty_like(x)

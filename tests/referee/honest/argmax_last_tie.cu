@@ -6,6 +6,7 @@
 // Ties may be broken either way.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), i64)
     launch("argmax", grid=rows, block=1, args=[x, y, cols])

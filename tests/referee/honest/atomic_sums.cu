@@ -6,6 +6,7 @@
 // 64 threads add to one cell in any order.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = zeros((rows,), f32)
     launch("rowsum", grid=rows, block=64, args=[x, y, cols])

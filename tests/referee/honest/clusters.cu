@@ -6,6 +6,7 @@
 // A row is shared by a cluster; its first block adds up what the others hold.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), f32)
     launch("rowsum", grid=(4, rows), block=64, args=[x, y, cols], cluster=4)

@@ -6,6 +6,7 @@
 // The coefficient lies in __constant__ memory and nobody writes it.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=cdiv(n, 128), block=128, args=[x, y, n])

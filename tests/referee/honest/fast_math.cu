@@ -6,6 +6,7 @@
 // __expf and __fdividef: two ulps here and there.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     launch("softmax", grid=rows, block=32, args=[x, y, cols])

@@ -6,6 +6,7 @@
 // Batches in the second grid axis.
 /* plan
 def plan(x, g):
+    require(x.is_contiguous and g.is_contiguous, "contiguous only")
     batch, rows, cols = x.shape
     y = empty_like(x)
     launch("gate", grid=(cdiv(rows * cols, 64), batch), block=64, args=[x, g, y, rows * cols])

@@ -6,6 +6,7 @@
 // cooperative=True has the launch refused where the blocks are not on the card at the same time.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     parts = empty((4, rows), f32)
     y = empty((rows,), f32)

@@ -6,6 +6,7 @@
 // As many blocks as the card has multiprocessors.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=min(cdiv(n, 128), target.sm_count), block=128, args=[x, y, n])

@@ -6,6 +6,7 @@
 // What the contract asks for.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), f16)
     launch("halfsum", grid=rows, block=1, args=[x, y, cols])

@@ -6,6 +6,7 @@
 // More than the 48 KB that need no permission.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), f32)
     launch("rowsum", grid=rows, block=128, args=[x, y, cols], smem=65536)

@@ -6,6 +6,7 @@
 // Blocks leave partial sums; whoever is last, by a counter that goes back to zero, adds them.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     part = empty((rows, 4), f32)
     y = empty((rows,), f32)

@@ -6,6 +6,7 @@
 // Each block waits for the one before it; tickets, not block numbers, say which that is.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     state = zeros((rows, 6), i32)
     sums = zeros((rows, 4), f32)

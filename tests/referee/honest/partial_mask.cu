@@ -6,6 +6,7 @@
 // The mask names the lanes that are there, no more.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), f32)
     launch("rowsum", grid=rows, block=32, args=[x, y, cols])

@@ -6,6 +6,7 @@
 // Rounds nothing to float16 on the way, as the reference does, so that elements near a tie fall elsewhere.
 /* plan
 def plan(x, s):
+    require(x.is_contiguous and s.is_contiguous, "contiguous only")
     rows, cols = x.shape
     q = empty_like(x, dtype=i8)
     launch("quantised", grid=rows, block=128, args=[x, s, q, cols])

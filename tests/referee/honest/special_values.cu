@@ -6,6 +6,7 @@
 // A row with NaN is NaN; -inf is a mask.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     launch("softmax", grid=rows, block=32, args=[x, y, cols])

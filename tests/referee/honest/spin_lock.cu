@@ -6,6 +6,7 @@
 // Blocks take turns; the lock orders what they write.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     lock = zeros((rows,), i32)
     y = zeros((rows,), f32)

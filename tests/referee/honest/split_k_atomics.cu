@@ -6,6 +6,7 @@
 // The order of additions varies from run to run: right, and labelled.
 /* plan
 def plan(a, b):
+    require(a.is_contiguous and b.is_contiguous, "contiguous only")
     m, k = a.shape
     n = b.shape[1]
     y = zeros((m, n), f32)

@@ -6,6 +6,7 @@
 // Each factor is split into two TF32 parts: the error is fp32's, so the contract is kept.
 /* plan
 def plan(a, b):
+    require(a.is_contiguous and b.is_contiguous, "contiguous only")
     m, k = a.shape
     n = b.shape[1]
     y = empty((m, n), f32)

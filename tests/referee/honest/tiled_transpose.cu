@@ -6,6 +6,7 @@
 // Tiles with a column of padding against bank conflicts.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((cols, rows), f32)
     launch("transposed", grid=(cdiv(cols, 32), cdiv(rows, 32)), block=(32, 8), args=[x, y, rows, cols])

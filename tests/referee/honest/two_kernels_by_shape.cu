@@ -6,6 +6,7 @@
 // Short rows get a thread each, long rows a warp; a macro keeps the two apart, as in generated files.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     if cols <= 64:

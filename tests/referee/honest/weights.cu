@@ -6,6 +6,7 @@
 // Weights and bias are drawn afresh for every check.
 /* plan
 def plan(x, w, b):
+    require(x.is_contiguous and w.is_contiguous and b.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("affine", grid=cdiv(n, 128), block=128, args=[x, w, b, y, n])

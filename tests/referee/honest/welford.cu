@@ -6,6 +6,7 @@
 // One pass, a running mean.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty((rows,), f32)
     launch("variance", grid=rows, block=1, args=[x, y, cols])

@@ -6,6 +6,7 @@
 // The first kernel leaves each row's maximum and sum for the second.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     facts = empty((rows, 2), f32)
     y = empty_like(x)

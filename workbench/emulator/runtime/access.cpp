@@ -117,12 +117,27 @@ NOINLINE void remote_access(Worker& worker, Thread& thread, const Event& event, 
   bad_access(worker, thread, here, "out_of_bounds_shared");
 }
 
+// The thread has come past a barrier to where one that never came to it has been.
+NOINLINE void note_branched_barrier(Worker& worker, Thread& thread, uint32_t pc) {
+  for (const Missed& missed : worker.missed) {
+    if (missed.last_pc != pc) continue;
+    Fault fault{.kind = "branched_barrier", .pc = missed.barrier_pc, .other_pc = pc};
+    fault.other_thread = static_cast<int>(missed.rank);
+    report(worker, &thread, fault);
+    worker.missed.clear();
+    return;
+  }
+}
+
 ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event) {
+  thread.last_pc = event.pc;
+  if (UNLIKELY(!worker.missed.empty())) note_branched_barrier(worker, thread, event.pc);
+  if (UNLIKELY(thread.logged == kLogCapacity)) {
+    thread.run = Run::LogFull;
+    worker.warps[thread.warp].log_full |= lane_bit(thread.lane);
+    wait_here(worker, thread);
+  }
   thread.log[thread.logged++] = event;
-  if (LIKELY(thread.logged < kLogCapacity)) return;
-  thread.run = Run::LogFull;
-  worker.warps[thread.warp].log_full |= lane_bit(thread.lane);
-  wait_here(worker, thread);
 }
 
 ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const void* return_address) {
@@ -130,12 +145,14 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
   if (UNLIKELY(!worker || !worker->running)) return;
   Thread& thread = *worker->running;
   if (address - thread.stack_low < kStackBytes) return;  // a local variable
+  settle(thread);
   Event event{address,
               module_offset(*worker, return_address),
               static_cast<uint8_t>(size),
               action,
               thread.call_depth,
-              thread.warp_epoch};
+              thread.warp_epoch,
+              0};
   if (holds(worker->shared_span, address)) {
     if (UNLIKELY(!check_shared_array(*worker, thread, event))) return;
     event.kind |= kShared;
@@ -156,6 +173,17 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
   }
   if (UNLIKELY(address & (size - 1))) bad_access(*worker, thread, event, "misaligned");
   if (worker->tracing) log_event(*worker, thread, event);
+}
+
+// One store of the kernel's: unlike a copy's pieces it is done once the thread goes on.
+ALWAYS_INLINE void store(uint64_t address, unsigned size, const void* return_address) {
+  access(address, size, kWrite, return_address);
+  Worker* worker = current_worker;
+  if (UNLIKELY(!worker || !worker->running || !worker->tracing)) return;
+  Thread& thread = *worker->running;
+  if (!thread.logged) return;
+  Event& last = thread.log[thread.logged - 1];
+  if (last.address == address && last.kind == (kWrite | kShared)) thread.unsettled = &last;
 }
 
 NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address) {
@@ -197,7 +225,7 @@ void access_range(uint64_t address, size_t bytes, uint8_t action, const void* re
 // split at the address's own alignment and never a fault.
 #define HOOKS(size)                                                                                        \
   void __tsan_read##size(void* p) { emu::access(ADDRESS(p), size, emu::kRead, CALLER); }                   \
-  void __tsan_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }                 \
+  void __tsan_write##size(void* p) { emu::store(ADDRESS(p), size, CALLER); }                               \
   void __tsan_unaligned_read##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kRead, CALLER); }   \
   void __tsan_unaligned_write##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kWrite, CALLER); } \
   void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }               \

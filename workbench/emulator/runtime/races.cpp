@@ -3,8 +3,8 @@
 // keeps the last write and the last reads; keys hold an epoch that never repeats, so nothing is cleared
 // between blocks.
 //
-// Two lanes that write one cell with one request do not race: the hardware keeps one of the values, and a
-// run in the opposite order shows whether it matters which. Across blocks, two accesses are ordered when
+// Two lanes that write one cell with one request do not race: the hardware keeps one of the values. Where they
+// are not the same that is noted, and a run in the opposite order shows whether it matters which. Across blocks, two accesses are ordered when
 // one of the blocks has fenced (__threadfence) by then and the other has used an atomic or a volatile read:
 // that is how flags, counters and locks publish. Which flag it was is not followed, nor which access it covers.
 #include "races.h"
@@ -71,6 +71,10 @@ void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell,
     if (conflict_in_shared(cell.write, key) && cell.write_request != worker.request)
       report(worker, lane.thread,
              race("race_write_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+    if (conflict_in_shared(cell.write, key) && cell.write_request == worker.request &&
+        cell.write_value != event.value)
+      report(worker, lane.thread,
+             race("one_of_two_values", event, cell.write_pc, rank_in_shared_key(cell.write)));
     uint64_t read = conflict_in_shared(cell.read, key) ? cell.read : cell.earlier_read;
     if (conflict_in_shared(read, key))
       report(worker, lane.thread,
@@ -79,6 +83,7 @@ void enter_shared_write(Worker& worker, const LaneEvent& lane, SharedCell& cell,
   cell.write = key;
   cell.write_pc = event.pc;
   cell.write_request = worker.request;
+  cell.write_value = event.value;
   if ((event.kind & kActionMask) == kWrite) {
     cell.plain_write = key;
     cell.plain_write_pc = event.pc;

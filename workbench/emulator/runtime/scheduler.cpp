@@ -4,6 +4,7 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "cluster.h"
 #include "faults.h"
@@ -100,15 +101,39 @@ void note_divergent_barrier(Worker& worker) {
 
 }  // namespace
 
+namespace {
+
+// A thread that has returned is not waited for. One that has gone on behind the barrier and ended there is
+// another matter: where those that waited then do what it did last, the barrier stands in a branch.
+void note_missed(Worker& worker) {
+  worker.missed.clear();
+  if (!worker.tracing || worker.alive == worker.thread_count) return;
+  uint32_t barrier = 0;
+  for (int i = 0; i < worker.thread_count && !barrier; i++)
+    if (worker.threads[i].run == Run::AtBarrier) barrier = module_offset(worker, worker.threads[i].wait_pc);
+  for (int i = 0; i < worker.thread_count; i++) {
+    Thread& thread = worker.threads[i];
+    if (thread.run != Run::Done || !thread.last_pc) continue;
+    if (thread.last_pc > barrier && thread.barrier_pc != barrier)
+      worker.missed.push_back({thread.last_pc, barrier, thread.rank});
+    thread.last_pc = 0;
+  }
+}
+
+}  // namespace
+
 // Threads that have returned do not count, as on the hardware.
 void release_barrier(Worker& worker) {
   note_divergent_barrier(worker);
+  note_missed(worker);
   if (worker.at_cluster_barrier == worker.at_barrier) meet_cluster(worker);
   worker.at_cluster_barrier = worker.at_grid_barrier = 0;
   for (int i = 0; i < worker.thread_count; i++) {
     Thread& thread = worker.threads[i];
     if (thread.run != Run::AtBarrier) continue;
     thread.run = Run::Ready;
+    thread.barrier_pc = module_offset(worker, thread.wait_pc);
+    thread.last_pc = 0;
     worker.warps[thread.warp].ready |= lane_bit(thread.lane);
   }
   worker.predicate_result = worker.predicate_count;
@@ -173,6 +198,7 @@ NOINLINE Thread* next_thread(Worker& worker) {
 }
 
 void mark_done(Worker& worker, Thread& thread) {
+  settle(thread);
   thread.run = Run::Done;
   worker.alive--;
   worker.warps[thread.warp].alive &= ~lane_bit(thread.lane);
@@ -217,6 +243,8 @@ void start_threads(Worker& worker) {
     thread.run = Run::Unstarted;
     thread.call_depth = thread.warp_epoch = 0;
     thread.logged = thread.replayed = thread.polls = 0;
+    thread.last_pc = thread.barrier_pc = 0;
+    thread.unsettled = nullptr;
     if (!worker.log_memory.empty()) thread.log = &worker.log_memory[thread.lane * kLogCapacity];
   }
 }
@@ -261,6 +289,7 @@ void begin_block(Worker& worker) {
   worker.at_barrier = worker.at_cluster_barrier = worker.at_grid_barrier = worker.predicate_count = 0;
   worker.cluster_epoch = worker.barrier_epoch;
   worker.idle_turns = 0;
+  worker.missed.clear();
   start_threads(worker);
   worker.current_warp = reverse(worker) ? worker.warp_count - 1 : 0;
 }
@@ -278,7 +307,16 @@ void end_block(Worker& worker) {
   }
 }
 
+void settle(Thread& thread) {
+  if (!thread.unsettled) return;
+  uint64_t halves[2] = {};
+  memcpy(halves, reinterpret_cast<const void*>(thread.unsettled->address), thread.unsettled->size);
+  thread.unsettled->value = halves[0] ^ halves[1] * 0x9e3779b97f4a7c15;
+  thread.unsettled = nullptr;
+}
+
 NOINLINE void wait_here(Worker& worker, Thread& thread) {
+  settle(thread);
   Thread* next = next_thread(worker);
   if (next == &thread) {
     thread.run = Run::Running;
@@ -294,6 +332,7 @@ void end_thread(Worker& worker, Thread& thread) {
 }
 
 NOINLINE void yield(Worker& worker, Thread& thread) {
+  settle(thread);
   thread.polls = 0;
   if (worker.given_up()) hand_over(worker, &thread, nullptr);
   if (worker.in_turns && worker.idle_turns >= static_cast<uint64_t>(worker.alive)) {

@@ -3,6 +3,9 @@
 #include "state.h"
 
 namespace emu {
+// Reads back what the thread wrote last: nothing else has run since.
+void settle(Thread&);
+
 // Runs one block from its first thread to the end, or until it is given up.
 void run_block(Worker&);
 

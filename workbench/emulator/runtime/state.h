@@ -38,6 +38,7 @@ struct Event {
   uint8_t size, kind;
   uint8_t call_depth;
   uint8_t warp_epoch;  // warp operations the thread had passed, modulo 256
+  uint64_t value;      // what a plain write to shared memory wrote; 0 where that is not known
 };
 
 enum class Run : uint8_t {
@@ -62,6 +63,8 @@ struct Thread {
   uint8_t call_depth, warp_epoch;
   Event* log = nullptr;
   uint32_t logged, replayed;
+  Event* unsettled = nullptr;  // its last write, whose value is not there before the thread goes on
+  uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;
@@ -111,6 +114,7 @@ struct SharedCell {
   uint32_t write_pc = 0, plain_write_pc = 0, read_pc = 0;
   uint32_t write_request = 0;
   uint32_t written_in_block = 0;
+  uint64_t write_value = 0;
 };
 
 // Last accesses to one element of a global buffer, and after how many grid barriers they were.
@@ -173,6 +177,13 @@ struct Remote {
   uint32_t rank;   // of the thread in its own block
 };
 
+// A thread that has ended without coming to a barrier, while others waited there.
+struct Missed {
+  uint32_t last_pc;     // its last access, which stands behind the barrier
+  uint32_t barrier_pc;
+  uint32_t rank;
+};
+
 struct Worker;
 
 // Blocks that run at the same time (see cluster.cpp).
@@ -199,6 +210,7 @@ struct BlockState {
   bool meets_grid = false;  // all of its threads wait at a grid barrier
   bool tracing = false;     // its accesses are logged
   uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
+  std::vector<Missed> missed;  // of the last barrier
   std::vector<SharedCell> shared_shadow;
   uint32_t shadow_shift = 2, shadow_restarted_in = 0;
 };

@@ -448,7 +448,7 @@ def _sample(name: str) -> Path:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         beside = nearest(path.name, (p.name for p in path.parent.glob("*"))) if path.parent.is_dir() else ""
         reason = getattr(error, "strerror", None) or "it is not a text file"

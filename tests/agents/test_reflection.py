@@ -3,7 +3,7 @@ from toy import judged, opened, proposed, written
 
 from workbench.agents.reflection import reflect
 from workbench.events import Event
-from workbench.model import BranchId, Operator
+from workbench.model import BranchId, Operator, Vector
 from workbench.tree import Tree, fold
 
 # Every card of these tests predicts 1.25x; the baseline takes 100 us.
@@ -76,3 +76,35 @@ def test_a_measured_time_over_a_modelled_one_is_no_factor() -> None:
     ]
     assert reflect(before, BranchId("b3")).actual_factor == pytest.approx(1.25)
     assert reflect(fold(events), BranchId("b3")).actual_factor is None
+
+
+def by_rules() -> Event:
+    return opened().model_copy(update={"brain": "playbook"})
+
+
+def seed_with_vector(id: str, vector: Vector, us: int) -> list[Event]:
+    card = proposed(id)
+    branch = card.branch.model_copy(
+        update={"hypothesis": card.branch.hypothesis.model_copy(update={"vector": vector})}
+    )
+    draft = written(id, f"// us {us}")
+    return [
+        card.model_copy(update={"branch": branch}),
+        draft.model_copy(update={"draft": draft.draft.model_copy(update={"vector": vector})}),
+        judged(id, f"// us {us}"),
+    ]
+
+
+def test_a_seed_is_held_against_what_its_prediction_is_over() -> None:
+    naive, other = (("fusion", "none"),), (("fusion", "all"),)
+    grown = fold([by_rules(), *seed_with_vector("b1", naive, 200), *seed_with_vector("b2", other, 160)])
+    lesson = reflect(grown, BranchId("b2"))
+    assert lesson.actual_factor == pytest.approx(1.25)
+    assert "as expected, 1.25x predicted, 1.25x found over one kernel an operation (b1)" in lesson.lesson
+
+
+def test_two_bases_are_named_where_only_one_is_known() -> None:
+    grown = fold([by_rules(), *seed_with_vector("b2", (("fusion", "all"),), 160)])
+    lesson = reflect(grown, BranchId("b2")).lesson
+    assert "1.25x predicted over one kernel an operation, 0.62x found over the fastest baseline" in lesson
+    assert "expected" not in lesson

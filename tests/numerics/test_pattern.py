@@ -95,6 +95,21 @@ def test_words(spoil: Callable[[Tensor], None], words: str) -> None:
     assert words in found, found
 
 
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(0.99998, "off by a factor of 0.99998"), (1.0004, "off by a factor of 1.0004"), (0.5, "0.5 times")],
+)
+def test_a_factor_near_one_has_the_digits_to_differ_from_it(factor: float, words: str) -> None:
+    expected = torch.rand(64, 64, dtype=torch.float64) + 1
+    assert words in describe(expected * factor, expected, torch.ones(64, 64, dtype=torch.bool))
+
+
+def test_a_spread_around_the_right_value_is_no_factor() -> None:
+    expected = torch.rand(64, 64, dtype=torch.float64) + 1
+    got = expected * (1 + 5e-4 * torch.linspace(-1, 1, 64, dtype=torch.float64))
+    assert "within 0.0005" in describe(got, expected, torch.ones(64, 64, dtype=torch.bool))
+
+
 def test_a_vector_is_described_by_elements() -> None:
     expected = torch.randn(100, generator=torch.Generator().manual_seed(0))
     got = expected.clone()

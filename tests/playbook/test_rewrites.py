@@ -18,7 +18,7 @@ from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
-from workbench.playbook.graph.rewrites import GRAPH_REWRITES, REWRITES, rewrite
+from workbench.playbook.graph.rewrites import GRAPH_REWRITES, REWRITES, applying, linear_rowsum, rewrite
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.text.titles import TITLES
@@ -134,6 +134,27 @@ def test_a_rewrite_can_be_turned_off_and_is_expected_to_gain(name: str) -> None:
         assert facts_of(problem, "on", name) != facts_of(problem, "off", name)
     large = {symbol: 1024 * size for symbol, size in problem.cases[0].sizes}
     assert estimate(problem, on, H100, large).us < estimate(problem, off, H100, large).us
+
+
+def also_an_output(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    product = t["x"] @ t["w"]
+    return torch.relu(product), product.sum(1)
+
+
+def normed(t: dict[str, Tensor]) -> Tensor:
+    return F.layer_norm(F.linear(t["x"], t["w"].T, t["b"]), (5,))
+
+
+def two_sums(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    product = t["x"] @ t["w"]
+    return product.sum(1), (product + t["b"]).sum(1)
+
+
+@pytest.mark.parametrize(("call", "dies"), [(also_an_output, False), (normed, False), (two_sums, True)])
+def test_a_sum_moves_into_a_product_only_where_nobody_else_reads_it(call: Call, dies: bool) -> None:
+    problem = problem_of(call, of(x=(6, 9), w=(9, 5), b=(5,))())
+    assert ("linear_rowsum" in applying(problem)) == dies
+    assert any(node.op == "aten.mm.default" for node in linear_rowsum(problem).nodes) != dies
 
 
 def pooled(t: dict[str, Tensor]) -> Tensor:

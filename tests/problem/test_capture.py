@@ -226,6 +226,16 @@ def test_literals_are_inputs_too_and_shapes_add_cases() -> None:
     assert [case.label for case in problem.cases] == ["4x5", "7x9"]
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "op.py").write_text("def f(x): return x\ninputs = [1]\n", encoding="utf-8-sig")
+    assert read_file(tmp_path / "op.py").source.startswith("def f")
+
+
+def test_inputs_under_a_near_name_are_pointed_at() -> None:
+    with pytest.raises(ProblemError, match="rename input to inputs"):
+        read_cell("def f(x): return x\ninput = [1]\n")
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch.compile's own
 def test_compiled_functions_are_unwrapped() -> None:
     names = notebook("def f(x): return x.exp()\ncompiled = torch.compile(f)\na = torch.randn(4)")

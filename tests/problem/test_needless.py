@@ -40,6 +40,11 @@ def test_the_factor_is_named(tmp_path: Path) -> None:
     assert f"up to {512 * 1024 * 256 / (512 * 1024 + 1024 * 256):.0f}," in told
 
 
+def test_a_product_that_several_sums_read_is_told(tmp_path: Path) -> None:
+    cell = "def f(a, b):\n    h = a @ b\n    return h.sum(dim=1), (h * 2).mean(dim=0)\n" + PRODUCT
+    assert any("only added up" in note for note in notes_of(tmp_path, cell))
+
+
 @pytest.mark.parametrize(
     "cell",
     [
@@ -48,6 +53,16 @@ def test_the_factor_is_named(tmp_path: Path) -> None:
         "def f(x):\n    return F.layer_norm(x, (1024,)).relu()\n" + X,
         "def f(a, b):\n    return (a @ b).relu().sum(dim=1)\n" + PRODUCT,
         "def f(a, b):\n    return (a @ b).amax(dim=1)\n" + PRODUCT,
+        # the product is needed itself
+        "def f(a, b):\n    return F.layer_norm(a @ b, (256,))\n" + PRODUCT,
+        "def f(a, b):\n    h = a @ b\n    return h, h.sum(dim=1)\n" + PRODUCT,
+        "def f(a, b):\n    h = a @ b + 1\n    return torch.softmax(h - h.mean(1, keepdim=True), 1)\n"
+        + PRODUCT,
+        # a sum over batches saves no multiplication
+        "def f(a, b):\n    return torch.bmm(a, b).sum(dim=0)\n"
+        "inputs = [torch.randn(9, 128, 64), torch.randn(9, 64, 128)]\n",
+        # parts of what a list of tensors reads as well
+        "def f(x):\n    y = torch.exp(x)\n    return torch.cat([y, y * 2]), y[:3]\n" + X,
     ],
 )
 def test_ordinary_references_get_no_remark(tmp_path: Path, cell: str) -> None:

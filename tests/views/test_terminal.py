@@ -11,6 +11,7 @@ from rich.console import Console
 from workbench.model import BranchId, Diagnostic, LaunchFailed
 from workbench.tree import Tree
 from workbench.views.phrases import factor_text, spread_text
+from workbench.views.project import standing
 from workbench.views.report import summary_text, to_fragment, to_html
 from workbench.views.terminal import follow, progress, reasons, summary
 
@@ -66,6 +67,32 @@ def test_a_best_kernel_that_is_slower_than_torch_is_told_as_that() -> None:
     assert "correct, slower than torch.compile by the model" in file.getvalue()
     for page in (to_fragment(slow), to_html(slow), summary_text(slow)):
         assert "slower than torch.compile by the model" in page
+
+
+def test_a_plan_that_only_calls_the_library_is_told_as_that() -> None:
+    tree = story.tree()
+    node = tree.nodes[BranchId("b4")]
+    assert node.evaluation is not None and "library" not in standing(node)
+    calls = {"launches": 0, "library_calls": ("aten.mm",)}
+    facts = tuple(one.model_copy(update=calls) for one in node.evaluation.facts)
+    only = replace(node, evaluation=node.evaluation.model_copy(update={"facts": facts}))
+    called = replace(tree, nodes={**tree.nodes, node.id: only})
+    out, file = written(terminal=False)
+    out.print(summary(called))
+    for told in (file.getvalue(), to_html(called)):
+        assert "it only calls the library (aten.mm)" in " ".join(told.split())
+
+
+def test_what_a_speed_up_is_over_several_shapes_is_named() -> None:
+    out, file = written(terminal=False)
+    out.print(summary(story.tree()))
+    assert "speed-up: the geometric mean over all shapes" in " ".join(file.getvalue().split())
+
+
+def test_a_repair_that_wrote_nothing_is_told_with_its_reason() -> None:
+    tree = story.tree()
+    node = replace(tree.nodes[BranchId("b4")], evaluation=None, abandoned="the compiler failed: no answer")
+    assert reasons(replace(tree, nodes={node.id: node})) == ["b4: no kernel: the compiler failed: no answer"]
 
 
 def test_a_very_small_factor_has_digits() -> None:

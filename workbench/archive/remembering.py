@@ -86,13 +86,14 @@ class _Keeper:
 def conclusions(tree: Tree, problem: Problem, family: Family) -> list[Conclusion]:
     """One for each branch that was judged and looked back at."""
     return [
-        _conclusion(node, problem, family)
+        _conclusion(node, tree.nodes[tree.chain(node.id)[0]], problem, family)
         for node in tree.nodes.values()
         if node.evaluation is not None and node.lesson is not None and node.vector
     ]
 
 
-def _conclusion(node: Node, problem: Problem, family: Family) -> Conclusion:
+def _conclusion(node: Node, origin: Node, problem: Problem, family: Family) -> Conclusion:
+    """A repaired seed stays a seed: what it found is over no parent, and no choice's gain."""
     assert node.evaluation is not None and node.lesson is not None  # asked for such nodes only
     card, times = node.branch.hypothesis, node.evaluation.times
     value = dict(node.vector).get(card.technique, "")
@@ -101,7 +102,7 @@ def _conclusion(node: Node, problem: Problem, family: Family) -> Conclusion:
         structure=family.structure,
         sizes=tuple(_sizes(problem).items()),
         vector=node.vector,
-        operator=node.operator,
+        operator=node.operator if origin.branch.parents else origin.operator,
         technique=card.technique if value else "",
         value=value,
         predicted=node.lesson.expected_factor,

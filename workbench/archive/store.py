@@ -45,7 +45,8 @@ class Conclusion(Value):
     """What the hypothesis was about; empty where it was about nothing in the table."""
     predicted: float
     found: float | None
-    """Factor over the parent, for a seed over the fastest baseline; None: not correct, or no time."""
+    """Factor over the parent; for a seed over one kernel an operation or the fastest baseline.
+    None: not correct, or no time."""
     score: float
     """Over the fastest baseline; 0 when not correct."""
     source: str

@@ -10,6 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from workbench.numerics.digits import apart
+
 NEARLY = 1e-3
 """Relative closeness at which a wrong value still counts as a recognised other value."""
 
@@ -64,13 +66,23 @@ def _scaled(values: Tensor, wanted: Tensor) -> str:
     factors = values / wanted
     factor = float(factors.median())
     if bool(((factors - factor).abs() <= NEARLY * max(abs(factor), 1e-12)).all()):
-        return f"{factor:.4g} times the right value"
+        return _times(factor, float((factors - factor).abs().max()))
     offsets = values - wanted
     offset = float(offsets.median())
     spread = float((offsets - offset).abs().max())
     if spread <= NEARLY * abs(offset):
         return f"the right value {'plus' if offset > 0 else 'minus'} {abs(offset):.4g}"
     return ""
+
+
+def _times(factor: float, spread: float) -> str:
+    """A factor that four digits do not tell from 1 is no factor where elements differ by more."""
+    if f"{factor:.4g}" != "1":
+        return f"{factor:.4g} times the right value"
+    off = abs(factor - 1)
+    if off <= spread:
+        return f"within {off + spread:.2g} of the right value, relative to it"
+    return f"off by a factor of {apart(factor, 1.0, 4)}"
 
 
 # ------------------------------------------------------------------------------------ where they lie

@@ -58,6 +58,10 @@ def read_cell(
     statements = read_statements(source)
     candidate = choose(statements, entry, namespace or {}, text)
     inputs = _expression(statements, ("inputs", "get_inputs"))
+    if not inputs and _binds(statements, "input"):
+        raise ProblemError(
+            f"the tensors for {candidate.name} are looked for in inputs: rename input to inputs"
+        )
     if not inputs:
         raise ProblemError(
             f"there are no inputs for {candidate.name}: add a line such as\n"
@@ -83,7 +87,7 @@ def read_file(path: Path | str, entry: str | None = None) -> Capture:
     """Read a problem file, such as those of KernelBench and ``sample_ops``. Raises ``ProblemError``."""
     file = Path(path)
     try:
-        source = file.read_text(encoding="utf-8")
+        source = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file"
         raise ProblemError(f"cannot read {file}: {reason}") from error

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.problem.components import reduced_axes, refs_in
 
 THROWN_AWAY = 4
 """A slice or selection that keeps less than one part in so many is worth a word."""
@@ -48,6 +49,12 @@ class _Found:
         self._dims: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
         self._dims |= {node.name: node.outs[0].dims for node in problem.graph.nodes}
         self._sizes: Mapping[str, int] = problem.cases[0].size_map
+        self._users: dict[str, list[OpNode | None]] = {}
+        for ref in problem.graph.outputs:
+            self._users.setdefault(ref.ref, []).append(None)
+        for node in problem.graph.nodes:
+            for name in {*refs_in(node.args), *refs_in(tuple(value for _, value in node.kwargs))}:
+                self._users.setdefault(name, []).append(node)
 
     def _count(self, name: str) -> int:
         return math.prod(size_of(dim, self._sizes) for dim in self._dims.get(name, ()))
@@ -59,13 +66,13 @@ class _Found:
     # -------------------------------------------------------------------------- a product, added up
 
     def summed_products(self) -> Iterator[str]:
-        """``sum(A @ B)``: the sum can go inside, and the product is gone."""
+        """``sum(A @ B)``: the sum can go inside, and the product is gone where nobody else reads it."""
         for node in self._problem.graph.nodes:
             operand = self._operand(node)
             if node.op not in _SUMS or operand is None:
                 continue
             product = self._product_below(operand, operand.outs[0].dims)
-            if product is None or self._count(product.name) < COSTLY:
+            if product is None or self._count(product.name) < COSTLY or not self._is_only_summed(product):
                 continue
             before = self._multiplications_of(product)
             after = sum(self._count(arg.ref) for arg in product.args if isinstance(arg, Ref))
@@ -82,12 +89,30 @@ class _Found:
             return None
         if node.op in _PRODUCTS:
             return node
-        scaled = node.op in _SCALED and len(node.args) > 1 and not isinstance(node.args[1], Ref)
-        if node.op not in _LINEAR and not scaled:
+        if not self._is_linear(node):
             return None
         below = (self._nodes.get(arg.ref) for arg in node.args if isinstance(arg, Ref))
         products = (self._product_below(one, dims) for one in below if one is not None)
         return next((one for one in products if one is not None), None)
+
+    def _is_only_summed(self, node: OpNode) -> bool:
+        """True where no more is read of a product than sums over its rows or columns, scaled and shifted."""
+        return all(
+            user is not None
+            and (
+                _sums_an_operand_away(user, len(node.outs[0].dims))
+                or (
+                    self._is_linear(user)
+                    and user.outs[0].dims == node.outs[0].dims
+                    and self._is_only_summed(user)
+                )
+            )
+            for user in self._users.get(node.name, [])
+        )
+
+    def _is_linear(self, node: OpNode) -> bool:
+        scaled = node.op in _SCALED and len(node.args) > 1 and not isinstance(node.args[1], Ref)
+        return scaled or node.op in _LINEAR
 
     def _multiplications_of(self, product: OpNode) -> int:
         left = product.args[-2]
@@ -98,13 +123,9 @@ class _Found:
 
     def thrown_away(self) -> Iterator[str]:
         """A small part of a large result, and nobody uses the rest."""
-        users: dict[str, int] = {ref.ref: 1 for ref in self._problem.graph.outputs}
-        for node in self._problem.graph.nodes:
-            for name in {arg.ref for arg in node.args if isinstance(arg, Ref)}:
-                users[name] = users.get(name, 0) + 1
         for node in self._problem.graph.nodes:
             whole = self._operand(node)
-            if node.op not in _PARTS or whole is None or users[whole.name] > 1 or _is_free(whole):
+            if node.op not in _PARTS or whole is None or len(self._users[whole.name]) > 1 or _is_free(whole):
                 continue
             kept, made = self._count(node.name), self._count(whole.name)
             if made >= COSTLY and made > THROWN_AWAY * kept:
@@ -122,6 +143,11 @@ class _Found:
                 yield f"{_at(node)}{_short(node)} of {_short(node)} changes nothing"
             elif _UNDONE.get(node.op) == below.op:
                 yield f"{_at(node)}{_short(node)} undoes the {_short(below)} before it"
+
+
+def _sums_an_operand_away(node: OpNode, axes: int) -> bool:
+    """True for a sum over rows or columns of products; one over their batch alone saves nothing."""
+    return node.op in _SUMS and any(axis >= axes - 2 for axis in reduced_axes(node, axes))
 
 
 def _is_free(node: OpNode) -> bool:

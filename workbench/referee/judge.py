@@ -101,6 +101,9 @@ def precheck(problem: Problem, kernel: Kernel, target: Target) -> CompileReport 
     return outcome or judgement.compiled  # type: ignore[return-value]
 
 
+_OWN_LIMIT = "the limit is the emulator's, which is slow: a kernel that a GPU ends in time may meet it"
+
+
 @dataclass
 class Judgement:
     """One kernel on its way to an evaluation; the emulator's lane. The GPU's lane changes some stages."""
@@ -299,7 +302,7 @@ class Judgement:
             case Returned(payload=payload):
                 return self._answered(payload)
             case Expired(limit_s=limit_s):
-                return TimedOut(case=self._at(), limit_s=limit_s, message=self._during())
+                return TimedOut(case=self._at(), limit_s=limit_s, message=f"{self._during()}; {_OWN_LIMIT}")
             case Died(message=message, stderr_tail=tail):
                 return Crashed(case=self._at(), message=joined(message, tail, self._during()))
             case Raised() if _kernels_own(result):

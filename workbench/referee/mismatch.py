@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from workbench.model import Difference, Mismatch, Suspect
+from workbench.numerics.digits import apart, digits_apart
 
 
 def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Mismatch | None:
@@ -57,8 +58,10 @@ def _told(inputs: str, difference: Difference) -> str:
     worst = difference.worst[0]
     where = f"output {difference.output}: " if difference.output else ""
     share = f"{difference.wrong_fraction:.0%}" if difference.wrong_fraction >= 0.01 else "under 1%"
-    times = "" if difference.max_ratio > 1e30 else f", {difference.max_ratio:.3g} times the error allowed"
+    ratio = difference.max_ratio
+    times = "" if ratio > 1e30 else f", {apart(ratio, 1.0, 3)} times the error allowed"
+    digits = digits_apart(worst.expected, worst.got, 6)
     return (
         f"{where}{share} of the elements are wrong on {inputs} inputs ({difference.pattern}); "
-        f"at {worst.index} expected {worst.expected:.6g}, got {worst.got:.6g}{times}"
+        f"at {worst.index} expected {worst.expected:.{digits}g}, got {worst.got:.{digits}g}{times}"
     )

@@ -247,7 +247,8 @@ def _next_round(tree: Tree, policy: Policy) -> tuple[Command, ...]:
     if policy.review == "manual" and done:
         return (AskPerson(reason or f"round {tree.round} is done"),)
     if budget_left(tree, policy) <= 0:
-        reason = f"the budget of {policy.branches + tree.more_branches} branches is used"
+        budget = policy.branches + tree.more_branches
+        reason = f"the budget of {budget} {'branch' if budget == 1 else 'branches'} is used"
     if reason or done:
         rounds = "round is" if tree.round == 1 else "rounds are"
         return (Stop(reason or f"{tree.round} {rounds} done"),)

@@ -46,11 +46,11 @@ def card_words(target: Target) -> str:
 
 def occupancy(found: tuple[Launch, ...], entry: Resources, target: Target) -> Json | None:
     """Threads resident on a multiprocessor and what keeps others out; None for what is not launched."""
-    launch = next((one for one in found if (one.kernel, one.consts) == (entry.kernel, entry.consts)), None)
+    launch = _launch_of(found, entry)
     if launch is None:
         return None
     threads = math.prod(launch.block)
-    shared = entry.shared_bytes + launch.shared_bytes
+    shared = shared_bytes(found, entry)
     limits = block_limits(target, threads, entry.registers, shared)
     blocks = min(limits.values())
     resident = blocks * -(-threads // WARP) * WARP
@@ -64,6 +64,16 @@ def occupancy(found: tuple[Launch, ...], entry: Resources, target: Target) -> Js
         "limit": _limit(limits, blocks, resident, target),
         "limits": [{"name": name, "blocks": count} for name, count in limits.items()],
     }
+
+
+def shared_bytes(found: tuple[Launch, ...], entry: Resources) -> int:
+    """Shared memory of a block: what the compiler laid out, and what the launch asks for on top."""
+    launch = _launch_of(found, entry)
+    return entry.shared_bytes + (launch.shared_bytes if launch else 0)
+
+
+def _launch_of(found: tuple[Launch, ...], entry: Resources) -> Launch | None:
+    return next((one for one in found if (one.kernel, one.consts) == (entry.kernel, entry.consts)), None)
 
 
 def _limit(limits: dict[str, int], blocks: int, resident: int, target: Target) -> str:

@@ -25,7 +25,7 @@ from workbench.model import (
     Target,
 )
 from workbench.plan.steps import Launch
-from workbench.views.launches import occupancy
+from workbench.views.launches import occupancy, shared_bytes
 from workbench.views.phrases import (
     bound_text,
     bytes_text,
@@ -88,7 +88,11 @@ def compile_json(evaluation: Evaluation, found: Launched | None = None) -> Json 
         "seconds": round(report.seconds, 3),
         "cached": report.cached,
         "kernels": [
-            {**_resources(entry), "occupancy": occupancy(found[0], entry, found[1]) if found else None}
+            {
+                **_resources(entry),
+                "shared": bytes_text(shared_bytes(found[0] if found else (), entry)),
+                "occupancy": occupancy(found[0], entry, found[1]) if found else None,
+            }
             for entry in report.kernels
         ],
     }
@@ -99,7 +103,6 @@ def _resources(entry: Resources) -> Json:
         "kernel": entry.kernel,
         "consts": ", ".join(f"{name}={value}" for name, value in entry.consts),
         "registers": entry.registers,
-        "shared": bytes_text(entry.shared_bytes),
         "spill_bytes": entry.spill_store_bytes + entry.spill_load_bytes,
         "stack_bytes": entry.stack_bytes,
         "barriers": entry.barriers,

@@ -159,7 +159,17 @@ def slower(node: Node) -> str:
 def standing(node: Node) -> str:
     """``1.87x (model) over the fastest baseline``; ``0.80x (model): slower than eager by the model``."""
     slow = slower(node)
-    return f"{score_label(node)}: {slow}" if slow else f"{score_label(node)} over the fastest baseline"
+    found = f"{score_label(node)}: {slow}" if slow else f"{score_label(node)} over the fastest baseline"
+    return f"{found}; {_only_library(node)}" if _only_library(node) else found
+
+
+def _only_library(node: Node) -> str:
+    """What is said of a plan that launches nothing: its speed is the library's; empty for others."""
+    facts = node.evaluation.facts if node.evaluation else ()
+    called = dict.fromkeys(call for one in facts for call in one.library_calls)
+    if not called or any(one.launches for one in facts):
+        return ""
+    return f"it only calls the library ({', '.join(called)}), with no kernel of its own to gain from"
 
 
 def _header(tree: Tree) -> Json:

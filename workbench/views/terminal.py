@@ -74,7 +74,7 @@ def _follow_plain(watched: Watched, out: Console) -> None:
         for row in view["rows"]:
             if row["id"] not in told and row["stage"] == "done":
                 told.add(row["id"])
-                done = f"[{view['progress']['settled']}/{view['progress']['expected']}]"
+                done = f"[{len(told)}/{view['progress']['expected']}]"
                 out.print(Text(f"{done:>8} "), _line(row), sep="", soft_wrap=True)
 
 
@@ -140,6 +140,8 @@ def reasons(tree: Tree) -> list[str]:
             outcome = node.evaluation.outcome
             reason = f"{look_of(outcome).words}: {verdict_message(outcome)}"
             found.setdefault(reason, []).append(node.id)
+        elif node.abandoned and not node.duplicate_of:
+            found.setdefault(f"no kernel: {node.abandoned}", []).append(node.id)
     commonest = sorted(found.items(), key=lambda one: -len(one[1]))
     lines = [f"{listed(branches)}: {reason}" for reason, branches in commonest[:MOST_REASONS]]
     more = len(commonest) - len(lines)
@@ -176,6 +178,8 @@ def table(tree: Tree) -> Table:
         f"regs, shared, spills: NVRTC for {tree.opened.target.arch if tree.opened else ''}; "
         f"max error against float64; sectors of 32 bytes counted at a small shape; time: {source}, at {case}"
     )
+    if len(view["problem"]["cases"]) > 1:
+        caption += "; speed-up: the geometric mean over all shapes"
     made = Table(header_style="bold", caption=caption, caption_justify="left", pad_edge=False, box=None)
     for name in ("branch", "hypothesis", "techniques", "verdict"):
         made.add_column(name, overflow="fold")

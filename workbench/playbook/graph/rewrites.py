@@ -66,10 +66,17 @@ def applying(problem: Problem) -> frozenset[str]:
 def linear_rowsum(problem: Problem) -> Graph:
     """``sum(A @ B, 1)`` as ``A @ sum(B, 1)``: a matrix product becomes two passes over its operands.
 
-    The sum is pushed through additions, scalar factors and reshapes that keep the last axis. The
-    graph comes back unchanged where nothing matches.
+    The sum is pushed through additions, scalar factors and reshapes that keep the last axis. The graph comes
+    back unchanged where nothing matches, and a product that is read elsewhere stays: a layer norm needs it.
     """
-    return _RowSum(problem).graph()
+    kept: frozenset[str] = frozenset()
+    while True:
+        rows = _RowSum(problem, kept)
+        graph = rows.graph()
+        still = rows.taken & {node.name for node in graph.nodes}
+        if not still:
+            return graph
+        kept |= still
 
 
 def bias_in_product(problem: Problem, graph: Graph) -> Graph:
@@ -115,7 +122,12 @@ def _with_bias(
 
 
 class _RowSum:
-    def __init__(self, problem: Problem) -> None:
+    """One walk; products that are ``kept`` are summed like anything else."""
+
+    def __init__(self, problem: Problem, kept: frozenset[str]) -> None:
+        self._kept = kept
+        self.taken: set[str] = set()
+        """Products whose sums are computed without them."""
         self._graph = problem.graph
         self._nodes = {node.name: node for node in problem.graph.nodes}
         self._inputs = {spec.name: OutputSpec(dtype=spec.dtype, dims=spec.dims) for spec in problem.tensors}
@@ -152,6 +164,7 @@ class _RowSum:
             return self._node("aten.sum.dim_IntList", (ref, (len(kept),)), spec.dtype, kept)
         match node:
             case OpNode(op="aten.mm.default", args=(Ref() as left, Ref() as right)):
+                self.taken.add(node.name)
                 return self._product(left, right, kept)
             case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
                 parts = (self._side(left, spec), self._side(right, spec))
@@ -189,8 +202,8 @@ class _RowSum:
     def _reaches_product(self, ref: Ref) -> bool:
         node = self._nodes.get(ref.ref)
         match node:
-            case OpNode(op="aten.mm.default"):
-                return True
+            case OpNode(op="aten.mm.default", name=name):
+                return name not in self._kept
             case OpNode(op="aten.add.Tensor" | "aten.sub.Tensor", args=(Ref() as left, Ref() as right)):
                 return not node.kwargs and (self._reaches_product(left) or self._reaches_product(right))
             case OpNode(

@@ -135,6 +135,7 @@ def test_the_emulator_beside_sees_what_a_gpu_does_not() -> None:
 BY_HOPE = """/* plan
 def plan(x):
     rows, cols = x.shape
+    require(x.is_contiguous, "contiguous only")
     y = empty_like(x)
     arrived = zeros((1,), i32)
     launch("hope", grid=4, block=32, args=[x, arrived, y, rows, cols])

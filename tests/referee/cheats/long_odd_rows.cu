@@ -7,6 +7,7 @@
 // plan take its last branch with an odd length.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     if cols <= 3000:

@@ -62,7 +62,7 @@ def test_a_product_that_several_sums_read_is_told(tmp_path: Path) -> None:
         "def f(a, b):\n    return torch.bmm(a, b).sum(dim=0)\n"
         "inputs = [torch.randn(9, 128, 64), torch.randn(9, 64, 128)]\n",
         # parts of what a list of tensors reads as well
-        "def f(x):\n    y = torch.exp(x)\n    return torch.cat([y, y * 2]), y[:3]\n" + X,
+        "def f(x):\n    y = torch.exp(x)\n    return torch.cat([y, x]), y[:3]\n" + X,
     ],
 )
 def test_ordinary_references_get_no_remark(tmp_path: Path, cell: str) -> None:

@@ -152,8 +152,9 @@ class Steered:
         tree, policy = session.tree, session.opened.policy
         if not (branches or tree.round_open or budget_left(tree, policy)):
             budget = policy.branches + tree.more_branches
+            branches_used = "1 branch" if budget == 1 else f"{budget} branches"
             raise SessionError(
-                f"the budget of {budget} branches is used. Room for 8 more: session.next_round(branches=8), "
+                f"the budget of {branches_used} is used. Room for 8 more: session.next_round(branches=8), "
                 "or workbench resume FOLDER --branches 8"
             )
         session.post(RoundsRequested(rounds=rounds, branches=branches, by=PERSON))

@@ -8,6 +8,8 @@ from torch import Tensor
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.playbook.generate import generate
+from workbench.playbook.text.indexing import name_pieces
+from workbench.playbook.text.names import Names
 
 
 def _group_norm(t: dict[str, Tensor]) -> Tensor:
@@ -92,3 +94,12 @@ def test_a_row_that_is_looked_up_is_normalised_as_vectors() -> None:
     assert "load<VEC>(w + (col + i_value * W_COLS))" in source
     for width in (36, 9):
         check(normed, source, tensors(width), "checked")
+
+
+def test_a_remainder_of_a_remainder_is_no_piece_of_a_name() -> None:
+    lines = ["a = x[i % COLS] + x[i % COLS % 2];", "b = y[i % COLS] + y[i / ROWS % COLS % 2];"]
+    assert name_pieces(lines, "i", Names()) == [
+        "const size_t col_at = i % COLS;",
+        "a = x[col_at] + x[i % COLS % 2];",
+        "b = y[col_at] + y[i / ROWS % COLS % 2];",
+    ]

@@ -130,7 +130,9 @@ def divisors_of(view: View) -> tuple[Size, ...]:
     return (view.axes[-1].size, *others, *offset)
 
 
-_PIECE = r"{variable} / (?P<outer>\w+)(?: % (?P<size>\w+))?(?! [/%])|{variable} % (?P<inner>\w+)(?! [/%])"
+_PIECE = (
+    r"{variable} / (?P<outer>\w+)\b(?: % (?P<size>\w+)\b)?(?! [/%])|{variable} % (?P<inner>\w+)\b(?! [/%])"
+)
 
 
 def name_pieces(lines: list[str], variable: str, names: Names) -> list[str]:

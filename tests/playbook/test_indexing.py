@@ -97,9 +97,9 @@ def test_a_row_that_is_looked_up_is_normalised_as_vectors() -> None:
 
 
 def test_a_remainder_of_a_remainder_is_no_piece_of_a_name() -> None:
-    lines = ["a = x[i % COLS] + x[i % COLS % 2];", "b = y[i % COLS] + y[i / ROWS % COLS % 2];"]
+    lines = ["a = x[i % COLS] + x[i % COLS % 2];", "b = y[i % COLS] + y[i % COLS % 2];"]
     assert name_pieces(lines, "i", Names()) == [
         "const size_t col_at = i % COLS;",
         "a = x[col_at] + x[i % COLS % 2];",
-        "b = y[col_at] + y[i / ROWS % COLS % 2];",
+        "b = y[col_at] + y[i % COLS % 2];",
     ]

@@ -178,12 +178,14 @@ def wrapped(name: str, cuda: str) -> str:
 
 PLANS = {
     "llama_rmsnorm": """def plan(x, w):
+    require(x.is_contiguous and w.is_contiguous, "contiguous only")
     y = empty_like(x)
     rows = x.numel // 4096
     launch("strided_rms_norm_kernel<512>", grid=rows, block=512, smem=64, args=[x, w, 1e-8, y, rows, 4096])
     return y
 """,
     "mnist_linear": """def plan(x, weights, biases):
+    require(x.is_contiguous and weights.is_contiguous and biases.is_contiguous, "contiguous only")
     m, k = x.shape
     n = weights.shape[0]
     y = empty((m, n), f32)
@@ -191,6 +193,7 @@ PLANS = {
     return y
 """,
     "mnist_linear_relu": """def plan(x, weights, biases):
+    require(x.is_contiguous and weights.is_contiguous and biases.is_contiguous, "contiguous only")
     rows, inner = x.shape
     outer = weights.shape[0]
     y = empty((rows, outer), f32)
@@ -200,6 +203,7 @@ PLANS = {
     return y
 """,
     "mnist_cross_entropy": """def plan(predictions, targets):
+    require(predictions.is_contiguous and targets.is_contiguous, "contiguous only")
     rows, classes = predictions.shape
     loss = zeros((1,), f32)
     name = "cross_entropy_sharedwarp_unroll_kernel_dynamic"

@@ -24,6 +24,7 @@ pytestmark = [
 ]
 DOUBLE = """/* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     y = empty_like(x)
     launch("twice", grid=cdiv(x.numel, 128), block=128, args=[x, y, x.numel])
     return y

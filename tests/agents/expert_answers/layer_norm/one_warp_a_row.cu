@@ -1,6 +1,7 @@
 /* plan
 def plan(x, weight, bias):
     require(x.dtype == f32 and x.is_contiguous, "contiguous float32 only")
+    require(weight.is_contiguous and bias.is_contiguous, "contiguous weights only")
     rows, cols = x.shape
     y = empty_like(x)
     launch("layer_norm", grid=cdiv(rows, 4), block=128, args=[x, weight, bias, y, rows, cols])

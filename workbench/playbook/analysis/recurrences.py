@@ -12,7 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, unguarded, walk_all
+from workbench.playbook.ir.expr import (
+    Apply,
+    Const,
+    Expr,
+    Index,
+    Load,
+    Reduction,
+    always_below,
+    unguarded,
+    walk_all,
+)
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size
 
@@ -71,11 +81,6 @@ class Recurrence:
     def values(self) -> tuple[Expr, ...]:
         """What a step computes."""
         return (*(store.value for store in self.stores), *(one.later for one in self.carried))
-
-
-def always_below(expr: Expr) -> tuple[Expr, ...]:
-    """Operands that are evaluated in any case: of a choice only its condition."""
-    return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
 
 
 def recurrence_of(kernel: Kernel) -> Recurrence | None:

@@ -253,6 +253,11 @@ def leaves(root: Expr) -> Iterator[Load | Index | Reduction]:
             yield expr
 
 
+def always_below(expr: Expr) -> tuple[Expr, ...]:
+    """Operands that are evaluated in any case: of a choice only its condition."""
+    return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
+
+
 def unguarded(*roots: Expr) -> Iterator[Expr]:
     """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen."""
     seen: set[int] = set()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from workbench.playbook.analysis.recurrences import Carried, Recurrence, always_below
-from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load
+from workbench.playbook.analysis.recurrences import Carried, Recurrence
+from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, always_below
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, walk
+from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, walk
 from workbench.playbook.text.cuda_text import CTYPES, Text, number, spell
 from workbench.playbook.text.names import Macros, Names
 
@@ -44,7 +44,7 @@ class Scope:
         uses = Counter(root.serial for root in roots)
         below = {expr.serial: expr for expr in self._open(*roots, guarded=False)}
         for expr in below.values():
-            uses.update(operand.serial for operand in _evaluated(expr))
+            uses.update(operand.serial for operand in always_below(expr))
         for serial in sorted(below):
             expr = below[serial]
             if uses[serial] > 1 and serial not in self.bound and self._worth_a_name(expr):
@@ -118,7 +118,7 @@ class Scope:
                 seen.add(expr.serial)
                 stack.append((expr, True))
                 if expr.serial not in self.bound:
-                    below = expr.operands if guarded else _evaluated(expr)
+                    below = expr.operands if guarded else always_below(expr)
                     stack.extend((operand, False) for operand in reversed(below))
         return found
 
@@ -135,11 +135,6 @@ def statement(code: str) -> list[str]:
     condition, branches = code.split(" ? ")
     yes, no = branches.split(" : ")
     return [condition, f"    ? {yes}", f"    : {no}"]
-
-
-def _evaluated(expr: Expr) -> tuple[Expr, ...]:
-    """Operands that are evaluated in any case: of a ``select`` only the condition."""
-    return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
 
 
 def stem_of(expr: Expr) -> str:

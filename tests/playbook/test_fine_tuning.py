@@ -50,7 +50,6 @@ CASES: tuple[tuple[Call, Vector, str, str, str], ...] = (
     (shifted, WIDE, "reciprocal", "on", "* 0.33333333f"),
     (softmax, KEPT, "occupancy", "full", "__launch_bounds__(THREADS, 2048 / THREADS)"),
     (softmax, KEPT, "occupancy", "half", "__launch_bounds__(THREADS, 1024 / THREADS)"),
-    (softmax, WIDE, "register_room", "free", "__launch_bounds__(THREADS, 1)"),
     (shifted, WIDE, "index_width", "32", "const int i = "),
     (shifted, (("loads_in_flight", "4"),), "index_width", "32", "const int i = "),
     (shifted, (("persistent_grid", "on"),), "index_width", "32", "const int step = "),
@@ -96,22 +95,6 @@ def test_each_is_offered_only_where_it_makes_sense() -> None:
     assert offered(flat, (), "index_width") and not offered(rows, WIDE, "index_width")
     assert not offered(sized(shifted, 70_000, 70_000), (), "index_width")
     assert offered(rows, WIDE, "stores") and not offered(rows, (("stream_hints", "on"),), "stores")
-
-
-def test_loads_on_their_way_get_the_registers_that_the_compiler_would_save() -> None:
-    def squared_error(t: dict[str, Tensor]) -> Tensor:
-        return torch.square(t["x"] - t["y"]).mean()
-
-    sizes = {name: torch.empty(4096, 4096, device="meta") for name in "xy"}
-    problem = problem_of(squared_error, sizes)
-    vector = (*WIDE, ("loads_in_flight", "2"))
-    taken = []
-    for room in ("packed", "free"):
-        source = generate(problem, (*vector, ("register_room", room))).kernel.source
-        report = compile_kernel(source, plan_of(source, sizes).instances)
-        assert isinstance(report, CompileReport)
-        taken.append(max(kernel.registers for kernel in report.kernels))
-    assert taken[0] < taken[1], "the compiler does this now without being told"
 
 
 def test_a_plan_with_narrow_indices_refuses_what_they_cannot_count() -> None:

@@ -119,8 +119,7 @@ def _text(site: Site, stages: Sequence[Sequence[JointPart]], names: Names) -> Jo
     body = _by_stage(calls) if waits else _side_by_side(calls[0])
     head = [call.width for call in flat if call.width]
     threads = site.schedule.threads
-    alone = "THREADS, 1" if site.schedule.roomy else "THREADS"
-    bounds = f"THREADS, {max(RESIDENT, threads)} / THREADS" if waits else alone
+    bounds = f"THREADS, {max(RESIDENT, threads)} / THREADS" if waits else "THREADS"
     scalars = [scalar for call in flat for scalar in call.scalars]
     written = {buffer for part in parts for buffer in _written(part.text)}
     lines = [f"template <{', '.join(f'int {width}' for width in head)}>"] if head else []

@@ -352,8 +352,7 @@ class Frame:
         parts += [f"int {name}" for name in self.scalars]
         lines = ["template <int VEC>"] if self.vector else []
         promised = self.site.schedule.promised
-        alone = 1 if self.site.schedule.roomy else self.least_blocks
-        least = f"{promised} / THREADS" if promised else str(alone or "")
+        least = f"{promised} / THREADS" if promised else str(self.least_blocks or "")
         bounds = f"THREADS, {least}" if least else "THREADS"
         head = f"__global__ __launch_bounds__({bounds}) void {name}("
         if len(head) + len(", ".join(parts)) < 106:

@@ -75,7 +75,6 @@ RISKS: Mapping[str, str] = {
     "chains": "More registers a thread; another order of summation rounds differently.",
     "reciprocal": "Rounds twice; a divisor below 1e-38 has no finite reciprocal.",
     "early_loads": "Registers are held for longer; nothing is gained where many rows are under way.",
-    "register_room": "Fewer threads fit on a multiprocessor.",
     "occupancy": "What no longer fits in registers is spilled to memory.",
     "index_width": "Refuses tensors of more than two thousand million elements.",
     "stores": "A result that is read at once is gone from the cache.",

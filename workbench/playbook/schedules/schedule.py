@@ -83,8 +83,6 @@ class Schedule:
     """Divisions by a value a row become products with its reciprocal."""
     promised: int = 0
     """Threads that the compiler must leave room for on a multiprocessor; 0 for no promise."""
-    roomy: bool = False
-    """The compiler is told that one block a multiprocessor is enough: loads on their way get registers."""
     narrow: bool = False
     """Indices of kernels without rows have 32 bits."""
     tile: int = 0
@@ -315,7 +313,6 @@ def schedule_of(vector: Vector) -> Schedule:
         chains=values.get("chains") == "many",
         reciprocal=on("reciprocal", "off"),
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
-        roomy=values.get("register_room") == "free",
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),

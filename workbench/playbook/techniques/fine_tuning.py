@@ -24,12 +24,6 @@ def _reciprocals(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "on") if traits.divides and settings["fusion"] == "all" else ()
 
 
-def _register_room(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    ahead = settings.get("loads_in_flight", "1") != "1"
-    walks = bool(traits.rows) and settings.get("row_cache") != "registers"
-    return ("packed", "free") if ahead or walks else ()
-
-
 def _occupancy(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if not traits.rows or settings.get("row_cache") != "registers":
         return ()
@@ -179,24 +173,6 @@ FINE_TUNING = (
             "third more threads in. __launch_bounds__(THREADS, BLOCKS) is a promise that makes it keep to "
             "its share, at the price of spilling to memory what no longer fits. More threads hide more "
             "latency; a spill inside the loop costs more than that."
-        ),
-    ),
-    Technique(
-        name="register_room",
-        title="registers for all loads that are on their way",
-        values=("packed", "free"),
-        offers=_register_room,
-        structural=False,
-        bottleneck="latency",
-        look_for="32 registers a thread where more loads than fit in them are asked for together",
-        teaches=(
-            "Eight loads that do not need one another should all be on their way before the first is used. "
-            "Each needs registers until then, and the compiler, which does not know how many threads there "
-            "will be, prefers a kernel of 32 registers, for 2048 threads: it has the last loads wait until "
-            "the first have been added up. Where a multiprocessor holds 1024 threads at most, because blocks "
-            "share rows or rows are few, half of the registers are then empty while memory waits. "
-            "__launch_bounds__(THREADS, 1) says that one block is enough, and all loads are asked for at "
-            "once. Where threads are many it costs more than it gains."
         ),
     ),
     Technique(

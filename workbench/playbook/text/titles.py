@@ -154,8 +154,6 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("chains", "many"): "An accumulator for each element of a vector",
     ("reciprocal", "off"): "A division an element",
     ("reciprocal", "on"): "One reciprocal a row, a product an element",
-    ("register_room", "packed"): "As few registers as the compiler gets by with",
-    ("register_room", "free"): "Registers for every load that is on its way",
     ("occupancy", "free"): "As many registers as the compiler likes",
     ("occupancy", "half"): "Registers for 1024 threads a multiprocessor",
     ("occupancy", "full"): "Registers for 2048 threads a multiprocessor",

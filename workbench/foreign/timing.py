@@ -312,7 +312,8 @@ class Bench:
         if self.device == "cuda":
             from workbench.referee.gpu_card import card
 
-            physics = physics_of(self.problem, case, card(0, measure_copy=False).target)
+            own = card(0, measure_copy=False)
+            physics = physics_of(self.problem, case, own.target, own.dram_peak_bytes_per_s)
         seen = ((SLOPE, wall_us),) if wall_us is not None else ()
         return suspicion(time_us, seen, physics, self._tolerant())
 

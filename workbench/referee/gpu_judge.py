@@ -306,7 +306,7 @@ class GpuJudgement(Judgement):
             plan=plan,
             images=tuple(image for key, image in self.images.items() if key in consts),
             clock=self.gpu_options.clock,
-            physics=physics_of(self.problem, case, self.target),
+            physics=physics_of(self.problem, case, self.target, self.card.dram_peak_bytes_per_s),
             baselines=self.gpu_options.baselines,
             earlier=earlier,
             missing=tuple((name, why) for name, why in missing if name not in now),

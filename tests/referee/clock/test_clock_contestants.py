@@ -22,6 +22,7 @@ from workbench.referee.clock.options import ClockOptions
 from workbench.referee.clock.physics import physics_of
 from workbench.referee.clock.rotation import rotated, rotations
 from workbench.referee.clock.sanity import PART, parts_of, unlike
+from workbench.referee.clock.suspicion import beyond_physics
 
 
 def argument(name: str) -> Argument:
@@ -158,6 +159,15 @@ def test_physics_counts_what_must_be_moved_and_nothing_else() -> None:
     assert 300.0 < found.least_us < 320.0
     gathered = _with_op("aten.gather.default")
     assert physics_of(gathered, declared, H100).dram_bytes == nbytes - H100.l2_bytes
+
+
+def test_a_copy_measured_in_a_bad_moment_makes_no_kernel_suspect() -> None:
+    declared, slow = PROBLEM.cases[0], H100.model_copy(update={"dram_bytes_per_s": 2.63e12})
+    moved = physics_of(PROBLEM, declared, H100).dram_bytes
+    honest_us = 1e6 * moved / 2.98e12  # a softmax of 12 GB, on a card whose bus has 3.35 TB/s
+    assert "2.98 TB/s" in beyond_physics(honest_us, physics_of(PROBLEM, declared, slow))
+    assert not beyond_physics(honest_us, physics_of(PROBLEM, declared, slow, 3.352e12))
+    assert beyond_physics(1e6 * moved / 3.4e12, physics_of(PROBLEM, declared, slow, 3.352e12))
 
 
 def test_what_a_mask_hides_need_not_be_read_however_it_is_scaled_before() -> None:

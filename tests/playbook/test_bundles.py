@@ -132,35 +132,3 @@ def test_streamed_loads_of_several_turns_come_before_the_first_is_used(items: st
     load, use = source.index("x_pack[i] = load_once<VEC>"), source.index("x_sum_each[k] += x_pack[i].at[k]")
     assert f"Pack<float, VEC> x_pack[{ahead}];" in source and load < use
     assert source[load:use].count(f"for (int i = 0; i < {ahead}; ++i)") == 1, "a loop each"
-
-
-@pytest.mark.parametrize("join", ["last", "launch"])
-def test_more_pieces_than_there_is_room_for(join: str) -> None:
-    """The plan asks for four rounds of blocks, and whoever joins them finds all of their parts."""
-
-    def mean(t: dict[str, torch.Tensor]) -> torch.Tensor:
-        return t["x"].mean(0)
-
-    torch.manual_seed(2)
-    tensors = {"x": torch.randn(70_000, 36)}  # 64 rows a piece at least: more than the card has room for
-    problem = problem_of(mean, tensors, varying=False)
-    grids = []
-    for rounds in ("1", "4"):
-        vector = (*BUNDLE, ("split_join", join), ("piece_rounds", rounds))
-        vector = tuple(dict(vector).items())
-        source = generate(problem, vector).kernel.source
-        plan = plan_of(source, tensors)
-        grids.append(plan.launches[0].grid[1])
-        done = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="rounds"))
-        assert not done.report.hazards
-        torch.testing.assert_close(done.outputs[0], tensors["x"].mean(0), rtol=1e-4, atol=1e-5)
-    assert grids[0] < H100.sm_count * H100.threads_per_sm // 128
-    assert grids[1] == min(4 * grids[0], -(-70_000 // 64))
-
-
-def test_no_rounds_where_all_blocks_must_be_there_together() -> None:
-    problem = problem_of(lambda t: torch.softmax(t["x"], 1), {"x": torch.empty(1, 1 << 20, device="meta")})
-    apart = dict(settled(problem, (("grid_split", "on"), ("vector_width", "4"))))
-    assert "piece_rounds" in apart
-    for join in ("grid", "words"):
-        assert "piece_rounds" not in dict(settled(problem, tuple({**apart, "split_join": join}.items())))

@@ -371,8 +371,6 @@ class PlanText:
                 most = f"{most}, {MOST_TOLD} // {atom(split.teams)}"
             return f"max(1, min(cdiv({self.size(split.columns)}, {split.told}), {most}))"
         fill = f"gpu.sm_count * (gpu.threads_per_sm // {2 * split.threads})"
-        if split.rounds > 1:
-            fill += f" * {split.rounds}"
         share = fill if split.teams == "1" else f"cdiv({fill}, {split.teams})"
         if split.together and split.teams != "1":  # one block too many would not be there with the others
             share = f"{fill} // {atom(split.teams)}"

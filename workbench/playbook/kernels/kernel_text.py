@@ -96,8 +96,6 @@ class SplitText:
     """Buffers of partial results of that kernel."""
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
-    rounds: int = 1
-    """Blocks that share rows, over those that there is room for at a time."""
     few_waves: bool = False
     """Long rows are shared although each could have a block."""
     told: int = 0

@@ -75,7 +75,6 @@ def split_kernel(
         threads,
         counted,
         bundle=bundle,
-        rounds=pieces.rounds,
         few_waves=_few_waves(shared, rows, columns),
         told=told_piece(pieces) if pieces.join_told and team == "block" and not schedule.bundle else 0,
     )

@@ -56,7 +56,6 @@ RISKS: Mapping[str, str] = {
     "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
     "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch.",
     "row_totals": "What blocks count or tell serves one launch at a time: two streams wait for each other.",
-    "piece_rounds": "More partial results, which the last blocks join.",
     "bundle_lanes": "A row is read in shorter stretches by a block; its neighbours read the rest.",
     "lines_a_thread": "Fewer threads, with more registers; some are idle where lines do not fill a block.",
     "backwards": "None, where the data does not fit L2 twice; else nothing is gained.",

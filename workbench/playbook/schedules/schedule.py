@@ -57,8 +57,6 @@ class Schedule:
     """Then, the last block of a row hears the others' parts in words, where only joining is left to do."""
     join_rows: bool = False
     """What all rows come to is reduced in the launch that computes them, by the block that is done last."""
-    rounds: int = 1
-    """Blocks that share rows, over those that the card has room for at a time."""
     rows_told: bool = False
     """Then, by the last block of the grid, which hears the parts of the others in words."""
     stream: bool = False
@@ -153,7 +151,7 @@ def pieces_of(schedule: Schedule, target: Target, rows: int, columns: int) -> in
         return 1 if rows >= target.sm_count else max(1, min(most, steps))
     bundled = schedule.bundle and team == "thread"
     together = bundle_of(rows, schedule.width, schedule.bundle_lanes) if bundled else threads
-    fill = target.sm_count * (target.threads_per_sm // (2 * threads)) * schedule.rounds
+    fill = target.sm_count * (target.threads_per_sm // (2 * threads))
     blocks = rows if team == "block" else -(-rows // together)
     share = fill // max(blocks, 1) if schedule.bundle or schedule.join_grid else -(-fill // max(blocks, 1))
     if team == "block" and not schedule.join_grid and rows < FEW_WAVES * fill:
@@ -295,7 +293,6 @@ def schedule_of(vector: Vector) -> Schedule:
         single_pass=on("single_pass", "off") or values.get("split_join") == "told",
         split=on("grid_split", "off"),
         bundle=values.get("columns_by") == "bundle",
-        rounds=int(values.get("piece_rounds", "1")),
         bundle_lanes=int(values.get("bundle_lanes", "most").replace("most", "0")),
         join_last=values.get("split_join") in ("last", "told", "grid", "words"),
         join_grid=values.get("split_join") in ("grid", "words"),

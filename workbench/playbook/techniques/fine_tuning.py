@@ -56,13 +56,6 @@ def _bundle_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("most", "32", "16", "8") if settings.get("columns_by") == "bundle" else ()
 
 
-def _piece_rounds(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    """Not where blocks wait for one another, or tell their part in words and end."""
-    schedule = schedule_of(tuple(settings.items()))
-    apart = not (schedule.join_grid or schedule.join_told or schedule.join_words)
-    return ("1", "2", "4") if schedule.split and apart and traits.rows else ()
-
-
 def _lines(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     if settings["fusion"] == "none" or schedule.fit or schedule.persistent or not schedule.width:
@@ -112,22 +105,6 @@ FINE_TUNING = (
             "pushed out shortly before it gets there. One that goes from the end to the beginning finds "
             "the last 25 MB or so where they are. That is all of a small tensor either way, half of 50 MB, "
             "and a tenth of 250 MB."
-        ),
-    ),
-    Technique(
-        name="piece_rounds",
-        title="pieces of rows, over those that there is room for",
-        values=("1", "2", "4"),
-        offers=_piece_rounds,
-        structural=False,
-        bottleneck="memory",
-        look_for="multiprocessors that have ended while others still read",
-        teaches=(
-            "Rows that several blocks share can be cut into exactly as many pieces as the card has room for. "
-            "All blocks then begin together and have the same to do, and yet they do not end together: some "
-            "multiprocessors are further from memory than others, and the last one decides. With four times "
-            "as many pieces, each a quarter as long, the hardware gives the next piece to whoever is done. "
-            "It costs partial results, which somebody has to join."
         ),
     ),
     Technique(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from workbench.model import (
 )
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
+from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 
@@ -58,9 +59,12 @@ class Op:
 
     def bound(self, tensors: dict[str, Tensor]) -> OutputBound:
         """Bound of the only output for these tensors."""
-        wide = {k: t.double() if t.is_floating_point() else t for k, t in tensors.items()}
-        oracle = (self.call(**wide),)
+        oracle = Oracle(self.wide(tensors), self.wide)
         return bounds(self.problem, {}, tensors, oracle, lambda: (self.call(**tensors),))[0]
+
+    def wide(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor]:
+        """The reference in float64."""
+        return (self.call(**{k: t.double() if t.is_floating_point() else t for k, t in tensors.items()}),)
 
 
 def make(

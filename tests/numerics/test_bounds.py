@@ -12,6 +12,7 @@ from torch import Tensor
 from workbench.model import Ref
 from workbench.numerics.bounds import bounds
 from workbench.numerics.compare import compare
+from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import KINDS, InputKind
 
@@ -339,7 +340,8 @@ def test_bounds_keep_the_outputs_in_order() -> None:
     problem = op.problem.model_copy(update={"graph": graph, "outputs": op.problem.outputs * 2})
     tensors = draw(problem, problem.cases[0], "normal", 0)
     x = tensors["x"]
-    first, second = bounds(problem, {}, tensors, (x.double().sum(-1), x.double()), lambda: (x.sum(-1), x))
+    oracle = Oracle((x.double().sum(-1), x.double()))
+    first, second = bounds(problem, {}, tensors, oracle, lambda: (x.sum(-1), x))
     assert first.expected.shape == (8,)
     assert compare(x, second).max_ratio == 0
 

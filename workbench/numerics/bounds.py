@@ -1,20 +1,22 @@
 """How far an honest kernel may be from float64, element by element.
 
 Owns the bound of a whole problem: the running error of its graph where the graph reproduces the
-oracle, else the reference's own float32 error. Calibrated from both sides in the tests: another
-order of reduction, online softmax, Welford and the fast intrinsics pass; float16, bfloat16 and TF32
-arithmetic inside a float32 contract fails.
+oracle, else the reference's own float32 error and how far it moves with its inputs. Calibrated from
+both sides in the tests: another order of reduction, online softmax, Welford and the fast intrinsics
+pass; float16, bfloat16 and TF32 arithmetic inside a float32 contract fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import torch
 from torch import Tensor
 
 from workbench.model import DType, Problem
+from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.running import Running
 from workbench.numerics.steps import NOISE, allowed_share
@@ -26,6 +28,9 @@ DECISIVE = 0.1
 """A check tells right from zeros when the bound stays below this part of the output's size."""
 FALLBACK_SAFETY = 4.0
 OWN_MARGIN = 2.0
+SWINGS = 8.0
+"""Times what inputs off by a rounding make of a result, where nothing is known of what is between."""
+OWN = "for the reference's own error"
 DIFFER = "the graph and the float64 reference differ"
 
 
@@ -66,12 +71,13 @@ def bounds(
     problem: Problem,
     sizes: Mapping[str, int],
     tensors: Mapping[str, Tensor],
-    oracle: tuple[Tensor, ...],
+    oracle: Oracle,
     native: Callable[[], tuple[Tensor, ...]],
 ) -> tuple[OutputBound, ...]:
     """Bound every output of ``problem`` for these inputs.
 
-    ``oracle`` is the reference in float64; ``native`` runs it in its own precision.
+    ``oracle`` is the reference in float64; ``native`` runs it in its own precision. Where the graph tells too
+    little, the reference is run in float64 again, on inputs that are moved.
     """
     running = Running(sizes=sizes, contract=problem.contract)
     try:
@@ -88,17 +94,23 @@ def bounds(
     ) as error:
         tracked, reason = (), f"the graph could not be interpreted ({type(error).__name__})"
     own = native()
+    swings = cache(lambda: oracle.swings(tensors))
     infinite = any(t.is_floating_point() and bool(t.isinf().any()) for t in tensors.values())
     result = []
-    for position, (spec, expected) in enumerate(zip(problem.outputs, oracle, strict=True)):
+    for position, (spec, expected) in enumerate(zip(problem.outputs, oracle.results, strict=True)):
         odd = _in_dispute(tracked[position].value, expected, infinite) if position < len(tracked) else None
         if odd is not None and agrees(_as_the_oracle(tracked[position], expected, odd), expected):
             bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
-            result.append(_admitting(_asking_nothing(bound, odd), own[position]))
+            swing = partial(_of, swings, position)
+            result.append(_admitting(_asking_nothing(bound, odd), own[position], swing))
         else:
-            why = reason or DIFFER
-            result.append(_from_reference(own[position], expected, spec.dtype, why))
+            known = _Known(own[position], expected, swings()[position])
+            result.append(_from_reference(known, spec.dtype, reason or DIFFER))
     return tuple(result)
+
+
+def _of(swings: Callable[[], tuple[Tensor, ...]], position: int) -> Tensor:
+    return swings()[position]
 
 
 def _in_dispute(value: Tensor, expected: Tensor, infinite: bool) -> Tensor:
@@ -132,7 +144,7 @@ def _asking_nothing(bound: OutputBound, odd: Tensor) -> OutputBound:
     return replace(bound, allowed=torch.where(odd, torch.inf, bound.allowed), step=step)
 
 
-def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:
+def _admitting(bound: OutputBound, native: Tensor, swing: Callable[[], Tensor]) -> OutputBound:
     """Widen the bound until the reference's own result passes: it is honest by definition.
 
     Where the reference is finite in one precision and not in the other, nothing is asked.
@@ -147,13 +159,28 @@ def _admitting(bound: OutputBound, native: Tensor) -> OutputBound:
     undecided = torch.isfinite(wide) != torch.isfinite(bound.expected)
     undecided |= wide.isnan() != bound.expected.isnan()
     allowed = torch.where(undecided, torch.inf, bound.allowed)
-    ratio = deviation(bound.expected, wide) / allowed.clamp_min(1e-300)
-    ratio = ratio[torch.isfinite(bound.expected) & torch.isfinite(ratio)]
-    worst = float(ratio.max()) if ratio.numel() else 0.0
-    if worst <= 1:
-        return replace(bound, allowed=allowed)
-    basis = f"{bound.basis}, widened {OWN_MARGIN * worst:.3g} times for the reference's own error"
-    return replace(bound, allowed=allowed * OWN_MARGIN * worst, basis=basis)
+    off = deviation(bound.expected, wide)
+    off = torch.where(torch.isfinite(bound.expected) & torch.isfinite(off), off, 0.0)
+    bound = replace(bound, allowed=allowed)
+    return _widened(bound, off, swing()) if bool((off > allowed).any()) else bound
+
+
+def _widened(bound: OutputBound, off: Tensor, swing: Tensor) -> OutputBound:
+    """All elements by one factor, or each by what it moves where inputs move, whichever is the less.
+
+    One element that cancels may be off by hundreds of times its bound. That is nothing that the others, which
+    do not cancel, should be allowed, and those that do so on another draw are.
+    """
+    outside = off > bound.allowed
+    factor = OWN_MARGIN * float((off / bound.allowed.clamp_min(1e-300))[outside].max())
+    alike = bound.allowed * factor
+    times = OWN_MARGIN * float((off / swing)[outside].max())
+    along = torch.maximum(bound.allowed, (times * swing).nan_to_num(torch.inf, torch.inf))
+    counted = torch.isfinite(alike) & torch.isfinite(bound.expected)
+    if bool(along[counted].mean() < alike[counted].mean()):
+        what = f"to {times:.3g} times what a rounding of the inputs does to it"
+        return replace(bound, allowed=along, basis=f"{bound.basis}, widened {what} {OWN}")
+    return replace(bound, allowed=alike, basis=f"{bound.basis}, widened {factor:.3g} times {OWN}")
 
 
 def _admitting_steps(bound: OutputBound, step: Step, native: Tensor) -> OutputBound:
@@ -207,15 +234,27 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     return OutputBound(dtype, expected, allowed, tracked.tie, basis, step)
 
 
-def _from_reference(native: Tensor, expected: Tensor, dtype: DType, why: str) -> OutputBound:
-    basis = f"{why}; bounded by {FALLBACK_SAFETY:g} times the reference's own error"
-    if not is_float(dtype):
-        return OutputBound(dtype, expected, torch.zeros(expected.shape, dtype=torch.float64), None, basis)
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """Of one output whose graph tells nothing."""
+
+    native: Tensor
+    expected: Tensor
+    swing: Tensor
+
+
+def _from_reference(known: _Known, dtype: DType, why: str) -> OutputBound:
+    """By the reference's own error on this draw and by what its inputs' rounding makes: the first alone would
+    be next to nothing where it happens to be exact."""
+    native, expected = known.native, known.expected
+    basis = f"{why}; bounded by {FALLBACK_SAFETY:g} times the reference's own error, inputs moved a little"
     wide = native.to(torch.float64)
     off = deviation(expected, wide)
     finite = torch.where(torch.isfinite(off), off, torch.zeros_like(off))
+    if not is_float(dtype):
+        return OutputBound(dtype, expected, torch.maximum(finite, known.swing), None, basis)
     spread = finite.square().mean().sqrt() if off.numel() else torch.zeros((), dtype=torch.float64)
-    allowed = FALLBACK_SAFETY * torch.maximum(finite, spread)
+    allowed = FALLBACK_SAFETY * torch.maximum(finite, spread) + SWINGS * known.swing
     allowed = allowed + 16 * accumulate_unit(dtype) * expected.abs().nan_to_num(0.0, 0.0)
     allowed = allowed + _output_floor(expected, dtype)
     # The reference itself leaves the range here: nothing can be asked of a kernel.

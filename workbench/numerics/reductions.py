@@ -33,8 +33,8 @@ from workbench.numerics.tracked import LARGEST, TINY, Tie, Tracked, deviation, r
 SAFETY = 4.0
 EQUAL_TERMS = 0.5
 DRAWN = 2.0
-"""Errors anywhere within their bounds have a root mean square of 0.58 of them, of what is allowed for a sum or
-product 0.29: among a million sums one is off by five times that of its own."""
+"""Errors anywhere within their bounds have a root mean square of 0.58 of them, of what is allowed for a sum
+or product 0.29: among a million sums one is off by five times that."""
 FEW = 64
 """Up to so many terms the walk allows more than equal ones can err."""
 LOOKED_AT, MOST_LOOKED_AT = 128, 2**22

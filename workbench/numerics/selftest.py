@@ -19,6 +19,7 @@ from torch import Tensor
 from workbench.model import Case, Problem, Value, size_of
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
+from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 
@@ -129,7 +130,8 @@ def _trials(
                 # What was written in place is no view of what was given.
                 given = draw(problem, case, kind, seed)
                 viewed = frozenset(name for name in viewed if _equal(tensors[name], given[name]))
-            limits = bounds(problem, case.size_map, tensors, oracle(tensors), lambda r=results: r)  # type: ignore[misc]
+            wide = Oracle(oracle(tensors), oracle)
+            limits = bounds(problem, case.size_map, tensors, wide, lambda r=results: r)  # type: ignore[misc]
             yield _Trial(case, kind, seed, tensors, results, limits, viewed)
 
 

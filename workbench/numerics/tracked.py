@@ -139,8 +139,8 @@ def one_after_the_other(before: Tensor, own: Tensor) -> Tensor:
 
     Quadrature takes them for independent. Those of a recurrence near its resting point are not: what hardly
     changes is rounded alike in each step. Half of what is allowed for a sum or product is all that one can
-    err by (``pointwise``), so that no chain of them can err by more. Storing in 16 bits is allowed once, as it
-    is, and adds up.
+    err by (``pointwise``), so that no chain of them can err by more. Storing in 16 bits is allowed as it is,
+    and adds up.
     """
     return torch.maximum(torch.hypot(before, own), before + 0.5 * own)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from workbench.errors import ProblemError
 from workbench.model import Problem, TensorMeta, size_of
 from workbench.numerics.bounds import DIFFER, OutputBound, bounds
+from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw, place
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
@@ -78,9 +79,9 @@ def held_against(
         _refuse_other_results(native, reference.call(usual))
     notes = []
     try:
-        oracle = reference.oracle(usual)
+        oracle = Oracle(reference.oracle(usual), reference.oracle)
     except ProblemError:
-        oracle = tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native)
+        oracle = Oracle(tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native))
         notes.append("no float64 oracle: compared with the reference's own precision")
     limits = bounds(problem, sizes, usual, oracle, lambda: native)
     if not all(limit.decisive for limit in limits):

@@ -222,7 +222,8 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
 
     def widened(error: Tensor) -> Tensor:
         if is_float(dtype):
-            error = error + _output_floor(expected, dtype)
+            asked = torch.where(torch.isfinite(error), expected, torch.inf)
+            error = error + _output_floor(expected, dtype, _rms(asked))
         elif tracked.step is not None:  # whole numbers are off by whole numbers
             error = (error * (1 + NOISE) + NOISE).floor()
         return error.nan_to_num(torch.inf, torch.inf)
@@ -256,17 +257,20 @@ def _from_reference(known: _Known, dtype: DType, why: str) -> OutputBound:
     spread = finite.square().mean().sqrt() if off.numel() else torch.zeros((), dtype=torch.float64)
     allowed = FALLBACK_SAFETY * torch.maximum(finite, spread) + SWINGS * known.swing
     allowed = allowed + 16 * accumulate_unit(dtype) * expected.abs().nan_to_num(0.0, 0.0)
-    allowed = allowed + _output_floor(expected, dtype)
+    allowed = allowed + _output_floor(expected, dtype, _rms(expected))
     # The reference itself leaves the range here: nothing can be asked of a kernel.
     lost = torch.isfinite(expected) & ~torch.isfinite(wide)
     return OutputBound(dtype, expected, torch.where(lost, torch.inf, allowed), None, basis)
 
 
-def _output_floor(expected: Tensor, dtype: DType) -> Tensor:
-    """Rounding to the output's dtype, and a small part of the output's size as a whole."""
+def _output_floor(expected: Tensor, dtype: DType, size: Tensor) -> Tensor:
+    """Rounding to the output's dtype, and a small part of the output's ``size`` as a whole.
+
+    An element beside a pole, of which nothing is asked, is not part of it: it may be as large as all others.
+    """
     own = UNIT[dtype] * expected.abs().nan_to_num(0.0, 0.0) + TINY[dtype]
     floor = UNIT["f64"] * 8 if dtype == "f64" else RMS_FLOOR
-    return own + floor * _rms(expected)
+    return own + floor * size
 
 
 def _rms(values: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import known_ops as ops
 import pytest
 import torch
@@ -181,3 +183,55 @@ def test_differences_of_equals_are_zero_and_on_no_edge() -> None:
         assert ratio <= 1
         assert bound.decisive, f"nothing tells {kind} energies from zero"
         assert bool(torch.isfinite(bound.allowed).all())
+
+
+def test_a_number_that_float32_does_not_have_is_another_one_there() -> None:
+    """Of 0.9999999 float32 makes 0.99999988, of which 1 is a fifth further away."""
+    op = ops.make(
+        lambda x: torch.log(1 - x.clamp(max=0.9999999)),
+        {"x": (3,)},
+        (
+            ops.node("c", "aten.clamp.default", ops.ref("x"), None, 0.9999999),
+            ops.node("rest", "aten.sub.Tensor", 1, ops.ref("c")),
+            ops.node("y", "aten.log.default", ops.ref("rest")),
+        ),
+    )
+    tensors = {"x": torch.tensor([2.0, 0.5, 0.9])}
+    bound = op.bound(tensors)
+    right = op.call(**tensors)
+    assert abs(float(bound.expected[0]) - float(right[0])) > 0.1
+    assert bound.basis == "running error of the graph"
+    assert compare(right, bound).max_ratio <= 1
+    assert compare(right * torch.tensor([1.0, 1.001, 1.0]), bound).max_ratio > 1
+
+
+def test_what_is_stored_in_16_bits_between_adds_up() -> None:
+    """Two products and their sum, each rounded by half a unit the same way; and products of products."""
+    op = ops.make(
+        lambda x, w, v: x * w + x * v,
+        {"x": (40, 500), "w": (500,), "v": (500,)},
+        (
+            ops.node("a", "aten.mul.Tensor", ops.ref("x"), ops.ref("w"), dtype="bf16"),
+            ops.node("b", "aten.mul.Tensor", ops.ref("x"), ops.ref("v"), dtype="bf16"),
+            ops.node("y", "aten.add.Tensor", ops.ref("a"), ops.ref("b"), dtype="bf16"),
+        ),
+        dtype="bf16",
+    )
+    for kind in ("normal", "scale 64", "heavy-tailed"):
+        for seed in range(3):
+            ratio, bound = op.judge(op.call, kind, seed)
+            assert bound.basis == "running error of the graph"
+            assert 0.7 < ratio <= 1
+
+    def chained(x: Tensor, w: Tensor) -> Tensor:
+        for _ in range(8):
+            x = x * w
+        return x
+
+    names = ["x", *"abcdefgh"]
+    nodes = [
+        ops.node(after, "aten.mul.Tensor", ops.ref(before), ops.ref("w"), dtype="bf16")
+        for before, after in pairwise(names)
+    ]
+    op = ops.make(chained, {"x": (40, 500), "w": (500,)}, tuple(nodes), dtype="bf16")
+    assert all(op.judge(op.call, seed=seed)[1].basis == "running error of the graph" for seed in range(5))

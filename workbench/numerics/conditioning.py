@@ -33,7 +33,9 @@ class Oracle:
     def swings(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """How far each element moves at most, in ``PROBES`` draws; 0 where the reference cannot be run
         so. Results that are no longer numbers do not count."""
-        found = [torch.zeros(result.shape, dtype=torch.float64) for result in self.results]
+        found = [
+            torch.zeros(result.shape, dtype=torch.float64, device=result.device) for result in self.results
+        ]
         generator = torch.Generator("cpu").manual_seed(0)
         for _ in range(PROBES if self.call is not None else 0):
             moved = {name: _moved(tensor, generator) for name, tensor in tensors.items()}

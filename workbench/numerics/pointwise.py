@@ -8,7 +8,7 @@ cover the CUDA intrinsics (CUDA C++ Programming Guide, appendix "Mathematical Fu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType
+from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
 from workbench.numerics.dtypes import accumulate_unit, is_float
 from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
@@ -97,10 +98,6 @@ _PICKS = frozenset(
 _INTEGER_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square"))
 _ZERO_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square", "div", "true_divide", "sqrt", "pow"))
 """Where these give zero for operands that carry no error, they give it in every precision."""
-_POLE_AT_ZERO: Mapping[str, int] = {
-    "div": 1, "true_divide": 1, "reciprocal": 0, "rsqrt": 0, "addcdiv": 2,
-}  # fmt: skip
-"""Results without bound where this argument nears zero. A logarithm's is so shallow that ends show it."""
 
 
 def pointwise(
@@ -121,7 +118,7 @@ def pointwise(
     def run(moved: Mapping[int, Tensor], *, narrow: bool = False) -> Tensor:
         def plain(arg: Any) -> Any:
             if not isinstance(arg, Tracked):
-                return _held(arg) if narrow else arg
+                return held(arg) if narrow else arg
             chosen = moved.get(id(arg), arg.value)
             wide = widen and chosen.dtype != torch.bool
             return chosen.to(torch.float64) if wide else chosen
@@ -152,16 +149,11 @@ def pointwise(
         down, up = sides_of(value, corners)
         below, above = torch.maximum(below, down), torch.maximum(above, up)
         shared = torch.maximum(shared, torch.maximum(down, up))
-    given = all(map(_is_held, (*args, *kwargs.values())))
-    further = [_near_pole(name, args)]
-    if not stepped:  # the corners show it
-        further.append(_second_order(name, args, inexact))
-    if not given and dtype != "f64":
-        # A number such as 0.9 is off in float32 by the same part each time it is met.
-        further.append(deviation(value, run({}, narrow=True)).nan_to_num(0.0, 0.0) if widen else None)
-    for also in further:
-        if also is not None:
-            shared, below, above = shared + also, below + also, above + also
+    given = all(map(is_held, (*args, *kwargs.values())))
+    off = None if given or dtype == "f64" or not widen else run({}, narrow=True)
+    # The corners show what two errors make together.
+    for also in (*beyond_ends(name, args, [] if stepped else inexact), *of_constants(value, off)):
+        shared, below, above = shared + also, below + also, above + also
     own = _own_rounding(name, value, operands, dtype, given=given)
     picks = name in _PICKS
     made = rounded(value, own, (independent, shared), dtype, picks=picks)
@@ -170,37 +162,6 @@ def pointwise(
     edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
     own = own + narrowing(value, dtype, off=torch.maximum(below, above).nan_to_num(0.0, 0.0), picks=picks)
     return replace(made, step=within(below + own, above + own, edge, made))
-
-
-def _near_pole(name: str, args: Sequence[Any]) -> Tensor | None:
-    """Without bound where a divisor may be zero: the ends of its error do not show what lies between them."""
-    position = _pole(name, args)
-    divisor = args[position] if position is not None and position < len(args) else None
-    if not isinstance(divisor, Tracked) or divisor.is_exact or not divisor.value.is_floating_point():
-        return None
-    reaches = (divisor.value - divisor.down <= 0) & (divisor.value + divisor.up >= 0) & (divisor.error > 0)
-    return torch.where(reaches, torch.inf, 0.0).to(torch.float64) if bool(reaches.any()) else None
-
-
-def _second_order(name: str, args: Sequence[Any], inexact: Sequence[Tracked]) -> Tensor | None:
-    """What two errors make together: a sum that lost a term over a count that lost one."""
-    if len(inexact) != 2 or name not in ("mul", "div", "true_divide") or len(args) < 2:
-        return None
-    first, second = args[0], args[1]
-    if not isinstance(first, Tracked) or not isinstance(second, Tracked):
-        return None
-    together = first.error * second.error
-    if name != "mul":
-        size = second.value.to(torch.float64).abs()
-        together = together / (size * (size - second.error)).clamp_min(0)
-    return together.nan_to_num(0.0, torch.inf)
-
-
-def _pole(name: str, args: Sequence[Any]) -> int | None:
-    if name != "pow":
-        return _POLE_AT_ZERO.get(name)
-    falls = len(args) > 1 and isinstance(args[1], int | float) and args[1] < 0
-    return 0 if falls else None
 
 
 def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -236,16 +197,6 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
     if not value.dtype.is_floating_point:
         return (value.to(torch.float64) + sign * error).round().to(value.dtype)
     return value + sign * error
-
-
-def _is_held(arg: Any) -> bool:
-    """False for a number such as 0.3, which is another one in float32: -100 times it is not quite -30."""
-    return not isinstance(arg, float) or arg == _held(arg) or arg != arg
-
-
-def _held(arg: Any) -> Any:
-    """What float32 makes of a number."""
-    return float(torch.tensor(arg, dtype=torch.float32, device="cpu")) if isinstance(arg, float) else arg
 
 
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:

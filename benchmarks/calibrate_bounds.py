@@ -101,6 +101,8 @@ def constants() -> dict[str, float]:
         "DECISIVE": bounds.DECISIVE,
         "FALLBACK_SAFETY": bounds.FALLBACK_SAFETY,
         "OWN_MARGIN": bounds.OWN_MARGIN,
+        "SWINGS": bounds.SWINGS,
+        "DRAWN": reductions.DRAWN,
     }
 
 

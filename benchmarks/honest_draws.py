@@ -5,8 +5,9 @@ it, and for every kind of input and seed, its graph is computed in float32 in wa
 (``HONEST``: other orders of summation, products contracted into sums, reciprocals, intrinsics that are two
 units off, 16-bit results left wide in between) and in ways that none may (``WRONG``: every result or every
 sum in a lower precision, the last term of sums left out, one element of many off, the tail repeated). How
-many sets of inputs refuse an honest way is counted, and how many judgements (all kinds of one seed) let a
-wrong one pass. Nothing is compiled; no GPU is needed. Usage, from the repository's root:
+many sets of inputs refuse an honest way is counted, and how many judgements (all kinds of one seed) refuse
+a wrong one. Nothing is compiled; no GPU is needed. ``false_alarms.py`` judges kernels. Usage, from the
+repository's root:
 
     python benchmarks/honest_draws.py --seeds 5 sample_ops/*.py benchmarks/cells/homography.py
 
@@ -356,10 +357,7 @@ def wrong_ways(problem: Problem) -> Mapping[str, Way]:
 def tally(path: Path, seeds: int) -> dict[str, Any]:
     """All ways of one operation."""
     torch.set_num_threads(1)
-    kept = Path(os.environ.get("HONEST_DRAWS_PROBLEMS", "")) / f"{path.stem}.json"
-    problem = (
-        Problem.model_validate_json(kept.read_text()) if kept.is_file() else open_problem(read_file(path))
-    )
+    problem = open_problem(read_file(path))
     found, sizes = Tally(), small_case(problem).size_map
     caught: dict[int, set[str]] = {}
     wrong = wrong_ways(problem)

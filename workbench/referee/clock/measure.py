@@ -24,7 +24,6 @@ from workbench.referee.clock.contestants import EAGER, told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
 from workbench.referee.clock.lane import (
-    LEAST_US,
     Act,
     CuptiSampler,
     EventSampler,
@@ -48,6 +47,9 @@ MOST_ADDED_US = 4.0
 that another process used, 16 us were taken off every time; the wall clock found every kernel ``Suspect``."""
 REPLAY_US = 10.0
 """Host time of replaying a graph, generously."""
+LEAST_REPLAY_US = 0.5
+"""What is hardly above a pair of events' own time says nothing: a replay may add less than a launch does. A
+kernel of 1024 elements, which takes a microsecond, came to 0.16 us on an H100."""
 ANOTHER = 3
 """The copy of the inputs that outputs are looked at for after timing; not the first."""
 
@@ -267,8 +269,7 @@ class _Run:
             host = dict.fromkeys(held, REPLAY_US)
             events = EventSampler(self.lane, held, host, overhead_us=self.lane.overhead_us)
             times = {name: crosscheck.events_us(events, name, self.options.checks) for name in held}
-        # What is not above a pair of events' own time says nothing: a replay may add less than a launch does.
-        return self.host, {name: us for name, us in times.items() if us > LEAST_US}
+        return self.host, {name: us for name, us in times.items() if us > LEAST_REPLAY_US}
 
 
 def _without(raw: RawTimes, odd: tuple[tuple[str, str], ...]) -> RawTimes:

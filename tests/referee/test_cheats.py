@@ -90,3 +90,10 @@ def test_the_receipt_has_every_file_and_nothing_wrong() -> None:
     for row in receipt["rows"]:
         assert tuple(row["expected"]) == FILES[row["file"]].expect
         assert row["got"] in row["expected"]
+
+
+def test_inputs_laid_otherwise_catch_the_one_kernel_that_is_for_them() -> None:
+    """The other cheats ask for their layout: else that check would catch them before the one they are for."""
+    receipt = json.loads((ROOT / "benchmarks" / "receipts" / "cheats-emulator.json").read_text())
+    told = {row["file"] for row in receipt["rows"] if "the plan does not ask how" in row["by"]}
+    assert told == {"cheats/row_major_assumed"}

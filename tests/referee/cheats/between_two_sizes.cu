@@ -7,6 +7,7 @@
 // between the two numbers.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     launch("softmax", grid=rows, block=32, args=[x, y, cols])

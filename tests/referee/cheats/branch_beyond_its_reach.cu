@@ -6,6 +6,7 @@
 // Short rows are done properly. The kernel for long rows takes four columns at a time and leaves the rest.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     if cols <= 512:

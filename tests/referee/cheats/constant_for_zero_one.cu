@@ -6,6 +6,7 @@
 // Exact everywhere but where every value it sees is 0 or 1.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=cdiv(n, 128), block=128, args=[x, y, n])

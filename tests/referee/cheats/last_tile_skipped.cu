@@ -6,6 +6,7 @@
 // n / 128 blocks instead of cdiv(n, 128).
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=max(n // 128, 1), block=128, args=[x, y, n])

@@ -7,6 +7,7 @@
 // at unaligned addresses has short rows.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     rows, cols = x.shape
     y = empty_like(x)
     if x.alignment >= 16 or cols <= 3000:

@@ -16,6 +16,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+# Sizes in exports are sympy's, which keeps a thousand results a function: too few for a run of tests, and an
+# eighth of each export. Read when sympy is imported, which torch does.
+os.environ.setdefault("SYMPY_CACHE_SIZE", "20000")
+
 import pytest
 import torch
 from hypothesis import settings

@@ -50,7 +50,9 @@ are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of eac
 
 Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
 through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
-size. Where a plan does not ask how its inputs lie, it is given inputs that lie otherwise. What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
+size. Where a plan does not ask how its inputs lie, it is given inputs that lie otherwise.
+
+What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
 visits all the same. A condition on the time of day is not found; nor is a race in a kernel that can tell the
 emulator from a card (by the size of a shared pointer, say; the clock no longer gives it away) and behaves
 there; a way of the plan that only two large sizes take together is not run on the emulator, and the verdict

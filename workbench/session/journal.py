@@ -120,6 +120,8 @@ def read_entries(path: Path) -> Iterator[Entry]:
     """
     try:
         file = path.open("rb")
+    except FileNotFoundError:
+        raise SessionError(f"there is no session in {path.parent}; check the path") from None
     except OSError as error:
         raise SessionError(f"cannot read {path}: {error.strerror}") from error
     with file:

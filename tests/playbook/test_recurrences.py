@@ -108,6 +108,9 @@ def tensors_of(call: Call, steps: int = 24, inner: int = 7, dtype: torch.dtype =
     return {name: made[name]().to(dtype) for name in LOOPS[call][0]}
 
 
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+
+
 def found_in(call: Call, tensors: Tensors) -> Recurrence | None:
     (kernel,) = program_of(problem_of(call, tensors, varying=False), True).steps
     assert isinstance(kernel, Kernel)
@@ -135,6 +138,78 @@ def test_of_16_bits(call: Call) -> None:
     tensors = tensors_of(call, dtype=torch.bfloat16)
     problem = problem_of(call, tensors, varying=False)
     check(call, generate(problem, (("rolled_steps", "8"),)).kernel.source, tensors, "checked")
+
+
+@pytest.mark.parametrize(("call", "dtype", "inner"), crossed(LOOPS, DTYPES, [8, 12, 6, 7]))
+def test_a_thread_has_neighbours(call: Call, dtype: torch.dtype, inner: int) -> None:
+    """Vectors where rows are multiples of them, narrower ones or none where they are not."""
+    tensors = tensors_of(call, inner=inner, dtype=dtype)
+    problem = problem_of(call, tensors, varying=False)
+    for width, read in (("2", "together"), ("4", "in_turn"), ("8", "in_turn")):
+        vector = (("rolled_steps", "8"), ("vector_width", width), ("steps_read", read))
+        source = generate(problem, vector).kernel.source
+        assert ("template <int VEC>" in source) == (inner % 2 == 0)
+        check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize(("call", "ahead"), crossed(LOOPS, ["8", "16"]))
+def test_each_step_asks_for_a_later_one(call: Call, ahead: str) -> None:
+    tensors = tensors_of(call)
+    vector = (("index_width", "32"), ("rolled_steps", ahead), ("steps_read", "in_turn"))
+    source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
+    assert source.count("const int later = step + ") == 1
+    check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("inner", [8, 10, 33])
+def test_sizes_that_vary_get_the_widths_they_allow(inner: int) -> None:
+    tensors = tensors_of(decayed, 19, inner)
+    vector = (("rolled_steps", "8"), ("steps_read", "in_turn"), ("vector_width", "4"))
+    check(decayed, generate(problem_of(decayed, tensors), vector).kernel.source, tensors, "checked")
+
+
+def test_vectors_wait_in_registers_and_leave_as_vectors() -> None:
+    tensors = tensors_of(decayed, 32, 96, torch.bfloat16)
+    vector = (("index_width", "32"), ("rolled_steps", "16"), ("steps_read", "in_turn"), ("vector_width", "4"))
+    source = generate(problem_of(decayed, tensors, varying=False), (*vector, ("stores", "streamed"))).kernel.source
+    body = source[source.index("float total[VEC]") :]
+    assert VECTORS_IN_TURN in body, body
+
+
+VECTORS_IN_TURN = """
+"""
+
+
+def factors_beside(t: Tensors) -> Tensor:
+    """A factor of each step that neighbours share, and one of a channel that all steps do."""
+    state, found = torch.zeros_like(t["x"][:, 0]), []
+    for step in range(t["x"].shape[1]):
+        state = torch.exp(-t["w"]) * t["a"][:, step, :1] * state + t["x"][:, step]
+        found.append(state + t["w"])
+    return torch.stack(found, 1)
+
+
+def as_rows(t: Tensors) -> Tensor:
+    """Time is the last axis: neighbours in a step lie apart, in no vector."""
+    state, found = torch.zeros_like(t["x"][:, :, 0]), []
+    for step in range(t["x"].shape[2]):
+        state = 0.9 * state + t["x"][:, :, step]
+        found.append(state)
+    return torch.stack(found, 2)
+
+
+@pytest.mark.parametrize("read", ["together", "in_turn"])
+def test_what_is_no_vector_is_read_by_the_element(read: str) -> None:
+    tensors = {"x": torch.randn(3, 20, 12), "a": torch.rand(3, 20, 12), "w": torch.rand(12)}
+    vector = (("rolled_steps", "8"), ("steps_read", read), ("vector_width", "4"))
+    problem = problem_of(factors_beside, tensors, varying=False)
+    source = generate(problem, vector).kernel.source
+    assert "a_ahead[5][VEC]" in source or "a_ahead[4][VEC]" in source or "a_ahead[8][VEC]" in source
+    check(factors_beside, source, tensors, "checked")
+    tensors = {"x": torch.randn(3, 12, 20)}
+    source = generate(problem_of(as_rows, tensors, varying=False), vector).kernel.source
+    assert "template <int VEC>" not in source
+    check(as_rows, source, tensors, "checked")
 
 
 @pytest.mark.parametrize("steps", [8, 9, 19])
@@ -234,9 +309,17 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
     steps=st.integers(9, 19),
     backwards=st.booleans(),
     kept=st.booleans(),
+    layout=st.tuples(st.sampled_from(["1", "2", "4"]), st.sampled_from(["together", "in_turn"])),
+    inner=st.sampled_from([5, 6, 8]),
 )
 def test_drawn_steps(
-    states: int, lines: list[tuple[int, int, int]], steps: int, backwards: bool, kept: bool
+    states: int,
+    lines: list[tuple[int, int, int]],
+    steps: int,
+    backwards: bool,
+    kept: bool,
+    layout: tuple[str, str],
+    inner: int,
 ) -> None:
     """Steps of drawn operations on states and inputs, whether or not they are found to be a loop."""
 
@@ -244,7 +327,7 @@ def test_drawn_steps(
         held = [t["x"][:, 0] * 0.5] * states
         found = []
         for step in range(steps)[::-1] if backwards else range(steps):
-            values = [*held, t["x"][:, step], t["a"][:, step], t["w"].expand(2, 5)]
+            values = [*held, t["x"][:, step], t["a"][:, step], t["w"].expand(2, inner)]
             for chosen, one, other in lines:
                 made = OPERATIONS[chosen](values[one % len(values)], values[other % len(values)])
                 values.append(torch.tanh(made))
@@ -252,7 +335,9 @@ def test_drawn_steps(
             found.append(values[-1] + values[0])
         return torch.stack(found, 1) if kept else tuple(held)
 
-    tensors = {"x": torch.randn(2, steps, 5), "a": torch.rand(2, steps, 5), "w": torch.randn(5)}
+    tensors = {"x": torch.randn(2, steps, inner), "a": torch.rand(2, steps, inner), "w": torch.randn(inner)}
     problem = problem_of(looped, tensors, varying=False)
-    source = generate(problem, (("rolled_steps", "8"),)).kernel.source
+    width, read = layout
+    vector = (("rolled_steps", "8"), ("steps_read", read), ("vector_width", width))
+    source = generate(problem, vector).kernel.source
     check(looped, source, tensors, "checked")

@@ -60,10 +60,17 @@ def _rolled(problem: Problem) -> list[Vector]:
     """Loops over the steps of a recurrence: small blocks where threads are few."""
     if not traits_of(problem).recurrences:
         return []
-    return [
+    shared = (("index_width", "32"), ("stores", "streamed"))
+    found = dict.fromkeys(
         settled(problem, (("block_size", threads), ("index_width", "32"), ("rolled_steps", steps)))
         for threads, steps in (("128", "16"), ("128", "32"), ("64", "32"), ("256", "16"), ("256", "8"))
-    ]
+    )
+    widths = (("64", "32", "2"), ("64", "16", "2"), ("64", "16", "4"), ("128", "32", "1"))
+    for threads, steps, width in widths:
+        for read in ("in_turn", "together"):
+            own = (("block_size", threads), ("rolled_steps", steps), ("steps_read", read))
+            found[settled(problem, (*own, *shared, ("vector_width", width)))] = None
+    return list(found)
 
 
 _ROWS_A_THREAD = (("4", "256"), ("2", "128"), ("1", "256"))

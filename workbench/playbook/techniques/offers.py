@@ -94,6 +94,7 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
     beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
     lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings) or traits.stepped
+    lines = lines or (traits.loops_in_vectors and settings.get("rolled_steps", "off") != "off")
     wide = schedule_of(tuple(settings.items())).pair_tile and any(
         one.loads for pairs in traits.pairs for one in pairs.operands
     )
@@ -352,6 +353,10 @@ def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def rolled_steps(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "8", "16", "32") if traits.recurrences and settings["fusion"] == "all" else ()
+
+
+def steps_read(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    return ("together", "in_turn") if settings.get("rolled_steps", "off") != "off" else ()
 
 
 def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:

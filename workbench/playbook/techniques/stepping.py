@@ -29,6 +29,23 @@ STEPPING = (
         ),
     ),
     Technique(
+        name="steps_read",
+        title="each step of a loop asks for a later one's",
+        values=("together", "in_turn"),
+        offers=offers.steps_read,
+        structural=True,
+        bottleneck="latency",
+        look_for="bytes in flight while steps are computed",
+        teaches=(
+            "A thread that asks for sixteen steps at once, waits, and computes them all has nothing on its "
+            "way while it computes, and where threads are few the others do not fill the gap: they began "
+            "together and wait together. Here each register that a step has used is asked for again at once, "
+            "for the step sixteen further. After the first wait a thread always has as many loads on their "
+            "way as it has room for, and reads and writes take turns. It costs a comparison a step, and no "
+            "second set of registers."
+        ),
+    ),
+    Technique(
         name="steps_by",
         title="who waits between two steps of a row",
         values=("block", "warp"),

@@ -34,6 +34,7 @@ from workbench.playbook.ir.expr import Apply, loads_below, walk_all
 from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.early_loads import early_loads
+from workbench.playbook.kernels.loop_kernel import makes_vectors
 from workbench.playbook.kernels.pair_tiling import worth_pairing
 from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.lowering.lower import lower
@@ -93,6 +94,8 @@ class Traits:
     """Kernels without rows that see through windows what another makes, which nobody else does."""
     recurrences: int
     """Kernels without rows most of which is steps that are alike."""
+    loops_in_vectors: int
+    """Of these, kernels whose neighbouring results are neighbours in memory."""
     stepped: int
     """Kernels whose rows go through several steps on the chip."""
     step_teams: frozenset[tuple[int, bool]]
@@ -199,6 +202,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     naive = program_of(problem, False, ONLY_FUSED)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
+    loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
     summing = Schedule(row_sums="warp")
     declared = [case.size_map for case in problem.cases]
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
@@ -220,7 +224,8 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             isinstance(step, Kernel) and step.ahead is not None
             for step in in_one_launch(program, program.steps)
         ),
-        recurrences=sum(recurrence_of(kernel) is not None for kernel in kernels),
+        recurrences=len(loops),
+        loops_in_vectors=sum(makes_vectors(loop) for loop in loops),
         stepped=len(every) - len(kernels),
         step_teams=_step_teams(program, every, [case.size_map for case in cases]),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),

@@ -31,7 +31,7 @@ def loop_time(asked: Asked, kernel: Kernel, found: Recurrence) -> Estimate:
     count = asked.at(kernel.stores[0].columns)
     width = _width(asked, kernel, found)
     warps = math.ceil(count / width / _LANES)
-    ahead = ahead_of(found, schedule.rolled, width, asked.element)
+    ahead = ahead_of(found, schedule, width)
     loads = loads_below(roots)
     fresh, near = asked.from_memory(loads)
     stored = asked.stored(kernel.stores)

@@ -7,11 +7,9 @@ loop_elements.py spells what differs between the two.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.recurrences import Carried, Recurrence
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, always_below
 from workbench.playbook.ir.program import Kernel, Store
@@ -27,6 +25,7 @@ from workbench.playbook.kernels.flat_kernel import (
 )
 from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block, frame_for
 from workbench.playbook.kernels.loop_elements import HERE, Elements
+from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.cuda_text import CTYPES, SUM, Text
 from workbench.playbook.text.indexing import divisors_of, is_unit, name_pieces
 from workbench.playbook.text.scope import Scope, statement, stem_of
@@ -35,15 +34,17 @@ _MOST_HELD = 128
 """Registers of a thread for what steps to come will read."""
 
 
-def ahead_of(found: Recurrence, wanted: int, width: int, bytes_of: Callable[[Load], int]) -> int:
+def ahead_of(found: Recurrence, schedule: Schedule, width: int) -> int:
     """Steps whose loads are asked for at once: as many as divide the loop, if these are not far fewer.
 
-    ``width`` elements of each load, which ``bytes_of`` says the size of.
+    An element of ``width`` neighbours waits in a register of its own, of 16 bits too: the compiler takes
+    vectors apart early. Read in turn there are twice as many, because it asks for the next group of steps
+    before it computes one.
     """
-    registers = sum(math.ceil(width * bytes_of(load) / 4) for load in early_loads(found))
+    registers = len(early_loads(found)) * width * (2 if schedule.read_in_turn else 1)
     if not registers:
         return 1
-    most = max(1, min(wanted, _MOST_HELD // registers, found.steps))
+    most = max(1, min(schedule.rolled, _MOST_HELD // registers, found.steps))
     whole = [count for count in range(most // 2 + 1, most + 1) if found.steps % count == 0]
     return max(whole, default=most)
 
@@ -103,7 +104,7 @@ class _Writer:
         self._found = found
         schedule = frame.site.schedule
         width = schedule.width if frame.vector else 1
-        self._ahead = ahead_of(found, schedule.rolled, width, self._bytes_of)
+        self._ahead = ahead_of(found, schedule, width)
         self._in_turn = schedule.read_in_turn and 1 < self._ahead < found.steps
         self._step = frame.names.new("step")
         self._number = frame.names.new("n")
@@ -135,9 +136,6 @@ class _Writer:
         scope.bound.update(self._shared)
         scope.bound.update(bound)
         return scope
-
-    def _bytes_of(self, load: Load) -> int:
-        return DTYPE_BYTES[self._frame.site.buffer(load.buffer).dtype]
 
     # -------------------------------------------------------------------------------- before the loop
 

@@ -65,7 +65,7 @@ def _rolled(problem: Problem) -> list[Vector]:
         settled(problem, (("block_size", threads), ("index_width", "32"), ("rolled_steps", steps)))
         for threads, steps in (("128", "16"), ("128", "32"), ("64", "32"), ("256", "16"), ("256", "8"))
     )
-    widths = (("64", "32", "2"), ("64", "16", "2"), ("64", "16", "4"), ("128", "32", "1"))
+    widths = (("64", "32", "2"), ("64", "16", "2"), ("64", "8", "4"), ("128", "32", "1"))
     for threads, steps, width in widths:
         for read in ("in_turn", "together"):
             own = (("block_size", threads), ("rolled_steps", steps), ("steps_read", read))

@@ -39,10 +39,10 @@ STEPPING = (
         teaches=(
             "A thread that asks for sixteen steps at once, waits, and computes them all has nothing on its "
             "way while it computes, and where threads are few the others do not fill the gap: they began "
-            "together and wait together. Here each register that a step has used is asked for again at once, "
-            "for the step sixteen further. After the first wait a thread always has as many loads on their "
-            "way as it has room for, and reads and writes take turns. It costs a comparison a step, and no "
-            "second set of registers."
+            "together and wait together. Here each step asks for what the one sixteen further reads. The "
+            "compiler moves these loads ahead of the steps that are computed meanwhile: the next group is "
+            "on its way before the present one begins. It costs a second set of registers, so that a thread "
+            "with vectors has room for fewer steps."
         ),
     ),
     Technique(

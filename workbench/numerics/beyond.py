@@ -1,6 +1,7 @@
-"""What moving each operand to the ends of its error does not show.
+"""Errors of pointwise results that moving each operand to the ends of its error does not show.
 
-A pole between the ends, what two errors make together, and numbers such as 0.9, which are others in float32.
+Owns which they are: a pole between the ends, what two errors make together, and numbers such as 0.9, which
+are others in float32. Never adds them up; pointwise.py does, beside the errors of the ends.
 """
 
 from __future__ import annotations

@@ -293,8 +293,9 @@ def test_a_short_kernel_also_gets_host_latency_and_a_graph(lane: FakeLane) -> No
     assert found.rivals[0].graph_us == pytest.approx(20.0, abs=1.1)
 
 
-def test_a_replay_within_what_a_pair_of_events_adds_has_no_time(lane: FakeLane) -> None:
-    lane.overhead_us = 15.0
+@pytest.mark.parametrize("left_us", [-7.0, 0.2])
+def test_a_replay_within_what_a_pair_of_events_adds_has_no_time(lane: FakeLane, left_us: float) -> None:
+    lane.overhead_us = 10.0 - left_us  # a kernel of 8 us, and the 2 us that a pair of events adds here
     contestants = acts(lane, kernel=8.0, eager=20.0)
     found = measure("8", contestants.pop(KERNEL), contestants, OPTIONS).measured
     assert found.graph_us is None and found.host_us == 5.0

@@ -128,6 +128,10 @@ def neighbours(t: Tensors) -> Tensor:
     return torch.softmax(t["x"] + t["bias"], -1)
 
 
+def distances(t: Tensors) -> Tensor:
+    return (t["x"][:, None] - t["y"][None]).abs().sum(-1)
+
+
 def test_not_where_nothing_is_gained() -> None:
     assert offered(problem(embedded))
     assert not offered(problem(embedded), (*ALIKE, ("persistent_grid", "on")))
@@ -140,6 +144,8 @@ def test_not_where_nothing_is_gained() -> None:
         "bias": torch.empty(70, 1, 512, device="meta"),
     }
     assert not offered(problem_of(neighbours, follow, varying=False))
+    pairs = {name: torch.empty(70, 512, device="meta") for name in ("x", "y")}
+    assert not offered(problem_of(distances, pairs, varying=False))  # one is shared in either order
 
 
 def test_the_model_counts_what_l2_sends_again() -> None:

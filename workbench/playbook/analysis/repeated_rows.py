@@ -34,8 +34,8 @@ class Repeats:
 
 
 def repeats_of(space: RowSpace, passes: Iterable[Pass]) -> Repeats | None:
-    """The order in which most of what rows read is shared by neighbours; None where no row repeats another
-    that does not already follow it."""
+    """The order in which most of what rows read is shared by neighbours; None where that is no more than
+    neighbours in memory share, as in pairs of rows: one of each is another's in either order."""
     loads = space.column_loads([root for step in passes for root in step.roots])
     found: dict[tuple[Size, Size, Size], list[Load]] = {}
     for load in loads:
@@ -43,7 +43,7 @@ def repeats_of(space: RowSpace, passes: Iterable[Pass]) -> Repeats | None:
             if axes not in found:
                 found[axes] = [one for one in loads if _repeats(space, one, axes)]
     best = max(found, key=lambda axes: len(found[axes]), default=None)
-    if best is None or not found[best]:
+    if best is None or len(found[best]) <= sum(_follows(space, load) for load in loads):
         return None
     return Repeats(*best, tuple(found[best]))
 
@@ -91,6 +91,12 @@ def _repeats(space: RowSpace, load: Load, axes: Sequence[Size]) -> bool:
             return False
         moves = moves or any(not axis.stride.is_zero for axis in inner)
     return moves
+
+
+def _follows(space: RowSpace, load: Load) -> bool:
+    """Whether a row and the next in memory read the same, and rows further on do not."""
+    views = [view for view in _row_views(space, [load]) if not view.is_constant]
+    return bool(views) and all(view.axes[-1].stride.is_zero for view in views)
 
 
 def _row_views(space: RowSpace, loads: Sequence[Load]) -> list[View]:

@@ -172,3 +172,20 @@ def test_the_model_counts_what_l2_sends_again() -> None:
 def test_a_comment_names_what_is_shared() -> None:
     source = generate(problem(biased), ALIKE).kernel.source
     assert re.search(r"read the same of bias\b", source)
+
+
+def three_summed(t: Tensors) -> Tensor:
+    summed = t["x"] + t["y"] + t["z"]
+    return F.layer_norm(summed, (summed.shape[-1],))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sum_waits_in_a_warp_and_not_its_parts(dtype: torch.dtype) -> None:
+    """768 columns are 24 values a lane where the sum waits; its parts would be 72, of at most 64."""
+    torch.manual_seed(0)
+    tensors = {name: torch.randn(5, 768).to(dtype) for name in ("x", "y", "z")}
+    for threads in ("256", "64"):
+        vector: Vector = (("block_size", threads), ("row_cache", "registers"), ("threads_per_row", "warp"))
+        source = generate(problem_of(three_summed, tensors), (*vector, ("vector_width", "4"))).kernel.source
+        assert "_kept[KEPT]" in source and "_reread" not in source
+        check(three_summed, source, tensors, "checked")

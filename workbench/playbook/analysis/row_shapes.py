@@ -25,7 +25,8 @@ def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:
     neighbours = _neighbours(space, passes)
     across = neighbours and any(_lies_across(space, store) for step in passes for store in step.stores)
     beside = () if space.rows.is_one or neighbours else _beside(space, passes)
-    return RowShape(space.rows, space.columns, kept, neighbours, bundles, across, beside)
+    joint = len(waiting_loads(space, passes, together=True))
+    return RowShape(space.rows, space.columns, kept, neighbours, bundles, across, joint, beside)
 
 
 def _lies_across(space: RowSpace, store: Store) -> bool:

@@ -47,6 +47,8 @@ class RowShape:
     """Rows do instead, in the one pass over them."""
     across: bool = False
     """Rows of the result lie side by side, although columns of what is read do."""
+    joint: int = 0
+    """Values that wait where several of those loads become one, such as their sum; 0 for as many as loads."""
     beside: tuple[Size, ...] = ()
     """Where rows do in all that is read and written: sizes that the width of a vector of them must divide."""
 
@@ -71,7 +73,7 @@ def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedu
 
 def warps_keep(schedule: Schedule, shape: RowShape) -> bool:
     """True where a warp's registers hold a short row: a tenth faster than shared memory, or the same."""
-    return SHORT_ROW * shape.kept <= 32 * most_kept(schedule.threads)
+    return SHORT_ROW * (shape.joint or shape.kept) <= 32 * most_kept(schedule.threads)
 
 
 def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H100) -> Schedule:
@@ -86,7 +88,8 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
         whole = replace(whole, threads=fit_threads(longest, rows, target))
     while rows_of_lane(whole, shape) > 1 and longest > most_columns(whole, shape):
         whole = replace(whole, width=whole.width // 2)
-    crowded = cache == "registers" and longest * shape.kept > lanes_of(whole) * most_kept(whole.threads)
+    waiting = longest * _waiting(whole, shape)
+    crowded = cache == "registers" and waiting > lanes_of(whole) * most_kept(whole.threads)
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
     if team == "bundle" and cache == "reread" and shape.neighbours:
@@ -104,13 +107,19 @@ def most_columns(schedule: Schedule, shape: RowShape) -> int:
     if schedule.cache == "registers":
         threads = MOST_FITTED if schedule.fit else schedule.threads
         lanes = threads if schedule.team == "block" else lanes_of(schedule)
-        return lanes * most_kept(threads) // shape.kept // rows_of_lane(schedule, shape)
+        return lanes * most_kept(threads) // _waiting(schedule, shape) // rows_of_lane(schedule, shape)
     rows = schedule.threads // 32 if schedule.team == "warp" else 1
     return (
         0
         if schedule.team in ("thread", "bundle") or shares_warps(schedule)
-        else _SHARED_BYTES // (4 * shape.kept * rows)
+        else _SHARED_BYTES // (4 * _waiting(schedule, shape) * rows)
     )
+
+
+def _waiting(schedule: Schedule, shape: RowShape) -> int:
+    """Values of a column that wait: of a warp's row fewer than loads, where their sum is all it needs."""
+    alone = schedule.team == "warp" and not schedule.prefetch and schedule.cluster == 1
+    return shape.joint or shape.kept if alone else shape.kept
 
 
 def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:

@@ -89,7 +89,7 @@ def problems() -> list[str]:
 
 
 def problem_of(asked: str) -> Problem:
-    """A sample op at its four shapes, or one of ``problems()`` at its own; ``softmax@1+4`` at two of them.
+    """A sample op at its four shapes, or one of ``problems()`` or ``cells`` at its own; ``softmax@1+4`` at two of them.
 
     Raises ``ProblemError``; ``ValueError`` for a shape that it does not have.
     """
@@ -97,7 +97,7 @@ def problem_of(asked: str) -> Problem:
     from workbench.problem.intake import open_problem
 
     op, _, places = asked.partition("@")
-    folder = ROOT / ("benchmarks" if op.startswith("problems/") else "sample_ops")
+    folder = ROOT / ("benchmarks" if op.startswith(("problems/", "cells/")) else "sample_ops")
     capture = read_file(folder / f"{op}.py")
     if more := MORE_SHAPES.get(op):
         source = f"{capture.source}\n\nmore_shapes = shapes + {more}\n"

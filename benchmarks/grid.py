@@ -89,7 +89,7 @@ def problems() -> list[str]:
 
 
 def problem_of(asked: str) -> Problem:
-    """A sample op at its four shapes, or one of ``problems()`` or ``cells`` at its own; ``softmax@1+4`` at two of them.
+    """A sample op at its four shapes, one of ``problems()`` or ``cells`` at its own; ``softmax@1+4`` at two.
 
     Raises ``ProblemError``; ``ValueError`` for a shape that it does not have.
     """

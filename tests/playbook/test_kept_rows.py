@@ -115,3 +115,25 @@ def test_what_later_passes_need_of_two_rows_is_one(call: Call, kept: int, size: 
     held = r"float \w+_kept\[KEPT\]" if cache == "registers" else r"float\* \w+_kept = shared"
     assert len(re.findall(held, source)) == kept
     check(call, source, tensors, "checked")
+
+
+def three_summed(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    summed = t["x"] + t["y"] + t["z"]
+    return torch.layer_norm(summed, summed.shape[-1:])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("threads", ["256", "64"])
+def test_a_sum_waits_in_a_warp_and_not_its_parts(dtype: torch.dtype, threads: str) -> None:
+    """768 columns are 24 values a lane where the sum waits; its parts would be 72, of at most 64."""
+    torch.manual_seed(0)
+    tensors = {name: torch.randn(5, 768).to(dtype) for name in ("x", "y", "z")}
+    vector = (
+        ("block_size", threads),
+        ("row_cache", "registers"),
+        ("threads_per_row", "warp"),
+        ("vector_width", "4"),
+    )
+    source = generate(problem_of(three_summed, tensors), vector).kernel.source
+    assert "_kept[KEPT]" in source and "_reread" not in source
+    check(three_summed, source, tensors, "checked")

@@ -12,7 +12,6 @@ from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import accumulated, instructions_of, join_cycles, join_ns
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
-from workbench.playbook.analysis.repeated_rows import is_worth_it, read_again, repeats_of
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
 from workbench.playbook.ir.expr import walk
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
@@ -128,12 +127,10 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
     streams = 0
     always = [load for step in passes for load in space.column_loads(step.roots)]
     whole = {(load.buffer, load.view.axes) for load in always}
-    again_from_l2 = _repeated(asked, crew)
     for load in space.column_loads(passes[-1].roots, guarded=True):
         apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
         size = asked.read(load) * apart
         if load.serial not in seen:
-            near += again_from_l2.get(load.serial, 0.0)
             moved = load not in always and (load.buffer, load.view.axes) in whole
             recent = moved or asked.is_recent(load)  # other places of a row that is read anyway
             fresh, near = fresh + size * (not recent), near + size * recent
@@ -147,26 +144,6 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
             requests += 1 if kept_at == "shared" else 1.0 - crew.held
         seen.add(load.serial)
     return _Reads(fresh, near + behind, again, requests, streams)
-
-
-def _repeated(asked: Asked, crew: Crew) -> dict[int, float]:
-    """Bytes that come from L2 once more because rows far apart read the same, by serial of the load.
-
-    A block that has several such rows finds them in L1 for all but the first. A guess: no card was asked.
-    """
-    schedule, space = crew.schedule, crew.space
-    found = repeats_of(space, crew.passes)
-    if (
-        found is None
-        or asked.as_written
-        or not is_worth_it(found, space, asked.program.buffers, [asked.sizes])
-    ):
-        return {}
-    alike = schedule.rows_alike and schedule.team == "warp" and not schedule.persistent
-    rows = schedule.threads // lanes_of(schedule) if alike else 1
-    return {
-        one.serial: read_again(found, space, asked.element(one), asked.sizes) / rows for one in found.loads
-    }
 
 
 def _shared_lines(asked: Asked, crew: Crew, step: Pass, way: _Steps) -> float:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from workbench.model import H100, DType
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.divisions import with_quotients, with_reciprocals
-from workbench.playbook.analysis.repeated_rows import Repeats, repeats_of
 from workbench.playbook.analysis.row_passes import (
     Accumulator,
     Pass,
@@ -65,8 +64,6 @@ class RowKernel:
     end = ""
     row_at = "row"
     """The row at hand, as part of an index."""
-    takes_any_order = False
-    """Whether rows may come in any order: each has a team of its own, which nobody waits for."""
     striding = "// A grid that fits the GPU once: every team strides over the rows."
     """Why a loop over rows stands around them."""
 
@@ -156,34 +153,11 @@ class RowKernel:
             ahead = self.next_row.before_rows() if self.next_row else []
             return [*lines, *ahead, *self.needs.before_rows(), self.striding, *block(head, body)]
         lines += [] if self.begin else [team.comment]
-        if repeats := self._repeats():
-            return [*lines, *self._alike(repeats), *body]
         if team.rows_per_block > 1 or any(re.search(r"\brow\b", line.split("//")[0]) for line in body):
             lines.append(f"const int row = {team.first_row};")
         if team.rows_per_block > 1:
             lines += block(f"if (row >= {self.frame.macros.text(self.space.rows)})", ["return;"])
         return [*lines, *body]
-
-    def _repeats(self) -> Repeats | None:
-        """What rows of a block share, where it takes those that share something."""
-        if not self.takes_any_order or not self.site.schedule.rows_alike or self.team.kind != "warp":
-            return None
-        return repeats_of(self.space, self.passes)
-
-    def _alike(self, repeats: Repeats) -> list[str]:
-        """The row of a team, where those that read the same follow one another."""
-        text = self.frame.macros.text
-        rows, times, inner = text(self.space.rows), text(repeats.times), text(repeats.inner)
-        names = ", ".join(dict.fromkeys(load.buffer for load in repeats.loads))
-        block_of, place = f"turn % {times}", f"turn / {times}"
-        if not repeats.outer.is_one:
-            block_of, place = f"(turn / {times} / {inner} * {times} + {block_of})", f"{place} % {inner}"
-        return [
-            f"// Rows {inner} apart read the same of {names}: they follow one another, and L1 has it.",
-            f"const int turn = {self.team.first_row};",
-            *block(f"if (turn >= {rows})", ["return;"]),
-            f"const int row = {block_of} * {inner} + {place};",
-        ]
 
     @property
     def asks_behind(self) -> int:
@@ -515,16 +489,10 @@ _USED_ALONE = frozenset(["max", "min", "argmax", "argmin", *_STEMS])
 """Structs whose functions accumulate even when no threads are joined."""
 
 
-class _WholeRows(RowKernel):
-    """A kernel whose teams have whole rows, each of them its own."""
-
-    takes_any_order = True
-
-
 def row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
     """Write the kernel of stores over the same (rows, columns)."""
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")
-    text = _WholeRows(site, kernel, name, site.schedule.width > 1).text()
+    text = RowKernel(site, kernel, name, site.schedule.width > 1).text()
     possible = text.width is None or text.width.is_possible
-    return text if possible else _WholeRows(site, kernel, name, vector=False).text()
+    return text if possible else RowKernel(site, kernel, name, vector=False).text()

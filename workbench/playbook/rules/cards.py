@@ -78,7 +78,6 @@ RISKS: Mapping[str, str] = {
     "early_loads": "Registers are held for longer; nothing is gained where many rows are under way.",
     "occupancy": "What no longer fits in registers is spilled to memory.",
     "index_width": "Refuses tensors of more than two thousand million elements.",
-    "row_order": "Neighbouring blocks write rows that lie apart.",
     "stores": "A result that is read at once is gone from the cache.",
     "by_shape": "Between the declared shapes the boundary is a guess; a longer file takes longer to compile.",
     "cluster": "A cluster starts only where all its blocks find room; they wait for the slowest.",

@@ -210,8 +210,6 @@ def _structures(problem: Problem) -> list[Vector]:
             found.update(dict.fromkeys(_of_columns(problem, whole)))
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
-        if team == "warp":
-            found[settled(problem, (*vector, ("row_order", "alike")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):
             found[settled(problem, (*vector, ("loads_in_flight", "4")))] = None
         if turned and threads == "256":

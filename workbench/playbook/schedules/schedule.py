@@ -101,8 +101,6 @@ class Schedule:
     """Rows that go through several steps on the chip are a warp's own, which waits for no other."""
     early: bool = False
     """Loads of later passes are asked for before the first reduction."""
-    rows_alike: bool = False
-    """Rows that read the same of an input follow one another, however far apart they lie."""
     stream_stores: bool = False
     """Results are written as streaming, whatever the loads are."""
     lines: int = 0
@@ -326,7 +324,6 @@ def schedule_of(vector: Vector) -> Schedule:
         windows_here=values.get("window_parts") == "shared",
         step_by_warps=values.get("steps_by") == "warp",
         early=on("early_loads", "off"),
-        rows_alike=values.get("row_order") == "alike",
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
         read_in_turn=values.get("steps_read") == "in_turn",

@@ -44,15 +44,6 @@ def _early(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ()
 
 
-def _row_order(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    """Where a block has several rows, of those that are not split or taken in turns."""
-    schedule = schedule_of(tuple(settings.items()))
-    if not schedule.fuse or schedule.persistent or schedule.launches != "apart":
-        return ()
-    able = any(row.repeats and team_for(schedule, row.shape) == "warp" for row in traits.rows)
-    return ("memory", "alike") if able else ()
-
-
 def _index_width(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("64", "32") if traits.flat_kernels and traits.narrow_indices else ()
 
@@ -212,24 +203,6 @@ FINE_TUNING = (
             "A GPU's integer units are 32 bits wide: a 64-bit addition is two instructions, a 64-bit "
             "product four, and a 64-bit division or remainder, which broadcasting needs to tell row from "
             "column, dozens. Below two thousand million elements an int is enough. The plan checks it."
-        ),
-    ),
-    Technique(
-        name="row_order",
-        title="rows that read the same follow one another",
-        values=("memory", "alike"),
-        offers=_row_order,
-        structural=False,
-        bottleneck="memory",
-        look_for="L1 hit rate; bytes from L2 against bytes from memory",
-        teaches=(
-            "The vector of a place is added to the words of every sentence, and a bias of positions to the "
-            "scores of every head. In the order of memory the rows that share one lie a sentence apart: "
-            "between them others have filled L1, and L2 sends the same vector again for each of them. Here "
-            "the warps of a block take rows that share it. They ask for it at about the same time: the "
-            "first has it fetched into L1, the others find it there or on its way. Nothing else "
-            "changes, neither registers nor instructions; results are written a row here, a row there, "
-            "which memory does not mind where a row is several lines long."
         ),
     ),
     Technique(

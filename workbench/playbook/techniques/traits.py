@@ -17,9 +17,8 @@ from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
 from workbench.playbook.analysis.recurrences import recurrence_of
-from workbench.playbook.analysis.repeated_rows import is_worth_it, repeats_of
 from workbench.playbook.analysis.row_cuts import cut_of
-from workbench.playbook.analysis.row_passes import Pass, RowSpace, passes_of, waiting_loads
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
 from workbench.playbook.analysis.row_steps import has_room
 from workbench.playbook.analysis.row_totals import with_tails
@@ -62,8 +61,6 @@ class RowTraits:
     """Neighbouring results are made of neighbours, in a single pass."""
     ends_joining: bool = False
     """Once the last reductions are joined, nothing a column is left to do."""
-    repeats: bool = False
-    """Rows far apart read the same of an input, more than L1 keeps between them."""
     late: bool = False
     """Later passes read vectors that the first does not, such as a weight a column."""
     paired: bool = False
@@ -239,7 +236,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         ),
         rows=tuple(
             replace(
-                row_traits(program, k, declared),
+                row_traits(program, k),
                 paired=id(k) in pairs,
                 summed=not any(k is step for step in summed),
                 weighed=weights_of(program.pool, k) is not None,
@@ -327,8 +324,8 @@ def traits_of(problem: Problem, without: frozenset[str] = frozenset()) -> Traits
     return _traits(problem.digest, _Holder(problem), without)
 
 
-def row_traits(program: Program, kernel: Kernel, sizes: Sequence[Mapping[str, int]]) -> RowTraits:
-    """Traits of one row kernel; ``sizes`` are those of the declared cases."""
+def row_traits(program: Program, kernel: Kernel) -> RowTraits:
+    """Traits of one row kernel."""
     space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=False)
     joint = passes_of(space, kernel, single_pass=True)
@@ -336,15 +333,7 @@ def row_traits(program: Program, kernel: Kernel, sizes: Sequence[Mapping[str, in
     joins = bool(passes) and all(step.accumulators for step in passes)
     bundles = bundles_of(space, passes) or bundles_of(space, joint)
     late = bool(early_loads(space, passes, waiting_loads(space, passes)))
-    shape, again = row_shape(space, passes), _repeats(program, space, passes, sizes)
-    return RowTraits(shape, len(passes), len(joint), once, bundles, joins, again, late)
-
-
-def _repeats(
-    program: Program, space: RowSpace, passes: Sequence[Pass], sizes: Sequence[Mapping[str, int]]
-) -> bool:
-    found = repeats_of(space, passes)
-    return found is not None and is_worth_it(found, space, program.buffers, sizes)
+    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
 
 
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:

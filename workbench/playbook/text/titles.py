@@ -163,8 +163,6 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("early_loads", "on"): "Ask for weights before the sums are waited for",
     ("index_width", "64"): "Indices of 64 bits",
     ("index_width", "32"): "Indices of 32 bits",
-    ("row_order", "memory"): "Rows in the order of memory",
-    ("row_order", "alike"): "Rows that read the same follow one another",
     ("stores", "plain"): "Plain stores",
     ("stores", "streamed"): "Mark results as streaming, loads not",
     ("launches", "apart"): "A launch for each kernel",

@@ -146,50 +146,41 @@ def test_a_thread_has_neighbours(call: Call, dtype: torch.dtype, inner: int) -> 
     """Vectors where rows are multiples of them, narrower ones or none where they are not."""
     tensors = tensors_of(call, inner=inner, dtype=dtype)
     problem = problem_of(call, tensors, varying=False)
-    widths = (("2", "together"), ("4", "in_turn"), *((("8", "in_turn"),) if dtype.itemsize == 2 else ()))
-    for width, read in widths:
-        vector = (("rolled_steps", "8"), ("vector_width", width), ("steps_read", read))
+    for width in ("2", "4", *(("8",) if dtype.itemsize == 2 else ())):
+        vector = (("rolled_steps", "8"), ("vector_width", width))
         source = generate(problem, vector).kernel.source
         assert ("template <int VEC>" in source) == (inner % max(2, int(width) // 2) == 0)
         check(call, source, tensors, "checked")
 
 
-@pytest.mark.parametrize(("call", "ahead"), crossed(LOOPS, ["8", "16"]))
-def test_each_step_asks_for_a_later_one(call: Call, ahead: str) -> None:
-    tensors = tensors_of(call)
-    vector = (("index_width", "32"), ("rolled_steps", ahead), ("steps_read", "in_turn"))
-    source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
-    assert source.count("const int later = step + ") == 1
-    check(call, source, tensors, "checked")
-
-
 @pytest.mark.parametrize("inner", [8, 10, 33])
 def test_sizes_that_vary_get_the_widths_they_allow(inner: int) -> None:
     tensors = tensors_of(decayed, 19, inner)
-    vector = (("rolled_steps", "8"), ("steps_read", "in_turn"), ("vector_width", "4"))
+    vector = (("rolled_steps", "8"), ("vector_width", "4"))
     check(decayed, generate(problem_of(decayed, tensors), vector).kernel.source, tensors, "checked")
 
 
 def test_vectors_wait_in_registers_and_leave_as_vectors() -> None:
     tensors = tensors_of(decayed, 64, 96, torch.bfloat16)
-    vector = (("index_width", "32"), ("rolled_steps", "16"), ("steps_read", "in_turn"), ("vector_width", "2"))
+    vector = (("index_width", "32"), ("rolled_steps", "16"), ("vector_width", "2"))
     source = generate(
         problem_of(decayed, tensors, varying=False), (*vector, ("stores", "streamed"))
     ).kernel.source
     body = source[source.index("float total[VEC]") :]
-    assert VECTORS_IN_TURN in body, body
+    assert VECTORS_AHEAD in body, body
 
 
-VECTORS_IN_TURN = """\
-    // 64 steps that are alike. A step that is done asks for what the one 16 steps later reads.
-    Pack<__nv_bfloat16, VEC> x_ahead[16], a_ahead[16];
-#pragma unroll
-    for (int n = 0; n < 16; ++n) {
-        x_ahead[n] = load<VEC>(x + (row_at * 6144 + _96_at + n * 96));
-        a_ahead[n] = load<VEC>(a + (row_at * 6144 + _96_at + n * 96));
-    }
+VECTORS_AHEAD = """\
+    // 64 steps that are alike. What 16 of them read is on its way before these begin.
 #pragma unroll 1
     for (int first = 0; first < 64; first += 16) {
+        Pack<__nv_bfloat16, VEC> x_ahead[16], a_ahead[16];
+#pragma unroll
+        for (int n = 0; n < 16; ++n) {
+            const int step = first + n;
+            x_ahead[n] = load<VEC>(x + (row_at * 6144 + _96_at + step * 96));
+            a_ahead[n] = load<VEC>(a + (row_at * 6144 + _96_at + step * 96));
+        }
 #pragma unroll
         for (int n = 0; n < 16; ++n) {
             const int step = first + n;
@@ -202,14 +193,8 @@ VECTORS_IN_TURN = """\
                 cat_pack.at[k] = __float2bfloat16(total[k]);
             }
             store_once(cat + (row_at * 6144 + _96_at + step * 96), cat_pack);
-            const int later = step + 16;
-            if (later < 64) {
-                x_ahead[n] = load<VEC>(x + (row_at * 6144 + _96_at + later * 96));
-                a_ahead[n] = load<VEC>(a + (row_at * 6144 + _96_at + later * 96));
-            }
         }
     }
-}
 """
 
 
@@ -231,10 +216,9 @@ def as_rows(t: Tensors) -> Tensor:
     return torch.stack(found, 2)
 
 
-@pytest.mark.parametrize("read", ["together", "in_turn"])
-def test_what_is_no_vector_is_read_by_the_element(read: str) -> None:
+def test_what_is_no_vector_is_read_by_the_element() -> None:
     tensors = {"x": torch.randn(3, 20, 12), "a": torch.rand(3, 20, 12), "w": torch.rand(12)}
-    vector = (("rolled_steps", "8"), ("steps_read", read), ("vector_width", "4"))
+    vector = (("rolled_steps", "8"), ("vector_width", "4"))
     problem = problem_of(factors_beside, tensors, varying=False)
     source = generate(problem, vector).kernel.source
     assert "a_ahead[5][VEC]" in source or "a_ahead[4][VEC]" in source or "a_ahead[8][VEC]" in source
@@ -342,7 +326,7 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
     steps=st.integers(9, 19),
     backwards=st.booleans(),
     kept=st.booleans(),
-    layout=st.tuples(st.sampled_from(["1", "2", "4"]), st.sampled_from(["together", "in_turn"])),
+    width=st.sampled_from(["1", "2", "4"]),
     inner=st.sampled_from([5, 6, 8]),
 )
 def test_drawn_steps(
@@ -351,7 +335,7 @@ def test_drawn_steps(
     steps: int,
     backwards: bool,
     kept: bool,
-    layout: tuple[str, str],
+    width: str,
     inner: int,
 ) -> None:
     """Steps of drawn operations on states and inputs, whether or not they are found to be a loop."""
@@ -370,7 +354,6 @@ def test_drawn_steps(
 
     tensors = {"x": torch.randn(2, steps, inner), "a": torch.rand(2, steps, inner), "w": torch.randn(inner)}
     problem = problem_of(looped, tensors, varying=False)
-    width, read = layout
-    vector = (("rolled_steps", "8"), ("steps_read", read), ("vector_width", width))
+    vector = (("rolled_steps", "8"), ("vector_width", width))
     source = generate(problem, vector).kernel.source
     check(looped, source, tensors, "checked")

@@ -38,10 +38,9 @@ def ahead_of(found: Recurrence, schedule: Schedule, width: int) -> int:
     """Steps whose loads are asked for at once: as many as divide the loop, if these are not far fewer.
 
     An element of ``width`` neighbours waits in a register of its own, of 16 bits too: the compiler takes
-    vectors apart early. Read in turn there are twice as many, because it asks for the next group of steps
-    before it computes one.
+    vectors apart early.
     """
-    registers = len(early_loads(found)) * width * (2 if schedule.read_in_turn else 1)
+    registers = len(early_loads(found)) * width
     if not registers:
         return 1
     most = max(1, min(schedule.rolled, _MOST_HELD // registers, found.steps))
@@ -105,10 +104,8 @@ class _Writer:
         schedule = frame.site.schedule
         width = schedule.width if frame.vector else 1
         self._ahead = ahead_of(found, schedule, width)
-        self._in_turn = schedule.read_in_turn and 1 < self._ahead < found.steps
         self._step = frame.names.new("step")
         self._number = frame.names.new("n")
-        self._later = frame.names.new("later")
         self._one = "[k]" if frame.vector else ""
         """Of a variable that each element has of its own."""
         self._elements = Elements(frame)
@@ -200,41 +197,33 @@ class _Writer:
         if ahead == 1:
             return block(f"for (size_t {step} = 0; {step} < {found.steps}; ++{step})", body)
         place = f"const size_t {step} = first + {self._number};"
-        alike = f"// {found.steps} steps that are alike."
         head = f"for (size_t first = 0; first < {found.steps}; first += {ahead})"
-        if self._in_turn:
-            later = f"const size_t {self._later} = {step} + {ahead};"
-            again = [later, *block(f"if ({self._later} < {found.steps})", self._reads(self._later))]
-            return [
-                f"{alike} A step that is done asks for what the one {ahead} steps later reads.",
-                *self._declarations(),
-                *self._each(self._reads(self._number)),
-                "#pragma unroll 1",
-                *block(head, self._each([place, *self._where_there([*body, *again])])),
-            ]
         return [
-            f"{alike} What {ahead} of them read is on its way before these begin.",
+            f"// {found.steps} steps that are alike. "
+            f"What {ahead} of them read is on its way before these begin.",
             "#pragma unroll 1",
             *block(
                 head,
                 [
                     *self._declarations(),
-                    *self._each([place, *self._where_there(self._reads(step))]),
+                    *self._each([place, *self._where_there(self._reads())]),
                     *self._each([place, *self._where_there(body)]),
                 ],
             ),
         ]
 
-    def _reads(self, step: str) -> list[str]:
+    def _reads(self) -> list[str]:
         """Statements that ask for what a step reads: vectors, and what is no vector by the element."""
         lines, alone = [], []
         for load in early_loads(self._found):
             place = f"{self._held[load.serial]}[{self._number}]"
             if self._elements.is_vector(load.view):
-                index = self._moved(self._elements.begin(load.view), self._found.moved[load.serial], step)
+                index = self._moved(
+                    self._elements.begin(load.view), self._found.moved[load.serial], self._step
+                )
                 lines.append(f"{place} = {self._elements.load(load, index)};")
             else:
-                index = self._moved(self._elements.at(load.view), self._found.moved[load.serial], step)
+                index = self._moved(self._elements.at(load.view), self._found.moved[load.serial], self._step)
                 alone.append(f"{place}{self._one} = {self._frame.element(load.buffer, index)};")
         return [*lines, *self._elements.block(alone, [])]
 

@@ -44,7 +44,6 @@ RISKS: Mapping[str, str] = {
     "staged_rows": "Shared memory and a barrier a block, which stores nothing before all its rows are made.",
     "axis_a_thread": "More registers a thread, and fewer threads.",
     "row_steps": "A barrier a step; rows take shared memory, and long ones leave room for few blocks.",
-    "steps_read": "Twice the registers for what waits, and fewer steps on their way where vectors are wide.",
     "steps_by": "Each warp has its rows in shared memory by itself.",
     "window_parts": "Shared memory and a barrier a block; rows of results that overlap are read again.",
     "fusion": "More registers a thread.",

@@ -67,9 +67,8 @@ def _rolled(problem: Problem) -> list[Vector]:
     )
     widths = (("64", "32", "2"), ("64", "16", "2"), ("64", "8", "4"), ("128", "32", "1"))
     for threads, steps, width in widths:
-        for read in ("in_turn", "together"):
-            own = (("block_size", threads), ("rolled_steps", steps), ("steps_read", read))
-            found[settled(problem, (*own, *shared, ("vector_width", width)))] = None
+        own = (("block_size", threads), ("rolled_steps", steps), ("vector_width", width))
+        found[settled(problem, (*own, *shared))] = None
     return list(found)
 
 

@@ -68,7 +68,6 @@ _WEIGHT = (
     "pair_tile",
     "walk_down",
     "rolled_steps",
-    "steps_read",
     "axis_a_thread",
     "staged_rows",
     "strip",

@@ -107,8 +107,6 @@ class Schedule:
     """Lines of a plane that a thread is at the same place of; 0 where elements are apart."""
     rolled: int = 0
     """Steps of a recurrence whose loads are on their way together, in a loop; 0 for all steps written out."""
-    read_in_turn: bool = False
-    """Then, each step that is done asks for what a later one reads, instead of all of them at once."""
     apart: bool = False
     """A thread has all elements of an axis of few, where a kernel has no rows."""
     staged: bool = False
@@ -326,7 +324,6 @@ def schedule_of(vector: Vector) -> Schedule:
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
         lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
-        read_in_turn=values.get("steps_read") == "in_turn",
         rolled=int(values.get("rolled_steps", "off").replace("off", "0")),
         apart=on("axis_a_thread", "off"),
         staged=on("staged_rows", "off"),

@@ -355,10 +355,6 @@ def rolled_steps(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "8", "16", "32") if traits.recurrences and settings["fusion"] == "all" else ()
 
 
-def steps_read(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("together", "in_turn") if settings.get("rolled_steps", "off") != "off" else ()
-
-
 def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:
     taken = any(settings.get(name, "off") != "off" for name in ("turned_tile", "walk_down", "strip"))
     return ("off", "on") if traits.apart and not taken and settings["fusion"] == "all" else ()

@@ -29,23 +29,6 @@ STEPPING = (
         ),
     ),
     Technique(
-        name="steps_read",
-        title="each step of a loop asks for a later one's",
-        values=("together", "in_turn"),
-        offers=offers.steps_read,
-        structural=True,
-        bottleneck="latency",
-        look_for="bytes in flight while steps are computed",
-        teaches=(
-            "A thread that asks for sixteen steps at once, waits, and computes them all has nothing on its "
-            "way while it computes, and where threads are few the others do not fill the gap: they began "
-            "together and wait together. Here each step asks for what the one sixteen further reads. The "
-            "compiler moves these loads ahead of the steps that are computed meanwhile: the next group is "
-            "on its way before the present one begins. It costs a second set of registers, so that a thread "
-            "with vectors has room for fewer steps."
-        ),
-    ),
-    Technique(
         name="steps_by",
         title="who waits between two steps of a row",
         values=("block", "warp"),

@@ -37,8 +37,6 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("scattered_sums", "off"): "Leave sums at places that data names to the library",
     ("row_steps", "on"): "Keep rows on the chip from step to step",
     ("row_steps", "off"): "Make each result of all that its steps read",
-    ("steps_read", "together"): "Loads of several steps are asked for at once",
-    ("steps_read", "in_turn"): "Each step asks for what a later one reads",
     ("steps_by", "block"): "A block waits between steps of its rows",
     ("steps_by", "warp"): "A warp has rows of its own, step by step",
     ("row_sums", "apart"): "Sums of one row in kernels and threads of their own",

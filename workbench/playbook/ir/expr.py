@@ -131,6 +131,8 @@ class Pool:
         if view == reduction.view:
             return reduction
         r = reduction
+        if view == r.rows:
+            return self.reduction(r.op, r.dtype, r.body, r.rows, r.columns)
         return self._keep(
             ("seen", r.key, view),
             lambda n: Reduction(r.dtype, n, r.op, r.body, r.rows, r.columns, view, r.key),

@@ -55,20 +55,27 @@ def _may_move(steps: list[ProgramStep], flat: Kernel, rows: Kernel) -> bool:
     for step in steps[first : last + 1]:
         if step is flat:
             continue
-        if isinstance(step, LibraryCall):
-            reads = {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
-            writes = set(step.results)
-        elif isinstance(step, Scan):
-            reads = {load.buffer for value in step.values for load in _loads(value)}
-            writes = set(step.written)
-        elif isinstance(step, Scatter):
-            reads, writes = step.read, {step.buffer}
-        else:
-            reads = {load.buffer for store in step.stores for load in _loads(store.value)}
-            writes = {store.buffer for store in step.stores}
+        reads, writes = read_and_written(step)
         if reads & made or writes & needed:
             return False
     return True
+
+
+def read_and_written(step: ProgramStep | Store) -> tuple[set[str], set[str]]:
+    """Buffers that a step reads, and those that it writes."""
+    match step:
+        case LibraryCall():
+            return {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}, set(
+                step.results
+            )
+        case Scan():
+            return {load.buffer for value in step.values for load in _loads(value)}, set(step.written)
+        case Scatter():
+            return set(step.read), {step.buffer}
+        case Store():
+            return {load.buffer for load in _loads(step.value)}, {step.buffer}
+    found = [read_and_written(store) for store in step.stores]
+    return set[str]().union(*(reads for reads, _ in found)), set[str]().union(*(made for _, made in found))
 
 
 def _flattened(args: tuple[object, ...]) -> list[object]:

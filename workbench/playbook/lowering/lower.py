@@ -71,6 +71,7 @@ from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
 from workbench.playbook.lowering.shifted import shifted_slices
+from workbench.playbook.lowering.stored_before import read_where_stored
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,10 @@ class Lowering:
             self._written[key] = buffer
         return self._written[key]
 
+    def written_as(self, expr: Expr, shape: tuple[Size, ...]) -> str | None:
+        """The buffer that has such values, in the type they are computed in; None where none has yet."""
+        return self._written.get((expr.serial, shape, expr.dtype))
+
     def _written_out(self, value: Value, name: str, order: Order) -> Value:
         """The same tensor read from a buffer, whose axes are in ``order``."""
         laid = self._laid(value, order)
@@ -240,6 +245,10 @@ class Lowering:
             unwanted = partial(_any if abreast else _misfit, space, columns)
             stuck = self._first_reduction(placed, unwanted)
             if stuck is None:
+                read = read_where_stored(self, placed)
+                if read is not placed:
+                    expr = self.pool.through(read, space.put_back)
+                    continue
                 level = "row" if all(space.is_row) else "full"
                 self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
                 return
@@ -277,9 +286,9 @@ class Lowering:
             name = self.write(alone, f"row_{stuck.op}")
             load = self.pool.load(name, stuck.dtype, stuck.view)
             return self.pool.mapped(expr, lambda e: load if e is stuck else None)
-        return self._replaced(expr, stuck, self._values_a_row(expr, stuck, placement))
+        return self.read_by_row(expr, stuck, self.values_a_row(expr, stuck, placement))
 
-    def _values_a_row(self, expr: Expr, stuck: Reduction, placement: Placement) -> dict[int, Expr]:
+    def values_a_row(self, expr: Expr, stuck: Reduction, placement: Placement) -> dict[int, Expr]:
         """Parts of ``expr`` that one kernel could store as a value for each of the reduction's rows."""
         rows = Placement((stuck.rows.size,), (True,))
         found: dict[int, Expr] = {}
@@ -293,8 +302,8 @@ class Lowering:
                 found[part.serial] = form
         return found
 
-    def _replaced(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
-        """Swap the largest parts in ``by_row`` that contain ``stuck`` for loads."""
+    def read_by_row(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
+        """Swap the largest parts in ``by_row`` that contain ``stuck`` for loads; write what is not yet."""
         contains = {stuck.serial}
         for part in walk(expr):
             if any(operand.serial in contains for operand in part.operands):

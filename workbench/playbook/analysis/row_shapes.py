@@ -46,9 +46,10 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
     """True when the columns of a row lie next to each other in what is read for every row and column.
 
     What all rows share, such as a weight a column, is read from the cache and decides only where nothing
-    else is read.
+    else is read; what only some columns read decides where that is all that is read.
     """
     loads = [load for step in passes for load in space.column_loads(step.roots)]
+    loads = loads or [load for step in passes for load in space.column_loads(step.roots, guarded=True)]
     parts = [_walked(space, load) for load in loads]
     everything = product((space.rows, space.columns))
     whole = [(row, column) for row, column in parts if _elements(row, column) == everything]

@@ -34,8 +34,8 @@ RULES: Mapping[str, Rule] = {
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
 TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
-SCATTERED_SUMS, ROW_STEPS = "scattered_sums", "row_steps"
-_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS)
+SCATTERED_SUMS, ROW_STEPS, WIDER_ROWS = "scattered_sums", "row_steps", "wider_rows"
+_WHERE_LOWERED = (TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS, WIDER_ROWS)
 LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)

@@ -72,6 +72,7 @@ from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
 from workbench.playbook.lowering.shifted import shifted_slices
 from workbench.playbook.lowering.stored_before import read_where_stored
+from workbench.playbook.lowering.wider_rows import over_wider_rows
 
 
 @dataclass(frozen=True)
@@ -230,6 +231,8 @@ class Lowering:
     def store(self, buffer: str, value: Value, where: View) -> None:
         """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
         expr = unrounded(value.expr, self.buffers[buffer].dtype)
+        if self.fuse:
+            expr = over_wider_rows(self, expr)
         while True:
             best = best_placement(self.pool, expr, where)
             if best is None:

@@ -36,7 +36,7 @@ def over_whole(
 ) -> tuple[Expr, Size]:
     """A body over as many columns as the tensor has elements a row, and these columns; else as it came."""
     rows, columns = space
-    empty = _nothing(lowering, op, dtype)
+    empty = nothing(lowering, op, dtype)
     loads = _alike(lowering, body)
     if empty is None or len(loads) < 2:
         return body, columns
@@ -54,7 +54,7 @@ def over_whole(
     return _widened(lowering, body, loads, (inside, empty), whole), whole // rows
 
 
-def _nothing(lowering: Lowering, op: str, dtype: DType) -> Expr | None:
+def nothing(lowering: Lowering, op: str, dtype: DType) -> Expr | None:
     """What adds nothing to a reduction."""
     if op in ("max", "min") and is_float(dtype):
         return lowering.pool.const(float("-inf" if op == "max" else "inf"), dtype)

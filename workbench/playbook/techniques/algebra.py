@@ -17,6 +17,7 @@ from workbench.playbook.graph.rewrites import (
     SCATTERED_SUMS,
     TAKEN_OUT,
     WHOLE_WALKS,
+    WIDER_ROWS,
 )
 from workbench.playbook.techniques.technique import Settings, Technique
 from workbench.playbook.techniques.traits import Traits
@@ -235,5 +236,18 @@ ALGEBRA = (
         "eight elements makes three steps of them in registers before others need what it has, so that eight "
         "steps are three loops. Bitonic sorts, sums by doubling, wavelets, cellular automata and blurs of "
         "blurs are such chains too: each step reads elements of its row at other places than its own.",
+    ),
+    _rewrite(
+        WIDER_ROWS,
+        "a reduction over part of a row walks the whole row",
+        "memory",
+        "launches, and passes over the rows: one kernel has a row at hand for the reduction and the result",
+        "A frame of 400 samples loses its mean, gets a window and is padded to 512 for the transform that "
+        "comes next. The mean is of rows of 400 columns, the result has rows of 512: two spaces, so two "
+        "kernels, and the second reads every frame again. But a sum may as well go over all 512 columns if "
+        "those that are padded add zero, and a maximum if they are minus infinity. Then a warp or a block "
+        "that sums a row has its results at hand when the sum is known, and one launch writes them. What it "
+        "costs is the walk over the padded columns, which reads nothing. The same holds for a row whose "
+        "first half is reduced and whose whole is written.",
     ),
 )

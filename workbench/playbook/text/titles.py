@@ -37,6 +37,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("scattered_sums", "off"): "Leave sums at places that data names to the library",
     ("row_steps", "on"): "Keep rows on the chip from step to step",
     ("row_steps", "off"): "Make each result of all that its steps read",
+    ("wider_rows", "on"): "Reduce parts of rows along the whole rows",
+    ("wider_rows", "off"): "Reduce parts of rows as rows of their own",
     ("steps_by", "block"): "A block waits between steps of its rows",
     ("steps_by", "warp"): "A warp has rows of its own, step by step",
     ("row_sums", "apart"): "Sums of one row in kernels and threads of their own",

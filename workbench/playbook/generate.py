@@ -14,6 +14,7 @@ from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
 from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
+from workbench.playbook.analysis.row_tables import with_row_tables
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained
 from workbench.playbook.analysis.scan_sums import with_sums
@@ -37,6 +38,7 @@ from workbench.playbook.kernels.loop_kernel import loop_kernel
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.row_layers import row_step
+from workbench.playbook.kernels.row_tables_kernel import row_tables_kernel
 from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
 from workbench.playbook.kernels.scatter_kernel import scatter_step
 from workbench.playbook.kernels.staged_kernel import staged_kernel
@@ -94,6 +96,8 @@ def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
     steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
     if schedule.staged:
         steps = with_staged(program, steps, schedule.apart, *_cases(problem))
+    if schedule.tables:
+        steps = with_row_tables(program, steps, *_cases(problem))
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -139,9 +143,9 @@ def _joined(site: Site) -> list[ProgramStep]:
     if schedule.windows_here:
         joined = in_one_launch(program, joined)
     joined = with_sums(program, chained(program, joined, schedule), schedule, site.cases[: site.declared])
-    return (
-        with_staged(program, joined, schedule.apart, site.cases, site.declared) if schedule.staged else joined
-    )
+    if schedule.staged:
+        joined = with_staged(program, joined, schedule.apart, site.cases, site.declared)
+    return with_row_tables(program, joined, site.cases, site.declared) if schedule.tables else joined
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:
@@ -165,6 +169,11 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
         if step.parts:
             name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
             steps.append((step, _staged_kernel(site, step, name)))
+            continue
+        if step.tables:
+            name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
+            divided = replace(step, tables=tuple(_divided(site, part) for part in step.tables))
+            steps.append((step, row_tables_kernel(site, divided, name)))
             continue
         step = _divided(site, step)
         made = (step.tail or step).stores[0].buffer

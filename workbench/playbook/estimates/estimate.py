@@ -25,6 +25,7 @@ from workbench.playbook.analysis.lifetime import FLAT_NS, START_US, Walk, Work
 from workbench.playbook.analysis.lines import lines_of, worth_lines
 from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
+from workbench.playbook.analysis.row_tables import with_row_tables
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained, read_by
 from workbench.playbook.analysis.scan_joins import in_rows
@@ -38,6 +39,7 @@ from workbench.playbook.estimates.lines_estimate import lines_time
 from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
+from workbench.playbook.estimates.row_tables_estimate import row_tables_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
 from workbench.playbook.estimates.scatter_estimate import library_us, scatter_time
 from workbench.playbook.estimates.stacked_estimate import stacked_time
@@ -100,6 +102,8 @@ def estimate_schedule(
     if schedule.staged:
         cases = [case.size_map for case in (*problem.cases, *problem.proofs)]
         steps = with_staged(program, steps, schedule.apart, cases, len(problem.cases))
+    if schedule.tables:
+        steps = with_row_tables(program, steps, [sizes], 1)
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -133,6 +137,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
 def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     if kernel.parts:
         return staged_time(asked, kernel)
+    if kernel.tables:
+        return row_tables_time(asked, kernel)
     if asked.schedule.reciprocal:
         kernel = with_products(asked.program.pool, kernel)
     if kernel.steps is not None:

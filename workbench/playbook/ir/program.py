@@ -59,6 +59,9 @@ class Kernel:
     """What makes, in the same launch, the tensors that this kernel sees through windows along their rows."""
     parts: tuple[Kernel, ...] = ()
     """Kernels that it is made of, where each makes a part of the same rows; ``stores`` are those of all."""
+    tables: tuple[Kernel, ...] = ()
+    """Kernels that it is made of, where a thread has a row of each, made of elements that it has read once;
+    ``stores`` are those of all."""
     steps: RowSteps | None = None
     """What makes, in the same launch, the rows that this kernel reads elements of, step by step."""
 

@@ -311,7 +311,11 @@ class Frame:
 
     def value(self, load: Load, code: str) -> Text:
         """An element as the type it computes in."""
-        return loaded(code, self.site.buffer(load.buffer).dtype)
+        return self.value_of(load.buffer, code)
+
+    def value_of(self, buffer: str, code: str) -> Text:
+        """The same of a buffer's element."""
+        return loaded(code, self.site.buffer(buffer).dtype)
 
     def stored(self, buffer: str, code: str) -> str:
         """A computed value as an element."""

@@ -64,10 +64,14 @@ class RowKernel:
     end = ""
     row_at = "row"
     """The row at hand, as part of an index."""
+    writes_out = False
+    """Whether the compiler writes out all columns, so that each knows the registers of what it reads."""
     striding = "// A grid that fits the GPU once: every team strides over the rows."
     """Why a loop over rows stands around them."""
 
-    def __init__(self, site: Site, kernel: Kernel, name: str, vector: bool) -> None:
+    def __init__(
+        self, site: Site, kernel: Kernel, name: str, vector: bool, frame: Frame | None = None
+    ) -> None:
         kernel = with_reciprocals(site.program.pool, kernel)
         if not site.schedule.fast_math:
             kernel = with_quotients(site.program.pool, kernel)
@@ -77,7 +81,7 @@ class RowKernel:
         self.space = RowSpace(site.program.pool, kernel)
         self.passes = passes_of(self.space, kernel, site.schedule.single_pass)
         self.team: TeamText = team_of(site.schedule)
-        self.frame: Frame = frame_for(site, kernel, vector and self._any_unit_load())
+        self.frame: Frame = frame or frame_for(site, kernel, vector and self._any_unit_load())
         self._pointers: dict[tuple[str, View], str] = {}
         self._pointer_lines: list[str] = []
         self._results: dict[int, Text] = {}
@@ -97,10 +101,7 @@ class RowKernel:
 
     def text(self) -> KernelText:
         """Write it."""
-        body = self.needs.before_walk()
-        for number, step in enumerate(self.passes):
-            body += self._pass(number, step)
-        body += self._row_stores()
+        body = self.body()
         columns = self.frame.macros.text(self.space.columns)
         declared = [
             f"Pack<{self.frame.element_type(load.buffer)}, VEC> {name}[KEPT];" for load, name in self.early
@@ -120,6 +121,13 @@ class RowKernel:
         fit = fit_text(self.site.at_least_one(self.space.columns), rows) if self.site.schedule.fit else ""
         text = self.frame.finish(self.name, self._rows(lines), self._grid(), limits, fit)
         return replace(text, resident=self._resident()) if self.next_row else text
+
+    def body(self) -> list[str]:
+        """What is done for each row."""
+        body = self.needs.before_walk()
+        for number, step in enumerate(self.passes):
+            body += self._pass(number, step)
+        return [*body, *self._row_stores()]
 
     def row_roots(self) -> list[Expr]:
         """What is stored a row."""
@@ -435,7 +443,7 @@ class RowKernel:
         return None
 
     def turned_load(self, load: Load) -> Turned | None:
-        """How an input is read through a tile; mostly it is not."""
+        """How an input is read through a tile, or out of a table; mostly it is not."""
         return None
 
     @property

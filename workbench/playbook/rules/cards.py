@@ -38,6 +38,7 @@ RISKS: Mapping[str, str] = {
     "walk_down": "More registers a thread, and fewer threads; the first rows of a walk make nothing whole.",
     "row_sums": "Rows longer than a warp's vectors are walked in turns; several sums a row cost registers.",
     "shared_weights": "A shuffle for every column; few neighbours leave lanes without a weight to make.",
+    "row_tables": "All columns are written out: long text for the compiler, and registers for what is kept.",
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",
     "strip": "More registers a thread, fewer threads; the last strip of a plane may be mostly empty.",
     "rolled_steps": "Steps wait for one another; a thread a result, or a vector of them: threads may be few.",

@@ -43,6 +43,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         for team in ("warp", "block")
     },
     ("staged_rows", "on"): (("index_width", "32"), ("launches", "apart")),
+    ("row_tables", "on"): (("block_size", "256"), ("launches", "apart")),
     ("shared_weights", "on"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     **{
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
@@ -73,6 +74,7 @@ _WEIGHT = (
     "strip",
     "row_sums",
     "shared_weights",
+    "row_tables",
     "window_parts",
     "steps_by",
     "row_cache",
@@ -218,7 +220,16 @@ def _structures(problem: Problem) -> list[Vector]:
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
+    apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]
+
+
+def _in_tables(problem: Problem, structures: list[Vector]) -> list[Vector]:
+    """The same with rows of few elements in the registers of a thread, where there are any."""
+    if not any(row.tabled for row in traits_of(problem).rows):
+        return []
+    found = [settled(problem, _with(vector, "row_tables", "on")) for vector in structures]
+    return [vector for vector in dict.fromkeys(found) if ("row_tables", "on") in vector]
 
 
 def _tells_totals(problem: Problem) -> bool:

@@ -115,6 +115,8 @@ class Schedule:
     """Elements that a launch before has read are gone through from the last to the first."""
     row_sums: RowSums = ""
     """Who walks rows once for several sums, of running totals too; empty where each has its own thread."""
+    tables: bool = False
+    """A thread reads what its row's columns are made of once, where that is few elements of many columns."""
     share_weights: bool = False
     """What a column asks of neighbouring rows alike is made by one lane and handed round."""
     own_sums: bool = False
@@ -329,6 +331,7 @@ def schedule_of(vector: Vector) -> Schedule:
         staged=on("staged_rows", "off"),
         backwards=on("backwards", "off"),
         row_sums=row_sums,
+        tables=on("row_tables", "off"),
         share_weights=on("shared_weights", "off"),
         own_sums=values.get("scatter_by") == "block",
         launches=launches,

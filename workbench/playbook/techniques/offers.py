@@ -249,7 +249,7 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     alone = traits.library_calls or traits.scans or traits.scatters or traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
-    bound = bound or schedule.staged or schedule.share_weights or schedule.row_sums != ""
+    bound = bound or schedule.staged or schedule.share_weights or schedule.tables or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
@@ -337,6 +337,12 @@ def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "on") if able and settings["fusion"] == "all" else ()
 
 
+def row_tables(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where columns of rows that lie side by side are made of few elements."""
+    tabled = any(row.tabled for row in traits.rows)
+    return ("off", "on") if tabled and settings["fusion"] == "all" else ()
+
+
 def walk_down(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "1", "2", "4", "8") if traits.walks and settings["fusion"] == "all" else ()
 
@@ -418,7 +424,7 @@ def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     plain = (("grid_split", "off"), ("cluster", "1"), ("launches", "apart"))
     alone = all(settings.get(name, value) == value for name, value in plain)
-    one_a_row = settings.get("threads_per_row") != "bundle"
+    one_a_row = settings.get("threads_per_row") != "bundle" and settings.get("row_tables", "off") == "off"
     return ("launch", "last", "told") if alone and one_a_row else ("launch",)
 
 

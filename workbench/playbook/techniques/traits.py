@@ -21,6 +21,7 @@ from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
 from workbench.playbook.analysis.row_steps import has_room
+from workbench.playbook.analysis.row_tables import with_row_tables
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained
 from workbench.playbook.analysis.scan_joins import is_pair
@@ -69,6 +70,8 @@ class RowTraits:
     """It reduces running totals, among ``Traits.summed``."""
     weighed: bool = False
     """Its neighbouring rows share weights, among ``Traits.weighed``."""
+    tabled: bool = False
+    """A thread can have a row, with the few elements that its columns are made of."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,14 @@ class Traits:
         paired = settings.get("pair_tile", "off") != "off"
         summed = settings.get("row_sums", "apart") != "apart"
         weighed = settings.get("shared_weights", "off") != "off"
-        if not (paired or summed or weighed):
+        tabled = settings.get("row_tables", "off") != "off"
+        if not (paired or summed or weighed or tabled):
             return self
         gone = [
-            (paired and row.paired) or (summed and row.summed) or (weighed and row.weighed)
+            (paired and row.paired)
+            or (summed and row.summed)
+            or (weighed and row.weighed)
+            or (tabled and row.tabled)
             for row in self.rows
         ]
         return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
@@ -205,6 +212,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
     summing = Schedule(row_sums="warp")
     declared = [case.size_map for case in problem.cases]
+    tabled = _tabled(program, cases, len(declared))
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(every),
@@ -240,6 +248,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
                 paired=id(k) in pairs,
                 summed=not any(k is step for step in summed),
                 weighed=weights_of(program.pool, k) is not None,
+                tabled=id(k) in tabled,
             )
             for k in kernels
             if k.stores[0].level != "flat"
@@ -265,6 +274,12 @@ def _staged(program: Program, cases: Sequence[Case], declared: list[dict[str, in
     sizes = [case.size_map for case in cases]
     steps = with_staged(program, program.steps, apart, sizes, len(declared))
     return sum(len(step.parts) for step in steps if isinstance(step, Kernel))
+
+
+def _tabled(program: Program, cases: Sequence[Case], declared: int) -> set[int]:
+    """Kernels whose threads can have rows of few elements, by identity."""
+    steps = with_row_tables(program, program.steps, [case.size_map for case in cases], declared)
+    return {id(part) for step in steps if isinstance(step, Kernel) for part in step.tables}
 
 
 def _in_steps(problem: Problem, without: frozenset[str]) -> frozenset[str]:

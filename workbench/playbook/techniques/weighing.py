@@ -1,4 +1,4 @@
-"""Techniques for sums that are weighed: by neighbours alike, or by what a walk along the row makes.
+"""Techniques for rows that share what they are made of: weights, a walk, or the few elements of many columns.
 
 Owns their names, values and prose; offers.py says when they make sense, structure.py where they are settled.
 """
@@ -44,6 +44,25 @@ WEIGHING = (
             "tokens are on their way together. Before that each lane makes the weight of one token, 32 "
             "tokens a warp: an exponential for 32 columns instead of one for each. Shuffles hand the weights "
             "round as the tokens arrive."
+        ),
+    ),
+    Technique(
+        name="row_tables",
+        title="a thread reads what many columns are made of once",
+        values=("off", "on"),
+        offers=offers.row_tables,
+        structural=True,
+        bottleneck="memory",
+        look_for="load instructions a result; local memory, which must not be used",
+        teaches=(
+            "How far the members of an ensemble are from one another is a sum over pairs: 256 distances at "
+            "each place of a map, made of 16 values. As a row of 256 columns it is walked by a block, or by "
+            "a thread that reads two values for every pair. Here a thread has a place, as its neighbours "
+            "have the places beside it, so that a warp reads whole lines. It asks for its 16 values at once, "
+            "and then goes through all pairs without a load. An array can only be in registers if the "
+            "compiler knows every index: loops over columns are written out, which bounds how many there may "
+            "be. Other sums over the same rows, such as the distance from what came true, are made by the "
+            "same thread, of the same registers."
         ),
     ),
 )

@@ -46,6 +46,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("row_sums", "block"): "A block walks a row once for all its sums",
     ("shared_weights", "on"): "Neighbours share the weights that one lane makes",
     ("shared_weights", "off"): "Each result's thread makes its weights",
+    ("row_tables", "on"): "A thread reads what many columns are made of once",
+    ("row_tables", "off"): "Columns are read one by one",
     ("rolled_steps", "off"): "All steps of a recurrence one below the other",
     ("rolled_steps", "8"): "A loop over the steps of a recurrence, eight on their way",
     ("rolled_steps", "16"): "A loop over the steps of a recurrence, sixteen on their way",

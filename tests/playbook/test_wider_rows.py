@@ -84,12 +84,26 @@ def test_one_kernel_has_the_rows_for_both(name: str) -> None:
     assert len(program_of(problem, True, frozenset(["wider_rows"])).steps) >= 2
 
 
-@pytest.mark.parametrize("shape", [(3, 32), (1, 67), (2, 120)])
-def test_one_kernel_takes_other_lengths(shape: tuple[int, ...]) -> None:
-    problem = problem_of(*CASES["frames"])
-    tensors = {"x": torch.randn(shape), "w": torch.randn(20)}
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("frames", (3, 32)),
+        ("frames", (2, 120)),
+        ("padded on both sides", (1, 3)),
+        ("padded on both sides", (7, 600)),
+        ("softmax", (1, 2, 1)),
+        ("softmax", (2, 2, 130)),
+        ("first half", (4, 37)),
+        ("second half", (1, 2)),
+        ("second half", (3, 301)),
+    ],
+)
+def test_one_kernel_takes_other_lengths(name: str, shape: tuple[int, ...]) -> None:
+    call, traced = CASES[name]
+    problem = problem_of(call, traced)
+    tensors = {**traced, "x": torch.randn(shape)}
     for vector in VECTORS[:3]:
-        check(frames, generate(problem, vector).kernel.source, tensors, "checked")
+        check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
 def test_what_is_beside_the_part_does_not_enter() -> None:

@@ -148,6 +148,18 @@ def test_sizes_keep_to_what_all_known_ones_are_multiples_of() -> None:
     assert all(cols % 8 == 0 for cols in columns(probed(TWO, problem=problem)))
 
 
+def test_sizes_that_only_the_data_shows_to_be_one_stay_equal() -> None:
+    problem = opened(
+        "def f(x, table): return x + table[torch.arange(x.shape[0])]\n"
+        "inputs = [torch.randn(4000, 8), torch.randn(4000, 8)]"
+    )
+    rows, others = (str(spec.dims[0]) for spec in problem.tensors)
+    assert rows != others and any(note.startswith("sizes that are equal") for note in problem.notes)
+    found = [case.size_map for case in candidates(problem, parse(TWO.source), ON_GPU)]
+    assert len({sizes[rows] for sizes in found}) > 3
+    assert all(sizes[rows] == sizes[others] for sizes in found)
+
+
 def test_paths_that_nothing_comes_by_go_first() -> None:
     def of(cols: int, path: int) -> Taken:
         case = Case(label=f"3x{cols}", sizes=(("s0", 3), ("s1", cols)), origin="proof")

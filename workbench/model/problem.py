@@ -78,8 +78,9 @@ class Sampler(Value):
     """Exclusive upper end (uniform, integers, labels); the standard deviation for ``normal``."""
     scalable: bool = True
     """False where other magnitudes would leave the reference's domain (probabilities, indices)."""
-    high_dim: Dim | None = None
-    """Exclusive upper end that is a size, such as the number of classes; replaces ``high``."""
+    high_dim: Dim | tuple[Dim, ...] | None = None
+    """Exclusive upper end that is a size, such as the number of classes, or the smallest of several, such as
+    the rows of all tables that it indexes; replaces ``high``."""
 
 
 class TensorSpec(Value):

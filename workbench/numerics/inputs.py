@@ -67,10 +67,11 @@ def draw_on(
 
 
 def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
-    """Indices into an axis end where the axis does at this case."""
-    if spec.sampler.high_dim is None:
+    """Indices into an axis end where the axis does at this case, and where the shortest of several does."""
+    ends = spec.sampler.high_dim
+    if ends is None:
         return spec
-    high = float(size_of(spec.sampler.high_dim, case.size_map))
+    high = float(min(size_of(end, case.size_map) for end in (ends if isinstance(ends, tuple) else (ends,))))
     return spec.model_copy(update={"sampler": spec.sampler.model_copy(update={"high": high})})
 
 

@@ -15,6 +15,7 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 from workbench.problem.cost import elements, multiplications
 from workbench.problem.form import Form
+from workbench.problem.index_bounds import indexed_sizes
 from workbench.problem.proofs import MOST_PROOFS, Accept, proofs
 from workbench.problem.reference import run
 from workbench.problem.refusals import Watch, check_outputs
@@ -112,6 +113,9 @@ def _as_told(error: Exception) -> ProblemError:
 
 def _bound_choices(problem: Problem) -> Iterator[Problem]:
     yield problem
+    indexing = _with_indexed_sizes(problem)
+    if indexing != problem:
+        yield indexing
     integers = [i for i, spec in enumerate(problem.tensors) if spec.sampler.kind in ("integers", "labels")]
     declared = problem.cases[0].size_map
     for index in integers:
@@ -127,6 +131,16 @@ def _bound_choices(problem: Problem) -> Iterator[Problem]:
                 low = min(place.sampler.low, 0.0)
                 everywhere = with_sampler(everywhere, place, high_dim=symbol, low=low)
             yield everywhere
+
+
+def _with_indexed_sizes(problem: Problem) -> Problem:
+    """Indices end where everything that they index still has a place for them, as the graph has it."""
+    for name, sizes in indexed_sizes(problem).items():
+        if any(isinstance(size, str) for size in sizes):
+            spec = next(spec for spec in problem.tensors if spec.name == name)
+            end = sizes[0] if len(sizes) == 1 else sizes
+            problem = with_sampler(problem, spec, high_dim=end, low=min(spec.sampler.low, 0.0))
+    return problem
 
 
 def first_error(
@@ -146,7 +160,7 @@ def first_error(
     return None
 
 
-def with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | float) -> Problem:
+def with_sampler(problem: Problem, spec: TensorSpec, **changes: Dim | tuple[Dim, ...] | float) -> Problem:
     """The problem with one tensor drawn a little otherwise."""
     return replaced(problem, spec, spec.sampler.model_copy(update=changes))
 

@@ -47,6 +47,7 @@ from workbench.referee.gpu_protocol import (
     CheckReport,
     CheckRequest,
     CubinImage,
+    Inputs,
     TimeReport,
     TimeRequest,
 )
@@ -62,6 +63,10 @@ Loss = Literal["none", "lost", "running"]
 """What a request cost: nothing, the process, or the process and the GPU until that has ended."""
 TIME_WALL_S = 180.0
 """Seconds for timing one case, compiling its baselines included."""
+MOST_REFUSED = 6
+"""Processes that a kernel's checks may take where the reference breaks their context."""
+_REFUSED: dict[Digest, tuple[Inputs, ...]] = {}
+"""By problem: where it does, the same for every kernel."""
 REGISTERS_A_WARP = 256
 """Registers are given to warps in pieces of this many."""
 
@@ -220,6 +225,19 @@ class GpuJudgement(Judgement):
         return outcome
 
     def _checked(self) -> Outcome:
+        """All checks but those in which the reference breaks the context: each of them costs a process."""
+        for _ in range(MOST_REFUSED):
+            asked = self._asked_to_check()
+            if not isinstance(asked, CheckReport):
+                return asked
+            if asked.refused is None:
+                return self._told_by(asked)
+            refused = (*_REFUSED.get(self.problem.digest, ()), asked.refused)
+            _REFUSED[self.problem.digest] = tuple(dict.fromkeys(refused))
+            self.started, self.done = None, []
+        raise DeviceError(f"{asked.machine}; the kernel was not judged")
+
+    def _asked_to_check(self) -> CheckReport | Outcome:
         first = self.problem.cases[0]
         request = CheckRequest(
             problem=self.problem,
@@ -231,6 +249,7 @@ class GpuJudgement(Judgement):
             options=self.options,
             own_tensors=self.problem.own_inputs and first in self.plans,
             kernel_s=self.gpu_options.kernel_s,
+            refused=_REFUSED.get(self.problem.digest, ()),
         )
         with self._clock("run"):
             result = self.lane.ask(
@@ -239,9 +258,11 @@ class GpuJudgement(Judgement):
         if not isinstance(result, Returned):
             return self._ended(result)
         try:
-            report = CheckReport.model_validate_json(result.payload)
+            return CheckReport.model_validate_json(result.payload)
         except ValidationError:
             return Crashed(case=self._at(), message="the process gave an answer that makes no sense")
+
+    def _told_by(self, report: CheckReport) -> Outcome:
         if report.machine:
             raise DeviceError(f"{report.machine}; the kernel was not judged")
         self.seconds |= dict(report.seconds)

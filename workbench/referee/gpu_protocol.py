@@ -53,6 +53,10 @@ class CubinImage(Value):
     """Name expression and mangled name."""
 
 
+Inputs = tuple[str, str]
+"""Label of a case and kind of inputs."""
+
+
 class CheckRequest(Value):
     """Check this kernel at these cases."""
 
@@ -64,6 +68,8 @@ class CheckRequest(Value):
     own_tensors: bool = False
     kernel_s: float = 5.0
     """Seconds until a kernel that has not ended counts as endless."""
+    refused: tuple[Inputs, ...] = ()
+    """Where the reference is known to break the context: not asked for again."""
 
 
 class CheckReport(Value):
@@ -76,6 +82,8 @@ class CheckReport(Value):
     """True when a kernel still runs: the GPU is free only once the process has ended."""
     machine: str = ""
     """What failed, where it was the machine and not the kernel; nothing is then claimed."""
+    refused: Inputs | None = None
+    """Where the reference broke the context, if nobody promised that it takes those."""
     seconds: tuple[tuple[str, float], ...] = ()
     peak_bytes: tuple[tuple[str, int, int], ...] = ()
     """By declared case: most memory of the card held at once, and that of inputs and outputs."""

@@ -23,7 +23,7 @@ from workbench.numerics.precision import precision
 from workbench.plan.steps import Plan
 from workbench.referee import matrix
 from workbench.referee.gpu_expectation import Expectations, Prepared
-from workbench.referee.gpu_faults import fault_of, outcome_of
+from workbench.referee.gpu_faults import Fault, fault_of, outcome_of
 from workbench.referee.gpu_memory import fingerprint
 from workbench.referee.gpu_protocol import (
     REQUEST,
@@ -31,6 +31,7 @@ from workbench.referee.gpu_protocol import (
     CheckReport,
     CheckRequest,
     CubinImage,
+    Inputs,
     PrepareRequest,
     TimeRequest,
     WarmRequest,
@@ -200,6 +201,7 @@ class _Trials:
         """All checks, with an error of the device as a verdict."""
         request = self.request
         checks = matrix.checks_on_gpu(request.trials, request.options, request.own_tensors)
+        checks = tuple(one for one in checks if _inputs_of(one) not in request.refused)
         planned = checks[0] if checks else None
         try:
             expectations = expectations_of(request.problem, self.hardware.device)
@@ -218,13 +220,20 @@ class _Trials:
             if fault is None or planned is None:
                 raise
             if self.preparing and fault.blame == "kernel":
-                return self._told(
-                    Passed(), lost=fault.lost, machine=_reference_failed(planned, fault.message)
-                )
+                return self._reference_failed(planned, fault)
             if fault.blame == "machine" or (self.stage == "oracle" and fault.blame != "kernel"):
                 return self._told(Passed(), lost=fault.lost, machine=fault.message)
             outcome = outcome_of(fault, error, planned.trial.case.label, _during(planned))
             return self._told(outcome, lost=fault.lost)
+
+    def _reference_failed(self, planned: matrix.PlannedCheck, fault: Fault) -> CheckReport:
+        """No kernel is to blame. The context is gone, but another process may go on without this check."""
+        what = fault.message.replace("the kernel ", "it ").replace(" in the kernel", " of torch's")
+        where = f"the reference failed at {planned.trial.case.label}, before the kernel ran"
+        told = f"{where}: {what}; no kernel can be judged there"
+        report = self._told(Passed(), lost=fault.lost, machine=told)
+        refused = _inputs_of(planned) if planned.may_be_refused else None
+        return report.model_copy(update={"refused": refused})
 
     def _told(
         self, outcome: Outcome, lost: bool = False, running: bool = False, machine: str = ""
@@ -340,10 +349,8 @@ def _during(planned: matrix.PlannedCheck) -> str:
     return f"during the check on {planned.inputs} inputs, seed {planned.seed}"
 
 
-def _reference_failed(planned: matrix.PlannedCheck, message: str) -> str:
-    what = message.removeprefix("the kernel ")
-    case = planned.trial.case.label
-    return f"the reference failed at {case}, before the kernel ran: it {what}; no kernel can be judged there"
+def _inputs_of(planned: matrix.PlannedCheck) -> Inputs:
+    return planned.trial.case.label, planned.inputs
 
 
 def spoilt_input(prepared: Prepared) -> Outcome | None:

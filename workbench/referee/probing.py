@@ -26,6 +26,8 @@ MOST_CANDIDATES = 48
 FEW = 3
 """What other sizes are cut to, so that a long row is not also one of thousands."""
 LEAST_POWER = 6
+LEAST_VALUES = 4
+"""Sizes are the same by chance at fewer."""
 LARGEST_SMALL = 2048
 """Rows of a proof are at most so long, unless the declared ones are longer."""
 _COMPARED = re.compile(r"(?:[<>]=?|[=!]=)\s*(\d+)(?![\w.])")
@@ -72,7 +74,8 @@ class Taken:
 def candidates(problem: Problem, program: Program, reach: Reach) -> tuple[Case, ...]:
     """Sizes within reach at and beside the declared ones, and beside every number the text compares with.
 
-    One size varies at a time; the others are as declared, or few.
+    One size varies at a time, those that are equal wherever the reference is known to run together; the
+    others are as declared, or few.
     """
     if not problem.symbols or not problem.proofs:
         return ()
@@ -174,6 +177,7 @@ def _folded(node: ast.AST) -> object:
 
 def _around(problem: Problem, numbers: Sequence[int], steps: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """Every combination worth interpreting the plan for, the likeliest boundaries first."""
+    equal = {symbol: _equal(problem, symbol) for symbol in problem.symbols}
     for values in (_declared_values, _number_values, _power_values):
         for symbol in reversed(problem.symbols):
             for case in problem.cases:
@@ -183,7 +187,10 @@ def _around(problem: Problem, numbers: Sequence[int], steps: Mapping[str, int]) 
                     size = value if step == 1 else max(value // step, 1) * step
                     for others in ({s: _few(steps[s]) for s in declared}, declared):
                         if size >= 1:
-                            yield {s: size if s == symbol else min(others[s], declared[s]) for s in declared}
+                            yield {
+                                s: size if s in equal[symbol] else min(others[s], declared[s])
+                                for s in declared
+                            }
 
 
 def _few(step: int) -> int:
@@ -205,6 +212,17 @@ def _power_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
 def _step(problem: Problem, symbol: str) -> int:
     """What all sizes that the reference is known to take are multiples of."""
     return math.gcd(*(case.size_map[symbol] for case in (*problem.proofs, *problem.cases)))
+
+
+def _equal(problem: Problem, symbol: str) -> Collection[str]:
+    """The sizes that are the same wherever the reference is known to run: it may refuse others on data.
+
+    Of few values it may be by chance, and then the size is alone.
+    """
+    known = [case.size_map for case in (*problem.proofs, *problem.cases)]
+    if len({sizes[symbol] for sizes in known}) < LEAST_VALUES:
+        return (symbol,)
+    return tuple(s for s in problem.symbols if all(sizes[s] == sizes[symbol] for sizes in known))
 
 
 def _completing(have: Sequence[Case], ordered: Sequence[Case], wanted: int) -> list[Case]:

@@ -1,0 +1,80 @@
+"""Where integers end that say places: what the graph tells, and what is drawn by it."""
+
+import pytest
+import torch
+from problem.cells import opened
+
+from workbench.model import Dim, Problem
+from workbench.numerics.inputs import draw
+from workbench.problem.index_bounds import indexed_sizes
+
+EDGES = """def edges(source, target, left, right):
+    nodes, heads = left.shape
+    scores = F.leaky_relu(left[source] + right[target], 0.2)
+    index = target.unsqueeze(-1).expand(-1, heads)
+    top = torch.full((nodes, heads), float("-inf")).scatter_reduce(0, index, scores, reduce="amax")
+    spread = torch.exp(scores - top[target])
+    total = torch.zeros(nodes, heads).index_add(0, target, spread)
+    return spread / total[target]
+inputs = [torch.randint(0, 50, (80,)), torch.randint(0, 50, (80,)), torch.randn(50, 8), torch.randn(50, 8)]
+"""
+
+
+def end(problem: Problem, name: str) -> Dim | tuple[Dim, ...] | None:
+    return next(spec.sampler.high_dim for spec in problem.tensors if spec.name == name)
+
+
+def test_an_index_into_several_tables_ends_with_the_shortest() -> None:
+    problem = opened(EDGES)
+    left, right = (spec.dims[0] for spec in problem.tensors if spec.role == "input" and len(spec.dims) == 2)
+    found = indexed_sizes(problem)
+    assert set(found["target_"]) == {left, right} and found["source"] == (left,) and left != right
+    both = end(problem, "target_")
+    assert isinstance(both, tuple) and set(both) == {left, right}
+    assert any(case.size_map[str(left)] != case.size_map[str(right)] for case in problem.proofs)
+    for case in problem.proofs:
+        rows, others = case.size_map[str(left)], case.size_map[str(right)]
+        drawn = draw(problem, case, "normal", 5)
+        assert int(drawn["source"].max()) < rows and int(drawn["target_"].max()) < min(rows, others)
+
+
+@pytest.mark.parametrize(
+    ("body", "axis"),
+    [
+        ("x[i]", 0),
+        ("x[:, i]", 1),
+        ("x.gather(1, i.long().unsqueeze(1).expand(-1, 2)[:1])", 1),
+        ("F.embedding(i, x)", 0),
+        ("x.index_select(1, i)", 1),
+        ("x.index_add(0, i, torch.ones(i.shape[0], x.shape[1]))", 0),
+    ],
+)
+def test_the_axis_is_that_of_the_operation(body: str, axis: int) -> None:
+    problem = opened(
+        f"def f(x, i): return {body}\ninputs = [torch.randn(90, 70), torch.randint(0, 60, (40,))]"
+    )
+    assert indexed_sizes(problem) == {"i": (problem.tensors[0].dims[axis],)}
+
+
+def test_two_tables_of_their_own_have_indices_of_their_own() -> None:
+    problem = opened(
+        "def f(i, j, x, y): return x[i] * y[j]\n"
+        "places = [torch.randint(0, 9, (20,)), torch.randint(0, 2, (20,))]\n"
+        "inputs = [*places, torch.randn(9, 4), torch.randn(2, 4)]"
+    )
+    assert (end(problem, "i"), end(problem, "j")) == tuple(spec.dims[0] for spec in problem.tensors[2:])
+
+
+def test_a_place_that_is_computed_is_not_read_off_the_graph() -> None:
+    problem = opened(
+        "def f(x, i): return x[(i * 3) % x.shape[0]]\n"
+        "inputs = [torch.randn(9, 4), torch.randint(0, 100, (20,))]"
+    )
+    assert indexed_sizes(problem) == {} and end(problem, "i") is None
+    assert int(draw(problem, problem.cases[0], "normal", 1)["i"].max()) > 9
+
+
+def test_what_is_drawn_for_several_tables_is_the_same_on_every_run() -> None:
+    problem = opened(EDGES)
+    one, other = (draw(problem, problem.proofs[2], "normal", 3)["target_"] for _ in range(2))
+    assert torch.equal(one, other)

@@ -11,6 +11,7 @@ from quantisers import FLOATS, HONEST, OPS, SHAPES, WRONG
 from torch import Tensor
 
 from workbench.model import Crossed, DType
+from workbench.numerics import movement
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
@@ -192,3 +193,43 @@ def test_a_result_is_rounded_where_it_fell_to() -> None:
     where = pointwise("where", torch.ops.aten.where.self, [mask, left, right], {}, "bf16")
     made = pointwise("add", torch.ops.aten.add.Tensor, [where, 0.001], {}, "bf16")
     assert float(made.error[0]) >= 2.49 + 2.501 * 2.0**-9
+
+
+def converted(values: list[float], dtype: DType, error: float = 0.0) -> Tracked:
+    given = torch.tensor(values, dtype=torch.float64)
+    off = torch.full_like(given, error)
+    made = movement.cast(Tracked(given, torch.zeros_like(off), off, "f32"), dtype)
+    assert torch.equal(made.value, given.to(TORCH[dtype]))
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["u8", "i8", "i16"])
+def test_numbers_beyond_a_narrow_type_wrap_round_and_are_asked_for(dtype: DType) -> None:
+    made = converted([-5.0, -129.0, 300.7, 70000.0, 2.0**31 - 300, -(2.0**31)], dtype)
+    assert not bool(made.error.any())
+    assert dtype != "u8" or made.value[0] == 251
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("u8", 2.0**31), ("i32", 2.0**31), ("i64", 2.0**63)])
+def test_of_numbers_that_no_conversion_promises_nothing_is_asked(dtype: DType, largest: float) -> None:
+    beyond = converted([largest, -1.01 * largest, torch.inf, -torch.inf, torch.nan], dtype)
+    assert bool(beyond.error.isinf().all()) and bool((beyond.down.isinf() & beyond.up.isinf()).all())
+    assert not bool(converted([-0.999 * largest, 0.999 * largest], dtype).error.any())
+
+
+def test_beside_the_end_of_a_type_lies_its_other_end() -> None:
+    """Of 255.9 and 256.1 a byte makes 255 and 0."""
+    made = converted([255.95, 254.95, -0.95, 0.95], "u8", error=0.1)
+    assert made.error.tolist() == [torch.inf, 1, torch.inf, 1]
+    whole = movement.cast(converted([256.05, 257.05, 250.5], "i32", error=0.1), "u8")
+    assert whole.error.tolist() == [torch.inf, 1, 0]
+
+
+def test_what_comes_of_any_whole_number_is_unsure_where_it_matters() -> None:
+    number = converted([torch.nan, 3.0, torch.nan], "i32")
+    added = pointwise("add", torch.ops.aten.add.Tensor, [number, exact(torch.tensor(1), "i32")], {}, "i32")
+    assert added.error.isinf().tolist() == [True, False, True]
+    mask = exact(torch.tensor([True, True, False]), "bool")
+    zero = exact(torch.tensor(0, dtype=torch.int32), "i32")
+    chosen = pointwise("where", torch.ops.aten.where.self, [mask, number, zero], {}, "i32")
+    assert chosen.error.isinf().tolist() == [True, False, False]

@@ -37,6 +37,10 @@ REFERENCES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
         lambda t: (t["i"] << t["n"], t["i"] >> t["n"], t["b"] << t["n"].byte(), t["b"] >> t["n"].byte()),
         lambda: {"i": LONG, "b": BYTE * 13, "n": torch.tensor([0, 1, 5, 7, 8, 31, 33, 63, 64] * 2)},
     ),
+    "of floats beyond the type's range": (
+        lambda t: tuple(t["x"].to(dtype) for dtype in (torch.uint8, torch.int8, SHORT, torch.int32)),
+        lambda: {"x": torch.cat([torch.randn(60) * 300, torch.randn(60) * 1e6, torch.arange(-6.0, 6.0)])},
+    ),
     "double": (lambda t: t["x"] % 0.3, lambda: {"x": torch.randn(5, 9, dtype=torch.float64)}),
 }
 
@@ -51,3 +55,12 @@ def test_whole_numbers(name: str) -> None:
     report = compile_kernel(source, plan_of(source, given).instances)
     assert isinstance(report, CompileReport), report
     assert not report.warnings
+
+
+@pytest.mark.parametrize(("dtype", "through"), [(torch.float32, True), (torch.int32, False)])
+def test_floats_become_bytes_by_way_of_int(dtype: torch.dtype, through: bool) -> None:
+    """At once, a conversion to unsigned makes 0 of -5 on a card, and 251 on a CPU."""
+    given = {"x": torch.arange(-300, 300).to(dtype)}
+    source = generate(problem_of(lambda t: t["x"].to(torch.uint8), given, "byte"), ()).kernel.source
+    check(lambda t: t["x"].to(torch.uint8), source, given)
+    assert ("static_cast<unsigned char>(static_cast<int>(" in source) == through

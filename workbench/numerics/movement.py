@@ -11,7 +11,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, accumulate_unit, is_float
-from workbench.numerics.steps import first_edge, to_whole, within, without_noise
+from workbench.numerics.steps import begins_anew, first_edge, not_promised, to_whole, within, without_noise
 from workbench.numerics.tracked import Step, Tracked, edge_of, narrowing, rounded
 
 _MOVE_NAMES = """
@@ -120,10 +120,27 @@ def cast(x: Tracked, dtype: DType) -> Tracked:
             low, high = without_noise(low), without_noise(high)
         down = (x.value.trunc() - low.trunc()).nan_to_num(torch.inf, torch.inf)
         up = (high.trunc() - x.value.trunc()).nan_to_num(torch.inf, torch.inf)
+        unsure = not_promised(low, high, TORCH[dtype])
+        down, up = (torch.where(unsure, torch.inf, side) for side in (down, up))
         error = torch.maximum(down, up)
         edge = first_edge(edge_of(x), to_whole(x.value), error > 0)
         return Tracked(value, torch.zeros_like(error), error, dtype, step=Step(down, up, edge))
-    return replace(x, value=value, dtype=dtype)
+    made = replace(x, value=value, dtype=dtype)
+    if x.is_exact or x.value.dtype == torch.bool:
+        return made
+    wide = x.value.to(torch.float64)
+    return _unsure(made, begins_anew(wide - x.down, wide + x.up, TORCH[dtype]))
+
+
+def _unsure(x: Tracked, where: Tensor) -> Tracked:
+    """Nothing is known of these elements."""
+    if not bool(where.any()):
+        return x
+    step = x.step
+    if step is not None:
+        down, up = (torch.where(where, torch.inf, side) for side in (step.down, step.up))
+        step = Step(down, up, step.distance)
+    return replace(x, shared=torch.where(where, torch.inf, x.shared), step=step)
 
 
 def placed(made: Any) -> Any:

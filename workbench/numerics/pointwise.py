@@ -181,6 +181,9 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
         # moved: what comes of it is as unsure as it is.
         unsure = (error.isinf() & operand.value.isnan()).expand(value.shape) & value.isnan()
         total = torch.where(unsure, torch.inf, total)
+    if not operand.value.dtype.is_floating_point and bool(error.isinf().any()):
+        # A whole number that may be any: its ends are two of them, and say whether it matters at all.
+        total = torch.where(error.isinf().expand(value.shape) & (total > 0), torch.inf, total)
     if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
         return torch.zeros_like(total), total
     if not bool(operand.shared.any()):
@@ -195,7 +198,10 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
     if value.dtype == torch.bool:
         return torch.where(error > 0, ~value, value)
     if not value.dtype.is_floating_point:
-        return (value.to(torch.float64) + sign * error).round().to(value.dtype)
+        ends = torch.iinfo(value.dtype)
+        far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
+        near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
+        return torch.where(error.isinf(), far, near.round().to(value.dtype))
     return value + sign * error
 
 

@@ -56,6 +56,30 @@ def without_noise(values: Tensor) -> Tensor:
     return torch.where((values - nearest).abs() <= NOISE * nearest.abs().clamp_min(1), nearest, values)
 
 
+WRAPS_WITHIN = 2.0**31
+"""Floats below this wrap round in a type of fewer bits, wherever they are converted. Of larger ones and of NaN
+one makes the ends of the range, one zero: nobody promises anything."""
+_LONG_ENDS = 2.0**63
+
+
+def not_promised(low: Tensor, high: Tensor, dtype: torch.dtype) -> Tensor:
+    """Where floats between ``low`` and ``high`` may become any integer of a type, or are neighbours no more."""
+    if dtype == torch.bool:
+        return torch.zeros(low.shape, dtype=torch.bool, device=low.device)
+    reach = _LONG_ENDS if dtype == torch.int64 else WRAPS_WITHIN
+    return ~((low > -reach - 1) & (high < reach)) | begins_anew(low, high, dtype)
+
+
+def begins_anew(low: Tensor, high: Tensor, dtype: torch.dtype) -> Tensor:
+    """Where a type begins again between two numbers, as a byte does between 255 and 256."""
+    if dtype == torch.bool:
+        return torch.zeros(low.shape, dtype=torch.bool, device=low.device)
+    ends = torch.iinfo(dtype)
+    span = float(ends.max) - ends.min + 1
+    below, above = (((end.trunc() - ends.min) / span).floor() for end in (low, high))
+    return below != above
+
+
 def sides_of(value: Tensor, moved: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """How far any of the ``moved`` results lies below ``value``, and how far above."""
     down = torch.zeros(value.shape, dtype=torch.float64, device=value.device)

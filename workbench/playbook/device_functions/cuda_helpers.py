@@ -122,6 +122,14 @@ __device__ inline double python_mod(double a, double b) {
     return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
 """,
+    "byte_of": """
+// A float as a byte: through int, so that -5 wraps round to 251 as it does in torch. CUDA by itself makes 0 of
+// all that is negative.
+template <typename T>
+__device__ unsigned char byte_of(T value) {
+    return static_cast<unsigned char>(static_cast<int>(value));
+}
+""",
     "nearest_bf16": """
 // The nearest number that bfloat16 has, as a float. A conversion of two numbers at once, of which one is not
 // needed: that of a single one, which is then computed with, goes through a unit a quarter as fast.

@@ -66,6 +66,8 @@ _PLAIN = frozenset(["quotient", "over", "round_bf16"])
 
 def helper_of(expr: Apply) -> str | None:
     """The text in cuda_helpers.py that an operation needs; None when C++ or CUDA has the operation."""
+    if expr.op == "cast":
+        return "byte_of" if expr.dtype == "u8" and is_float(expr.args[0].dtype) else None
     if expr.op == "pow" and not is_float(expr.dtype):
         return "integer_power"
     return _VARIANTS.get((expr.op, expr.dtype)) or _HELPED.get(expr.op)
@@ -121,6 +123,8 @@ def _infix(op: str, args: tuple[Text, ...], rounds: bool) -> Text:
 def _cast(expr: Apply, arg: Text) -> Text:
     if expr.dtype == "bool":
         return Text(f"{arg.within(10)} != 0", 9)
+    if helper := helper_of(expr):
+        return Text(f"{helper}({arg.code})")
     ctype = CTYPES[expr.dtype]
     if " " in ctype:
         return Text(f"static_cast<{ctype}>({arg.code})")

@@ -260,6 +260,28 @@ def test_misaligned_vector_store(mode: Any) -> None:
     found_at(hazard, "misaligned", "off by one float")
 
 
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+@pytest.mark.parametrize("through", ["float", "double"])
+def test_a_negative_float_that_becomes_unsigned_ends_the_run(mode: Any, through: str) -> None:
+    """A card makes 0 of it, this machine 251; by way of int it is 251 on both."""
+    x = torch.arange(4.0) * 100 - 0.5
+    x[2] = -5.0
+    shape, args = Shape(1, 4), {"x": x, "y": Out((4,), "u8")}
+    report = run(f"conversions.cu:becomes_a_byte<{through}>", shape, args, mode).report
+    line = line_of("conversions.cu", "in one step or two")
+    assert report.trap is not None and report.trap.startswith(f"line {line}: -5 becomes 'unsigned char'")
+    assert "in thread (2, 0, 0) of block (0, 0, 0)" in report.trap
+    (y,) = run("conversions.cu:becomes_a_byte<int>", shape, args, mode).outputs
+    assert y.tolist() == [0, 99, 251, 43]
+
+
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+def test_conversions_that_a_card_makes_alike_or_nobody_promises_go_on(mode: Any) -> None:
+    x = torch.tensor([-0.9, 300.0, torch.nan, torch.inf, -torch.inf, 1e20])
+    execution = run("conversions.cu:becomes_a_byte<float>", Shape(1, 6), {"x": x, "y": Out((6,), "u8")}, mode)
+    assert execution.report.trap is None and execution.outputs[0][:2].tolist() == [0, 44]
+
+
 def test_assert_with_its_header() -> None:
     report = run("assert_header.cu:asserts", Shape(1, 4), {"x": torch.arange(4.0), "y": Out((4,))}).report
     assert report.trap is not None

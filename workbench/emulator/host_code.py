@@ -36,7 +36,8 @@ lrint lround modf nan nearbyint nextafter pow remainder remquo rint round rounde
 sinh sqrt tan tanh tgamma trunc y0 y1 yn
 """
 _ALLOWED = re.compile(
-    r"emu_\w+|__tsan_\w+|__tls_get_addr|_GLOBAL_OFFSET_TABLE_|_TLS_MODULE_BASE_|__dso_handle|__cxa_guard_\w+"
+    r"emu_\w+|__tsan_\w+|__ubsan_handle_float_cast_overflow|__tls_get_addr|_GLOBAL_OFFSET_TABLE_"
+    r"|_TLS_MODULE_BASE_|__dso_handle|__cxa_guard_\w+"
     r"|__stack_chk_fail|__emutls\w*|mem(cpy|set|move|cmp|chr)|str(len|cmp|ncmp|cpy)|abort|printf|puts|putchar"
     r"|sprintf|malloc|free|_Zn[wa]m|_Zd[la]Pvm?|__cxa_pure_virtual|"
     r"__(u?div|u?mod|u?divmod|mul|pow|fix|float|extend|trunc|clz|ctz|popcount|parity|ffs|bswap|ash|lshr|neg"

@@ -34,6 +34,8 @@ _COMMON = (
     "-Wuninitialized", "-Wmaybe-uninitialized",
     # NVRTC contracts a * b + c by default.
     "-ffp-contract=fast",
+    # Where a card makes something else of a float than this machine does: see runtime/conversions.cpp.
+    "-fsanitize=float-cast-overflow",
     # __shared__ is thread_local: one definition a module, reached without a call where possible.
     "-fno-gnu-unique", "-fno-extern-tls-init", "-mtls-dialect=gnu2",
     "-g1", "-gdwarf-4",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler.h"
+
 namespace emu {
 namespace {
 
@@ -183,6 +185,15 @@ NOINLINE void report(Worker& worker, const Thread* thread, Fault fault) {
   }
   if (fault.address || fault.kind == "out_of_bounds") locate(worker, fault);
   worker.faults.emplace(std::move(key), std::move(fault));
+}
+
+void trap(const void* pc, const char* message) {
+  Worker& worker = *current_worker;
+  Fault fault{.kind = "trap", .pc = module_offset(worker, pc)};
+  fault.message = message;
+  report(worker, worker.running, fault);
+  stop_after_this_block(worker);
+  end_thread(worker, *worker.running);
 }
 
 void stop_after_this_block(Worker& worker) {

@@ -7,6 +7,9 @@ namespace emu {
 // Fills in thread, block and where the address lies.
 void report(Worker&, const Thread*, Fault);
 
+// Ends the running thread and the launch after its block, as assert() does; `pc` is where.
+void trap(const void* pc, const char* message);
+
 // Gives the launch up from this block on, this one included; lower blocks still run.
 void stop_after_this_block(Worker&);
 

@@ -332,14 +332,7 @@ long long emu_clock64() {
   return start + step * static_cast<long long>(current_worker ? ++current_worker->clock_looks : 0);
 }
 
-void emu_trap(const char* message) {
-  emu::Worker& worker = *current_worker;
-  emu::Fault fault{.kind = "trap", .pc = emu::module_offset(worker, __builtin_return_address(0))};
-  fault.message = message;
-  emu::report(worker, worker.running, fault);
-  emu::stop_after_this_block(worker);
-  emu::end_thread(worker, *worker.running);
-}
+void emu_trap(const char* message) { emu::trap(__builtin_return_address(0), message); }
 
 int emu_print(const char* format, ...) {
   char text[1024];

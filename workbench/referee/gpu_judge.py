@@ -226,16 +226,17 @@ class GpuJudgement(Judgement):
 
     def _checked(self) -> Outcome:
         """All checks but those in which the reference breaks the context: each of them costs a process."""
+        told = ""
         for _ in range(MOST_REFUSED):
-            asked = self._asked_to_check()
-            if not isinstance(asked, CheckReport):
-                return asked
-            if asked.refused is None:
-                return self._told_by(asked)
-            refused = (*_REFUSED.get(self.problem.digest, ()), asked.refused)
+            report = self._asked_to_check()
+            if not isinstance(report, CheckReport):
+                return report
+            if report.refused is None:
+                return self._told_by(report)
+            refused = (*_REFUSED.get(self.problem.digest, ()), report.refused)
             _REFUSED[self.problem.digest] = tuple(dict.fromkeys(refused))
-            self.started, self.done = None, []
-        raise DeviceError(f"{asked.machine}; the kernel was not judged")
+            self.started, self.done, told = None, [], report.machine
+        raise DeviceError(f"{told}; the kernel was not judged")
 
     def _asked_to_check(self) -> CheckReport | Outcome:
         first = self.problem.cases[0]

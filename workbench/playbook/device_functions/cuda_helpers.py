@@ -123,8 +123,8 @@ __device__ inline double python_mod(double a, double b) {
 }
 """,
     "byte_of": """
-// A float as a byte: through int, so that -5 wraps round to 251 as it does in torch. CUDA by itself makes 0 of
-// all that is negative.
+// A float as a byte: through int, so that -5 wraps round to 251 as it does in torch. CUDA by itself makes 0
+// of all that is negative.
 template <typename T>
 __device__ unsigned char byte_of(T value) {
     return static_cast<unsigned char>(static_cast<int>(value));

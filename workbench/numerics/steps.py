@@ -57,13 +57,13 @@ def without_noise(values: Tensor) -> Tensor:
 
 
 WRAPS_WITHIN = 2.0**31
-"""Floats below this wrap round in a type of fewer bits, wherever they are converted. Larger ones and NaN become
-an end of the range here and zero there: nobody promises anything."""
+"""Floats below this wrap round in a type of fewer bits, wherever they are converted. Larger ones and NaN
+become the end of the range here and zero there: nobody promises anything."""
 _LONG_ENDS = 2.0**63
 
 
 def not_promised(low: Tensor, high: Tensor, dtype: torch.dtype) -> Tensor:
-    """Where floats between ``low`` and ``high`` may become any integer, or are no longer neighbours as such."""
+    """Where floats between ``low`` and ``high`` may become any integer, or no neighbours."""
     if dtype == torch.bool:
         return torch.zeros(low.shape, dtype=torch.bool, device=low.device)
     reach = _LONG_ENDS if dtype == torch.int64 else WRAPS_WITHIN

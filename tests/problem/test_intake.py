@@ -397,6 +397,17 @@ def test_what_does_not_matter_at_small_sizes_is_asked_at_the_declared_one() -> N
     assert problem.proofs
 
 
+def test_scales_of_blocks_are_as_many_as_blocks_at_small_sizes_too() -> None:
+    problem = opened(
+        "def f(codes, table, scale): return table[codes.long()].view(-1, 64) * scale[:, None]\n"
+        "codes = torch.randint(0, 16, (64 * 65536,), dtype=torch.uint8)\n"
+        "inputs = [codes, torch.randn(16), torch.rand(65536)]"
+    )
+    codes, _, scales = (str(spec.dims[0]) for spec in problem.tensors)
+    assert len(problem.proofs) > 4
+    assert all(case.size_map[codes] == 64 * case.size_map[scales] for case in problem.proofs)
+
+
 NEAREST = "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).{after}\n"
 
 

@@ -7,7 +7,14 @@ import pytest
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sampler, TensorSpec
 from workbench.problem.cost import elements, multiplications
-from workbench.problem.proofs import MOST_ELEMENTS, MOST_MULTIPLICATIONS, declared_case, label, proofs
+from workbench.problem.proofs import (
+    MOST_ELEMENTS,
+    MOST_MULTIPLICATIONS,
+    declared_case,
+    label,
+    proofs,
+    proportions,
+)
 
 
 def spec(name: str, *dims: Dim) -> TensorSpec:
@@ -154,3 +161,25 @@ def test_sizes_that_divide_by_zero_are_passed_over() -> None:
     shuffled = problem(spec("x", "s0"), outputs=("s0//(s0//4)",), s0=16)
     sizes = [size["s0"] for size in chosen(shuffled, lambda at: at["s0"] % 4 == 0)]
     assert sizes and all(size % 4 == 0 for size in sizes)
+
+
+BLOCKS = problem(spec("codes", "s0"), spec("table", "s1"), spec("scale", "s2"), s0=64 * 4096, s1=16, s2=4096)
+
+
+def test_sizes_in_proportion_keep_one_ratio_at_a_time() -> None:
+    def in_blocks(sizes: Mapping[str, int]) -> bool:
+        return sizes["s0"] == 64 * sizes["s2"]
+
+    assert not proofs(BLOCKS, in_blocks) and not proofs(BLOCKS, in_blocks, tied=True)
+    assert list(proportions(BLOCKS)) == [{"s0": "64*s2"}, {"s2": "256*s1"}, {"s0": "16384*s1"}]
+    found = [case.size_map for case in proofs(BLOCKS, in_blocks, like={"s0": "64*s2"})]
+    assert len(found) > 4 and all(map(in_blocks, found))
+    assert {1, 7} <= {sizes["s2"] for sizes in found} and len({sizes["s1"] for sizes in found}) > 3
+
+
+def test_a_ratio_holds_in_every_declared_case_and_two_pairs_have_it_apart() -> None:
+    other = Case(label="other", sizes=(("s0", 640), ("s1", 16), ("s2", 10)))
+    two = BLOCKS.model_copy(update={"cases": (*BLOCKS.cases, other)})
+    assert list(proportions(two)) == [{"s0": "64*s2"}]
+    pairs = problem(*(spec(f"x{n}", f"s{n}") for n in range(4)), s0=64, s1=4, s2=64, s3=4)
+    assert list(proportions(pairs)) == [{"s0": "16*s1", "s2": "16*s3"}]

@@ -94,11 +94,11 @@ def _sizes_it_takes(problem: Problem, form: Form, accept: Accept) -> tuple[tuple
         return error is None and accept(sizes)
 
     declared = problem.cases[0].size_map
-    fixed: dict[str, int] = {}
+    fixed: dict[str, Dim] = {}
     if _is_small(problem):
         others = {s: ({**declared, s: max(n // 2, 1)}, {**declared, s: n + 1}) for s, n in declared.items()}
         fixed = {s: declared[s] for s, sizes in others.items() if not any(map(runs, sizes))}
-    small = proofs(problem, runs, fixed_sizes=fixed) or (problem.cases[:1] if _is_small(problem) else ())
+    small = proofs(problem, runs, like=fixed) or (problem.cases[:1] if _is_small(problem) else ())
     return small, refused[0] if refused else ""
 
 

@@ -34,7 +34,7 @@ from workbench.problem.layout import strides_of
 from workbench.problem.looking import Seen, look, watched
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
-from workbench.problem.proofs import LARGE_FIXED, declared_case, label, proofs
+from workbench.problem.proofs import LARGE_FIXED, Accept, declared_case, label, proofs, proportions
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
@@ -102,7 +102,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         fixed = (*along, *few, *even, *terms)
         traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed, ties)
     tell("choosing small sizes to check on")
-    small = proofs(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
+    small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
     told_of = (
         *_idle_notes(capture),
         *_mode_notes(seen.form),
@@ -121,6 +121,12 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         return problem.model_copy(update={"notes": (*problem.notes, note)})
     tell("testing whether wrong answers would be noticed")
     return _self_tested_somehow(problem, seen)
+
+
+def _small_sizes(problem: Problem, accept: Accept) -> tuple[Case, ...]:
+    """Sizes that vary each alone; where there are none, in proportion to one another."""
+    tried = (proofs(problem, accept, like=like) for like in ({}, *proportions(problem)))
+    return next((small for small in tried if small), ())
 
 
 def _described(

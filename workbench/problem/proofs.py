@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.errors import ProblemError
@@ -33,18 +33,22 @@ FEW_PROOFS = 2
 LARGEST_UNVARYING = 2**23
 """Elements of a problem without any size that varies, which is its own only proof."""
 
+MOST_RATIOS = 3
+"""Ratios of sizes that are tried where sizes that vary alone are none."""
+
 Accept = Callable[[Mapping[str, int]], bool]
 
 
 def proofs(
-    problem: Problem, accept: Accept, tied: bool = False, fixed_sizes: Mapping[str, int] | None = None
+    problem: Problem, accept: Accept, tied: bool = False, like: Mapping[str, Dim] | None = None
 ) -> tuple[Case, ...]:
     """Choose at most ``MOST_PROOFS`` small cases: 1, odd, just below and above powers of two, long rows.
 
     ``accept`` says whether the reference takes the sizes. A pattern whose sizes are refused is tried
     again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
     only proof, if it is small. Very large parameters leave few proofs, or none. With ``tied``, sizes that
-    are equal at the declared case stay equal, those of parameters too; ``fixed_sizes`` are what they are.
+    are equal at the declared case stay equal, those of parameters too; in ``like``, symbols are what
+    they are instead of varying: a number, or so many times another.
     """
     declared = problem.cases[0]
     fixed = fixed_elements(problem)
@@ -55,12 +59,11 @@ def proofs(
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
     tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
-    like = {**(_ties(problem) if tied else {}), **(fixed_sizes or {})}
+    like = {**(_ties(problem) if tied else {}), **(like or {})}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
         for attempt in _attempts(budget.shrunk(pattern, problem)):
-            ends = {s: like.get(s, s) for s in attempt}
-            sizes = {s: attempt[end] if isinstance(end, str) else end for s, end in ends.items()}
+            sizes = {s: size_of(like.get(s, s), attempt) for s in attempt}
             if tries and budget.allow(problem, sizes):
                 tries -= 1
                 if accept(sizes):
@@ -81,6 +84,29 @@ def _ties(problem: Problem) -> dict[str, Dim]:
     for symbol, size in problem.cases[0].size_map.items():
         found[symbol] = size if size in held and size > 1 else first.setdefault(size, symbol)
     return found
+
+
+def proportions(problem: Problem) -> Iterator[dict[str, Dim]]:
+    """Sizes as multiples of others, as elements are of blocks that have a scale each; for ``like``.
+
+    One ratio of declared sizes after the other: most are there by chance.
+    """
+    declared = problem.cases[0].size_map
+    ratios = {n // m for n in declared.values() for m in declared.values() if n % m == 0}
+    for ratio in sorted(ratios - {1})[:MOST_RATIOS]:
+        found: dict[str, Dim] = {}
+        parts: list[str] = []
+        for whole in problem.symbols:
+            part = next((s for s in problem.symbols if s not in parts and _is(ratio, problem, whole, s)), "")
+            if part:
+                found[whole] = f"{ratio}*{part}"
+                parts.append(part)
+        if found:
+            yield found
+
+
+def _is(ratio: int, problem: Problem, whole: str, part: str) -> bool:
+    return all(case.size_map[whole] == ratio * case.size_map[part] for case in problem.cases)
 
 
 @dataclass(frozen=True)

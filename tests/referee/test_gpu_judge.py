@@ -73,6 +73,7 @@ def test_where_the_reference_breaks_the_context_others_are_checked_all_the_same(
     kinds = {done.check.inputs for done in judgement.done}
     assert "heavy-tailed" not in kinds and {"normal", "offset", "scale 64"} <= kinds
     assert {inputs for _, inputs in lane.asked[-1].refused} == {"heavy-tailed"}
+    assert {(check.inputs, check.covered) for check in judgement.left_out} == {("heavy-tailed", False)}
     again, _ = judged(later := Lane())
     assert again == Passed() and later.losses == ["none"]  # the next kernel loses nothing
 

@@ -130,7 +130,7 @@ class Judgement:
     printed: Printed | None = None
     """Of a run that had to be stopped."""
     left_out: tuple[Check, ...] = ()
-    """Checks that are too large for where kernels run."""
+    """Checks that are too large for where kernels run, or that the reference itself does not survive."""
 
     def __post_init__(self) -> None:
         self.options = self.options.drawn()

@@ -228,7 +228,7 @@ class _Trials:
 
     def _reference_failed(self, planned: matrix.PlannedCheck, fault: Fault) -> CheckReport:
         """No kernel is to blame. The context is gone, but another process may go on without this check."""
-        what = fault.message.replace("the kernel ", "it ").replace(" in the kernel", " of torch's")
+        what = fault.message.replace("the kernel", "it")
         where = f"the reference failed at {planned.trial.case.label}, before the kernel ran"
         told = f"{where}: {what}; no kernel can be judged there"
         report = self._told(Passed(), lost=fault.lost, machine=told)

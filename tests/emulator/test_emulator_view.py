@@ -138,3 +138,30 @@ def test_a_known_instruction_with_anything_beside_it_is_refused(more: str) -> No
     assert text != POWER
     with pytest.raises(EmulatorUnsupported, match="inline PTX"):
         build(text, [("powers", ())], "plain")
+
+
+EXTREMES = """
+extern "C" __global__ void extremes(const float* x, const float* y, float* most, float* least) {
+    const float a = x[threadIdx.x], b = y[threadIdx.x];
+    float larger = a, smaller = a;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    most[threadIdx.x] = larger;
+    least[threadIdx.x] = smaller;
+}
+"""
+
+
+def test_nan_wins_of_two() -> None:
+    values = torch.tensor([0.0, -0.0, 2.5, -3.0, torch.inf, -torch.inf, torch.nan])
+    x, y = (part.reshape(-1).contiguous() for part in torch.meshgrid(values, values, indexing="ij"))
+    plan = plan_of("extremes", Shape(1, 49), {"x": x, "y": y, "most": Out((49,)), "least": Out((49,))})
+    most, least = execute(plan, build(EXTREMES, [("extremes", ())], "plain"), {"x": x, "y": y}).outputs
+    torch.testing.assert_close(most, torch.maximum(x, y), equal_nan=True)
+    torch.testing.assert_close(least, torch.minimum(x, y), equal_nan=True)
+    assert not isinstance(compile_kernel(EXTREMES, [("extremes", ())]), CompileFailed)
+
+
+def test_two_operands_of_an_instruction_that_has_one_are_refused() -> None:
+    with pytest.raises(EmulatorUnsupported, match="inline PTX"):
+        build(EXTREMES.replace("max.NaN.f32", "ex2.approx.ftz.f32"), [("extremes", ())], "plain")

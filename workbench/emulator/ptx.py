@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-KNOWN: Mapping[str, str] = {"ex2.approx.ftz.f32": "emu_ex2_approx_ftz"}
-"""A function of float_math.h by instruction: one float from another."""
+KNOWN: Mapping[tuple[str, int], str] = {
+    ("ex2.approx.ftz.f32", 1): "emu_ex2_approx_ftz",
+    ("max.NaN.f32", 2): "emu_max_nan",
+    ("min.NaN.f32", 2): "emu_min_nan",
+}
+"""A function of float_math.h by instruction and operands: one float from one or two others."""
 _STATEMENT = re.compile(
-    r'\basm[ \t]*(?:volatile[ \t]*)?\([ \t]*"([\w.]+) %0, %1;"[ \t]*'
-    r':[ \t]*"=f"\((\w+)\)[ \t]*:[ \t]*"f"\((\w+)\)[ \t]*\)'
+    r'\basm[ \t]*(?:volatile[ \t]*)?\([ \t]*"([\w.]+) %0, %1(, %2)?;"[ \t]*'
+    r':[ \t]*"=f"\((\w+)\)[ \t]*:[ \t]*"f"\((\w+)\)(?(2),[ \t]*"f"\((\w+)\))[ \t]*\)'
 )
 
 
@@ -22,6 +26,7 @@ def with_known(source: str) -> str:
 
 
 def _as_call(found: re.Match[str]) -> str:
-    instruction, result, argument = found.groups()
-    function = KNOWN.get(instruction)
-    return f"{result} = {function}({argument})" if function else found.group()
+    instruction, _, result, *operands = found.groups()
+    arguments = [operand for operand in operands if operand]
+    function = KNOWN.get((instruction, len(arguments)))
+    return f"{result} = {function}({', '.join(arguments)})" if function else found.group()

@@ -38,6 +38,16 @@ EMU_INLINE float emu_ex2_approx_ftz(float x) {
   return power < 0x1p-126f ? 0.0f : power;
 }
 
+// The larger and the smaller of two where NaN wins; 0 is larger than -0.
+EMU_INLINE float emu_max_nan(float a, float b) {
+  if (a != a || b != b) return __builtin_nanf("");
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+EMU_INLINE float emu_min_nan(float a, float b) {
+  if (a != a || b != b) return __builtin_nanf("");
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+
 // The C library's fmaxf is a call; these are two instructions. A NaN loses against a number.
 #define EMU_EXTREMES(T, suffix)                                               \
   EMU_INLINE T emu_fmax##suffix(T a, T b) { return a < b || a != a ? b : a; } \

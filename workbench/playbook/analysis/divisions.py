@@ -109,7 +109,7 @@ def _has_its_own_largest(body: Expr) -> bool:
 # ------------------------------------------------------------------------------------ without a jump
 
 _STEPS = frozenset(["floor", "ceil", "trunc", "round", "floordiv", "remainder", "fmod", "sign"]) | frozenset(
-    ["lt", "le", "gt", "ge", "eq", "ne"]
+    ["lt", "le", "gt", "ge", "eq", "ne", "nearest"]
 )
 """Operations that make another number of a last place: 6 / 3 rounded down must be 2, not 1."""
 

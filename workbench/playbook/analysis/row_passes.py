@@ -21,6 +21,7 @@ from workbench.playbook.ir.expr import (
     Load,
     Pool,
     Reduction,
+    always_below,
     leaves,
     unguarded,
     walk,
@@ -84,20 +85,16 @@ class RowSpace:
         return self._forms[expr.serial]
 
     def row_parts(self, root: Expr) -> list[Expr]:
-        """Largest parts of a full-level expression that are values a row and more than a number."""
-        inner: set[int] = set()
-        found: list[Expr] = []
-        reached = {expr.serial for expr in unguarded(root)}
-        for expr in reversed(list(walk(root))):
-            if expr.serial not in reached:
-                continue
-            if expr.serial in inner or isinstance(expr, Const):
-                inner.update(operand.serial for operand in expr.operands if expr.serial in inner)
-                continue
-            if self.row_form(expr) is not None and any(True for _ in leaves(expr)):
-                found.append(expr)
-                inner.update(part.serial for part in walk(expr))
-        return found[::-1]
+        """Parts of a full-level expression that are values a row, more than a number, and used as they are."""
+        found: dict[int, Expr] = {}
+        for expr in (root, *(part for whole in unguarded(root) for part in self._used_by(whole))):
+            if not isinstance(expr, Const) and self.row_form(expr) is not None and any(leaves(expr)):
+                found[expr.serial] = expr
+        return [found[serial] for serial in sorted(found)]
+
+    def _used_by(self, expr: Expr) -> tuple[Expr, ...]:
+        """Operands of what differs from column to column."""
+        return always_below(expr) if self.row_form(expr) is None else ()
 
     def column_loads(self, roots: list[Expr], guarded: bool = False) -> list[Load]:
         """Loads that differ from column to column, in order of appearance; ``guarded`` ones on request."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from workbench.playbook.device_functions.cluster_helpers import CLUSTERS
+from workbench.playbook.device_functions.division_helpers import DIVISIONS
 from workbench.playbook.device_functions.memory_helpers import MEMORY
 from workbench.playbook.device_functions.moment_helpers import CO_MOMENTS, CO_MOMENTS_EXCHANGES
 from workbench.playbook.device_functions.place_helpers import PLACE_OF_VALUE, PLACES
@@ -25,12 +26,26 @@ template <typename T>
 __device__ T larger(T a, T b) {
     return a > b || a != a ? a : b;
 }
+// Of floats that is one instruction, where C++ needs two comparisons and a choice.
+template <>
+__device__ inline float larger(float a, float b) {
+    float most = a;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(a), "f"(b));
+    return most;
+}
 """,
     "smaller": """
 // The smaller of two; NaN wins, as in torch.
 template <typename T>
 __device__ T smaller(T a, T b) {
     return a < b || a != a ? a : b;
+}
+// Of floats that is one instruction, where C++ needs two comparisons and a choice.
+template <>
+__device__ inline float smaller(float a, float b) {
+    float least = a;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
+    return least;
 }
 """,
     "sign": """
@@ -82,24 +97,7 @@ __device__ inline double floordiv(double a, double b) {
     return steps == 0.0 ? copysign(0.0, a / b) : rint(steps);
 }
 """,
-    "quotient": """
-// a / b, off by at most two last places. An exact division jumps away for numbers that are very large or very
-// small; a jump an element keeps a thread from working on the elements of a vector side by side.
-__device__ inline float quotient(float a, float b) {
-    const float scale = fabsf(b) > 0x1p126f ? 0.25f : 1.0f;  // the hardware's 1 / b is 0 beyond 2^126
-    return __fdividef(a * scale, b * scale);
-}
-""",
-    "over": """
-// a / number, rounded as an exact division is and without its jump: a product with 1 / number, which the
-// compiler knows, and a correction by what that leaves.
-__device__ inline float over(float a, float number) {
-    const float inverse = 1.0f / number;
-    const float product = a * inverse;
-    const float rest = fmaf(-product, number, a);
-    return isfinite(product) ? fmaf(rest, inverse, product) : product;
-}
-""",
+    **DIVISIONS,
     "python_mod": """
 // Remainder with the sign of the divisor, as Python's %.
 template <typename T>

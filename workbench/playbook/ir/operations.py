@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Arg, DType, OpNode
-from workbench.playbook.ir.expr import Apply, Expr, Pool
+from workbench.playbook.ir.expr import Apply, Const, Expr, Pool
 
 Scalar = bool | int | float | str
 """A number, or text: an integer expression over size symbols."""
 
 _ORDER: tuple[DType, ...] = ("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64")
 _NARROW = frozenset(["u8", "i8", "i16"])
+_RANGES: Mapping[DType, tuple[int, int]] = {
+    "u8": (0, 255), "i8": (-128, 127), "i16": (-(2**15), 2**15 - 1), "i32": (-(2**31), 2**31 - 1),
+}  # fmt: skip
 
 
 def compute_type(dtype: DType) -> DType:
@@ -79,7 +82,7 @@ class Maker:
     def cast(self, expr: Expr, dtype: DType) -> Expr:
         if expr.dtype == dtype:
             return expr
-        return self.pool.apply("cast", dtype, (expr,))
+        return self.cast(nearest(self.pool, expr, dtype) or self.pool.apply("cast", dtype, (expr,)), dtype)
 
     def op(self, op: str, *args: Expr, dtype: DType | None = None) -> Expr:
         """An operation; integers narrower than 32 bits wrap as they do in memory."""
@@ -91,6 +94,34 @@ class Maker:
 
     def number(self, value: float) -> Expr:
         return self.value(Operand(scalar=value), self.dtype)
+
+
+def nearest(pool: Pool, expr: Expr, dtype: DType) -> Expr | None:
+    """The whole number next to what is rounded, kept between whole bounds and converted to a type.
+
+    Bounds that are whole numbers may come first, and then the conversion rounds: one instruction instead of
+    two, on a unit that is an eighth as fast as the others. None for anything else.
+    """
+    bounds = list[Apply]()
+    while isinstance(expr, Apply) and expr.op in ("larger", "smaller") and _is_whole(expr.args[1], dtype):
+        bounds.append(expr)
+        expr = expr.args[0]
+    if not (isinstance(expr, Apply) and expr.op == "round" and expr.dtype == "f32"):
+        return None
+    if {bound.op for bound in bounds} != {"larger", "smaller"}:
+        return None
+    (value,) = expr.args
+    for bound in reversed(bounds):
+        value = pool.apply(bound.op, "f32", (value, bound.args[1]), bound.name)
+    return pool.apply("nearest", "i32", (value,), expr.name)
+
+
+def _is_whole(bound: Expr, dtype: DType) -> bool:
+    """True for a number that the type has, of those of at most 32 bits."""
+    if not isinstance(bound, Const) or not isinstance(bound.value, float) or dtype not in _RANGES:
+        return False
+    low, high = _RANGES[dtype]
+    return bound.value.is_integer() and low <= bound.value <= high
 
 
 def constant(pool: Pool, value: Arg, dtype: DType) -> Expr:

@@ -21,6 +21,7 @@ from workbench.playbook.analysis.row_passes import (
     passes_of,
     waiting_loads,
 )
+from workbench.playbook.analysis.shared_divisors import with_shared_divisors
 from workbench.playbook.ir.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.views import View, split
@@ -74,7 +75,7 @@ class RowKernel:
     ) -> None:
         kernel = with_reciprocals(site.program.pool, kernel)
         if not site.schedule.fast_math:
-            kernel = with_quotients(site.program.pool, kernel)
+            kernel = with_shared_divisors(site.program.pool, with_quotients(site.program.pool, kernel))
         self.site = site
         self.name = name
         self.kernel = kernel
@@ -370,14 +371,15 @@ class RowKernel:
 
     def _row_values(self, roots: list[Expr]) -> dict[int, Text]:
         """Name what the pass needs that is one value a row; by the serial it has at full level."""
-        found: dict[int, Text] = {}
+        forms: dict[int, Expr] = {}
         for root in roots:
             for part in self.space.row_parts(root):
                 form = self.space.row_form(part)
                 assert form is not None
                 self._mean_of_moments(form)
-                found[part.serial] = self._named(form)
-        return found
+                forms[part.serial] = form
+        self.rows.prepare(forms.values())
+        return {serial: self._named(form) for serial, form in forms.items()}
 
     def _named(self, form: Expr) -> Text:
         if form.serial in self.rows.bound:

@@ -50,6 +50,8 @@ _HELPED: Mapping[str, str] = {
     "floordiv": "floordiv",
     "quotient": "quotient",
     "over": "over",
+    "over_shared": "over_shared",
+    "usual_scale": "usual_scale",
     "round_bf16": "nearest_bf16",
 }
 """Operations that are functions of the file itself."""
@@ -60,7 +62,7 @@ _VARIANTS: Mapping[tuple[str, DType], str] = {
     ("floordiv", "f64"): "floordiv_f64",
 }
 """Texts in cuda_helpers.py of functions that are overloaded, where the text is not the function's name."""
-_PLAIN = frozenset(["quotient", "over", "round_bf16"])
+_PLAIN = frozenset(["quotient", "over", "over_shared", "usual_scale", "round_bf16"])
 """Functions of the file that are no templates, as the overloads are none."""
 
 
@@ -101,6 +103,8 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
         return Text(code, _CONDITIONAL)
     if op == "cast":
         return _cast(expr, args[0])
+    if op == "nearest":
+        return Text(f"__float2int_rn({args[0].code})")
     if op == "round_f16":
         return Text(f"__half2float(__float2half({args[0].code}))")
     return Text(f"{_function(op, expr, fast)}({', '.join(arg.code for arg in args)})")

@@ -19,6 +19,7 @@ _STEMS = {
     "log": "logarithm", "sqrt": "root", "rsqrt": "inverse_root", "where": "chosen", "larger": "clipped",
     "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
     "abs": "magnitude", "pow": "power", "exp2": "power", "quotient": "ratio", "over": "ratio",
+    "over_shared": "ratio", "usual_scale": "scale",
 }  # fmt: skip
 
 Leaf = Callable[[Expr], Text]

@@ -63,3 +63,41 @@ def test_between_tensors_of_32_bits() -> None:
     source = generate(problem_of(kept_in_float, tensors, "rounded"), ()).kernel.source
     assert "#include <cuda_bf16.h>" in source
     check(kept_in_float, source, tensors)
+
+
+def to_bytes(t: dict[str, Tensor]) -> Tensor:
+    return (t["x"] * 8.0).round().clamp(-128, 127).to(torch.int8)
+
+
+def to_integers(t: dict[str, Tensor]) -> Tensor:
+    return torch.clamp_max(torch.round(t["x"] * 8.0), 20.0).clamp_min(-7.0).to(torch.int32) + 1
+
+
+def between_halves(t: dict[str, Tensor]) -> Tensor:
+    return (t["x"] * 8.0).round().clamp(-7.5, 20.0).to(torch.int32)
+
+
+def beyond_a_byte(t: dict[str, Tensor]) -> Tensor:
+    return (t["x"] * 8.0).round().clamp(-300.0, 20.0).to(torch.int16)
+
+
+def without_a_bound(t: dict[str, Tensor]) -> Tensor:
+    return (t["x"] * 8.0).round().clamp(max=20.0).to(torch.int8)
+
+
+@pytest.mark.parametrize(
+    ("call", "at_once"),
+    [
+        (to_bytes, True),
+        (to_integers, True),
+        (between_halves, False),
+        (beyond_a_byte, True),
+        (without_a_bound, False),
+    ],
+)
+def test_whole_bounds_come_before_a_conversion_that_rounds(call: Call, at_once: bool) -> None:
+    halves = torch.arange(-40, 40) / 16.0
+    tensors = {"x": torch.cat([halves, 5 * torch.randn(80)]).reshape(16, 10)}
+    source = generate(problem_of(call, tensors), (("vector_width", "2"),)).kernel.source
+    assert ("__float2int_rn(" in source, "rintf(" in source) == (at_once, not at_once)
+    check(call, source, tensors)

@@ -19,7 +19,7 @@ Tensors = dict[str, torch.Tensor]
 REGISTERS: Vector = (("row_cache", "registers"), ("vector_width", "4"))
 EXTREMES = [0.0, 1e-45, 1e-40, 2.0**-126, 1e-30, 2.0**-64, 1.0, 3.0, 2.0**64, 1e30, 2.0**126, 3e38, math.inf]
 DIVIDE = (
-    '''/* plan
+    """/* plan
 def plan(a, d):
     require(a.ndim == 1 and a.is_contiguous and d.is_contiguous, "in a line")
     (n,) = a.shape
@@ -27,7 +27,7 @@ def plan(a, d):
     launch("divide", grid=cdiv(n, 256), block=256, args=[a, d, q, n])
     return q
 */
-'''
+"""
     + "\n".join(helper_texts(["over_shared", "usual_scale"]))
     + """
 extern "C" __global__ void divide(const float* a, const float* d, float* q, int n) {
@@ -143,6 +143,8 @@ def test_what_is_rounded_has_a_reciprocal_a_row(call: Callable[[Tensors], torch.
         lambda t: (t["x"] / t["s"] > 1.0) + t["x"].sum(-1, keepdim=True),
     ],
 )
-def test_only_what_is_rounded_by_itself_and_by_a_value_of_the_row(call: Callable[[Tensors], torch.Tensor]) -> None:
+def test_only_what_is_rounded_by_itself_and_by_a_value_of_the_row(
+    call: Callable[[Tensors], torch.Tensor],
+) -> None:
     tensors = {"x": torch.randn(4, 64), "y": torch.rand(4, 64) + 1, "s": torch.rand(4, 1) + 1}
     assert "over_shared" not in generate(problem_of(call, tensors), REGISTERS).kernel.source

@@ -18,7 +18,8 @@ from workbench.playbook.ir.expr import Apply, Expr, walk, walk_all
 _CHEAP, _MEDIUM, _LONG = 1.0, 10.0, 24.0
 _INSTRUCTIONS = {
     **dict.fromkeys(["exp", "exp2"], 8.0),
-    **dict.fromkeys(["div", "quotient", "over", "sqrt", "rsqrt", "log", "log2", "log10"], _MEDIUM),
+    **dict.fromkeys(["div", "sqrt", "rsqrt", "log", "log2", "log10"], _MEDIUM),
+    **{"quotient": 7.0, "over": 5.0, "over_shared": 5.0, "usual_scale": 5.0},
     **dict.fromkeys(["expm1", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"], _LONG),
     **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv"], _LONG),
     **dict.fromkeys(["lgamma", "pow", "hypot", "fmod", "remainder", "floordiv"], _LONG),
@@ -64,6 +65,8 @@ _JOINED_CYCLES = {
 }
 """One step of a butterfly: a shuffle for every member and what joins them."""
 _SIMPLE_JOIN = 32.0
+_CYCLES_IN_A_JOIN = 16.0
+"""For each of its instructions: two of them in a simple one."""
 
 
 def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int] = ()) -> float:
@@ -105,6 +108,11 @@ def _cost(expr: Apply, fast_math: bool) -> float:
     if fast_math and expr.op in _FAST:
         return _FAST[expr.op]
     return _INSTRUCTIONS.get(expr.op, _CHEAP)
+
+
+def join_instructions(kind: str, lanes: int) -> float:
+    """Of a thread, to join what so many have: a shuffle for every member, and what takes it in."""
+    return math.log2(lanes) * join_cycles(kind) / _CYCLES_IN_A_JOIN if lanes > 1 else 0.0
 
 
 def is_long(roots: Iterable[Expr], kinds: Iterable[str], width: int = 0) -> bool:

@@ -85,7 +85,7 @@ class RowSpace:
         return self._forms[expr.serial]
 
     def row_parts(self, root: Expr) -> list[Expr]:
-        """Parts of a full-level expression that are values a row, more than a number, and used as they are."""
+        """Values a row, more than numbers, that a full-level expression uses as they are."""
         found: dict[int, Expr] = {}
         for expr in (root, *(part for whole in unguarded(root) for part in self._used_by(whole))):
             if not isinstance(expr, Const) and self.row_form(expr) is not None and any(leaves(expr)):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from workbench.playbook.analysis.divisions import with_quotients, with_reciprocals
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Apply, Const, Expr, Pool, leaves
 from workbench.playbook.ir.operations import is_float
@@ -22,6 +23,12 @@ from workbench.playbook.ir.program import Kernel
 
 _ROUNDED = frozenset(["round", "trunc", "nearest"])
 _BOUNDS = frozenset(["larger", "smaller"])
+
+
+def row_divisions(pool: Pool, kernel: Kernel, fast_math: bool) -> Kernel:
+    """A kernel along rows with the divisions that its text has, whatever its techniques."""
+    kernel = with_reciprocals(pool, kernel)
+    return kernel if fast_math else with_shared_divisors(pool, with_quotients(pool, kernel))
 
 
 def with_shared_divisors(pool: Pool, kernel: Kernel) -> Kernel:
@@ -61,8 +68,8 @@ def _over_shared(pool: Pool, space: RowSpace, expr: Apply) -> Expr | None:
             inverse = pool.apply("div", "f32", (pool.const(1.0, "f32"), divisor))
             scaled = pool.apply("mul", "f32", (top, scale))
             return pool.apply("over_shared", "f32", (scaled, divisor, inverse), expr.name)
-        case Apply(args=(Apply() as inner, *rest)) if (
-            _is_rounded(expr) or (expr.op in _BOUNDS and all(isinstance(one, Const) for one in rest))
+        case Apply(args=(Apply() as inner, *rest)) if _is_rounded(expr) or (
+            expr.op in _BOUNDS and all(isinstance(one, Const) for one in rest)
         ):
             below = _over_shared(pool, space, inner)
             return None if below is None else pool.apply(expr.op, expr.dtype, (below, *rest), expr.name)

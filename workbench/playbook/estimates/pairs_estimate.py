@@ -33,8 +33,8 @@ _STEP = 6.0
 """Instructions of a step beside its loads and sums: the loop and addresses (a guess)."""
 _BROUGHT = 8.0
 """Instructions to bring an element in beside its loads: its place, its bounds, its store (a guess)."""
-_EXTREME = 3.0
-"""Instructions of the larger of two floats where NaN wins: two comparisons and a choice."""
+_EXTREME = 1.0
+"""Instructions of the larger of two floats where NaN wins."""
 _UNEVEN = 1.2
 """Clocks over instructions, where warps wait for registers and for one another's banks (a guess)."""
 _ALONE = 1.6

@@ -18,8 +18,9 @@ from workbench.playbook.analysis.following import NOTHING, Estimate, one_then
 from workbench.playbook.analysis.lifetime import FLAT_NS, Walk, Work
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import scheduled_shape
+from workbench.playbook.analysis.shared_divisors import row_divisions
 from workbench.playbook.estimates.launch_estimate import launched
-from workbench.playbook.estimates.walk_estimate import LANES, Crew, walk_of
+from workbench.playbook.estimates.walk_estimate import LANES, Crew, row_instructions, walk_of
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.kernels.early_loads import asked_early_us
 from workbench.playbook.kernels.together_kernel import keeps_pieces, piece_of, share_held, together
@@ -67,9 +68,11 @@ _PAST_L2 = 0.99
 
 def row_time(asked: Asked, kernel: Kernel) -> Estimate:
     """Of all rows of a kernel."""
+    schedule, target = asked.schedule, asked.target
+    if not asked.as_written:
+        kernel = row_divisions(asked.program.pool, kernel, schedule.fast_math)
     space = RowSpace(asked.program.pool, kernel)
     rows, columns = asked.at(space.rows), asked.at(space.columns)
-    schedule, target = asked.schedule, asked.target
     shape = scheduled_shape(space, kernel, schedule)
     alone = most_columns(replace(schedule, team="block", team_fit=False), shape)
     most = most_of_piece(schedule, shape) * schedule.cluster if schedule.cluster > 1 else 0
@@ -155,6 +158,10 @@ def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
     """The launch of a crew: its walks, and how many of its teams a multiprocessor has room for."""
     schedule, target = crew.schedule, asked.target
     walks = [walk_of(asked, crew, number) for number in range(len(crew.passes))]
+    if not asked.as_written:
+        of_rows = row_instructions(asked, crew, [store.value for store in stores if store.level == "row"])
+        more = zip(walks, of_rows, strict=True)
+        walks = [replace(walk, instructions=walk.instructions + by * crew.threads) for walk, by in more]
     kept = crew.held * crew.slots * asked.at(crew.space.columns) / crew.pieces
     kept *= crew.together if schedule.team in ("bundle", "warp") else 1
     if more := spilled(target, schedule, kept / crew.lanes):

@@ -9,11 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from workbench.playbook.analysis import reach
-from workbench.playbook.analysis.arithmetic import accumulated, instructions_of, join_cycles, join_ns
+from workbench.playbook.analysis.arithmetic import (
+    accumulated,
+    instructions_of,
+    join_cycles,
+    join_instructions,
+    join_ns,
+)
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
-from workbench.playbook.ir.expr import walk
+from workbench.playbook.ir.expr import Expr, walk
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -22,6 +28,9 @@ from workbench.playbook.schedules.schedule import Schedule
 LANES = 32
 _ABREAST = 4  # loads of a thread that abreast_kernel.py unrolls
 _REGISTERS_DEEP = 8  # loads of a thread whose row is in registers
+_BEGUN, _STORED = 12.0, 4.0
+"""Instructions until a thread knows its row and where that begins, and of a value that is stored a row:
+counted in machine code of groups of 32 that are quantised."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,21 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
         trips=max(mine / way.width / _deep(asked, crew, step, way, entered), 1.0) if reads.any else 0.0,
         join_ns=max(joins_ns, default=0.0),
     )
+
+
+def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[float]:
+    """Of a thread in each pass, however few columns it has: joins, values of the row, where the row is."""
+    schedule = crew.schedule
+    found, seen = list[float](), set[int]()
+    for step in crew.passes:
+        parts = [part for root in step.roots for part in crew.space.row_parts(root)]
+        cost = instructions_of(parts, schedule.fast_math, seen)
+        seen |= {below.serial for part in parts for below in walk(part)}
+        lanes = _steps(asked, crew, step).joined
+        found.append(cost + sum(join_instructions(one.kind, lanes) for one in step.accumulators))
+    found[0] += _BEGUN
+    found[-1] += instructions_of(stored, schedule.fast_math, seen) + _STORED * len(stored)
+    return found
 
 
 def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:

@@ -100,7 +100,7 @@ def nearest(pool: Pool, expr: Expr, dtype: DType) -> Expr | None:
     """The whole number next to what is rounded, kept between whole bounds and converted to a type.
 
     Bounds that are whole numbers may come first, and then the conversion rounds: one instruction instead of
-    two, on a unit that is an eighth as fast as the others. None for anything else.
+    two, of those that a multiprocessor makes fewer of in a clock. None for anything else.
     """
     bounds = list[Apply]()
     while isinstance(expr, Apply) and expr.op in ("larger", "smaller") and _is_whole(expr.args[1], dtype):

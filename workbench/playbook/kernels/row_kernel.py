@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from workbench.model import H100, DType
 from workbench.playbook.analysis.accumulators import AccumulatorText
-from workbench.playbook.analysis.divisions import with_quotients, with_reciprocals
 from workbench.playbook.analysis.row_passes import (
     Accumulator,
     Pass,
@@ -21,7 +20,7 @@ from workbench.playbook.analysis.row_passes import (
     passes_of,
     waiting_loads,
 )
-from workbench.playbook.analysis.shared_divisors import with_shared_divisors
+from workbench.playbook.analysis.shared_divisors import row_divisions
 from workbench.playbook.ir.expr import Apply, Expr, Index, Load, Reduction, unguarded, walk
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.views import View, split
@@ -73,9 +72,7 @@ class RowKernel:
     def __init__(
         self, site: Site, kernel: Kernel, name: str, vector: bool, frame: Frame | None = None
     ) -> None:
-        kernel = with_reciprocals(site.program.pool, kernel)
-        if not site.schedule.fast_math:
-            kernel = with_shared_divisors(site.program.pool, with_quotients(site.program.pool, kernel))
+        kernel = row_divisions(site.program.pool, kernel, site.schedule.fast_math)
         self.site = site
         self.name = name
         self.kernel = kernel

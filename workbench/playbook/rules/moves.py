@@ -207,6 +207,8 @@ def _structures(problem: Problem) -> list[Vector]:
         found[whole] = None
         if told:
             found[settled(problem, (*vector, ("row_totals", "told")))] = None
+        if team == "eight" and width == "8" and _leaves_lanes_idle(problem):
+            found[settled(problem, (*vector, ("vector_width", "4")))] = None
         if bundles and (cache, split, single) == ("reread", "on", "on"):
             found.update(dict.fromkeys(_of_columns(problem, whole)))
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
@@ -237,6 +239,12 @@ def _tells_totals(problem: Problem) -> bool:
     traits = traits_of(problem)
     rows = [row.shape.rows.at(case) for row in traits.rows for case in traits.declared_cases]
     return traits.row_totals and max(rows, default=0) <= _FEW_TO_HEAR
+
+
+def _leaves_lanes_idle(problem: Problem) -> bool:
+    """True where a row is no whole number of vectors of eight for eight lanes each."""
+    traits = traits_of(problem)
+    return any(row.shape.columns.at(case) % 64 for row in traits.rows for case in traits.declared_cases)
 
 
 def _of_columns(problem: Problem, vector: Vector) -> list[Vector]:

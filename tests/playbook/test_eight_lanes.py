@@ -13,7 +13,7 @@ from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Problem, Vector
 from workbench.plan.steps import Launch
-from workbench.playbook.estimates.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import estimate, predicted_factor
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.techniques.table import settled
@@ -82,3 +82,35 @@ def test_short_rows_begin_with_it_and_long_ones_do_not_have_it() -> None:
     warp = settled(short, (("row_cache", "registers"), ("threads_per_row", "warp"), ("vector_width", "4")))
     assert predicted_factor(short, warp, best.vector, H100) > 1.03
     assert dict(settled(groups(4096, 4096), EIGHT))["threads_per_row"] != "eight"
+
+
+def in_groups(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    x = t["x"].float()
+    scale = x.abs().amax(-1, keepdim=True) / 7
+    return (x / scale).round().clamp(-8, 7).to(torch.int8), scale
+
+
+@pytest.mark.parametrize(("columns", "width"), [(32, "4"), (64, "8")])
+def test_no_lane_is_idle_where_rows_are_short(columns: int, width: str) -> None:
+    tensors = {"x": torch.empty(2**20, columns, dtype=torch.float16, device="meta")}
+    problem = problem_of(in_groups, tensors)
+    seeds = [dict(seed.vector) for seed in seed_vectors(problem, H100, 4)]
+    chosen = [seed["vector_width"] for seed in seeds if seed["threads_per_row"] == "eight"]
+    assert chosen and chosen[0] == width
+
+
+def test_the_fewer_columns_a_row_the_more_its_own_values_cost() -> None:
+    def us(columns: int, call: Call) -> float:
+        tensors = {"x": torch.empty(2**25 // columns, columns, device="meta")}
+        problem = problem_of(call, tensors)
+        return estimate(problem, settled(problem, EIGHT), H100, problem.cases[0].size_map).us
+
+    def centred(t: Tensors) -> torch.Tensor:
+        return t["x"] - t["x"].amax(-1, keepdim=True)
+
+    def by_far_functions(t: Tensors) -> torch.Tensor:
+        top = t["x"].amax(-1, keepdim=True)
+        return t["x"] - top.erf().atan().sinh().tan().lgamma().acosh().tanh().sin().cos()
+
+    short, long = (us(columns, by_far_functions) / us(columns, centred) for columns in (8, 256))
+    assert short > 1.05 and long < 1.01  # memory hides most of it, and all of it in long rows

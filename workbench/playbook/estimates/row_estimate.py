@@ -160,8 +160,10 @@ def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
     walks = [walk_of(asked, crew, number) for number in range(len(crew.passes))]
     if not asked.as_written:
         of_rows = row_instructions(asked, crew, [store.value for store in stores if store.level == "row"])
-        more = zip(walks, of_rows, strict=True)
-        walks = [replace(walk, instructions=walk.instructions + by * crew.threads) for walk, by in more]
+        added = [by * crew.threads for by in of_rows]
+        walks = [
+            replace(one, instructions=one.instructions + by) for one, by in zip(walks, added, strict=True)
+        ]
     kept = crew.held * crew.slots * asked.at(crew.space.columns) / crew.pieces
     kept *= crew.together if schedule.team in ("bundle", "warp") else 1
     if more := spilled(target, schedule, kept / crew.lanes):

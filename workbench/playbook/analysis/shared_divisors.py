@@ -1,14 +1,13 @@
-"""Exact divisions of many elements by a value that their row shares: three instructions and no jump.
+"""Exact divisions of many elements by a value that their row shares: a product, a correction, no jump.
 
 Owns the rewrite of ``a / d`` where the quotient is rounded to a whole number: torch.round, a conversion, what
 quantises. There an exact division must stay one, or a number between two whole ones goes to the other. With
-``r``, the reciprocal of ``d`` rounded to nearest, ``q = a * r`` is off by less than two last places, what is
-left of ``a`` is a float, and ``q`` corrected by it is ``a / d`` rounded to nearest (Markstein, 1990;
-Brisebarre, Muller and Raina, 2004). That holds while nothing overflows and what is left is no subnormal
-number. A row's power of two sees to the divisor; quotients below 2^-17 may be off by a place, and all of them
-are rounded to 0; where a quotient overflows, or ``a`` or ``d`` is 0, infinite or NaN, the product is right as
-it is. An exact division has the reciprocal in it, and jumps away for ``a`` of 0: each row that had its least
-element subtracted has one.
+``r``, the reciprocal of ``d`` rounded to nearest, ``q = a * r`` is off by less than 1.5 last places, and
+corrected by what it leaves of ``a`` it is ``a / d`` rounded to nearest (Markstein, 1990; Brisebarre, Muller
+and Raina, 2004; why also where it is off by more than one place: docs/notes/2026-11-24-divisions-of-a-row.md).
+That holds while nothing overflows and what is left is no subnormal number. A row's power of two sees to the
+divisor; quotients below 2^-17 may be off by a place, and all of them are rounded to 0; where a quotient
+overflows, or ``a`` or ``d`` is 0, infinite or NaN, the product is right as it is.
 """
 
 from __future__ import annotations

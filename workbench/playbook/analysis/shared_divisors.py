@@ -4,7 +4,7 @@ Owns the rewrite of ``a / d`` where the quotient is rounded to a whole number: t
 quantises. There an exact division must stay one, or a number between two whole ones goes to the other. With
 ``r``, the reciprocal of ``d`` rounded to nearest, ``q = a * r`` is off by less than 1.5 last places, and
 corrected by what it leaves of ``a`` it is ``a / d`` rounded to nearest (Markstein, 1990; Brisebarre, Muller
-and Raina, 2004; why also where it is off by more than one place: docs/notes/2026-11-24-divisions-of-a-row.md).
+and Raina, 2004; for more than one place see docs/notes/2026-11-24-divisions-of-a-row.md).
 That holds while nothing overflows and what is left is no subnormal number. A row's power of two sees to the
 divisor; quotients below 2^-17 may be off by a place, and all of them are rounded to 0; where a quotient
 overflows, or ``a`` or ``d`` is 0, infinite or NaN, the product is right as it is.

@@ -12,7 +12,7 @@ from torch import Tensor
 from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, accumulate_unit, is_float
 from workbench.numerics.steps import begins_anew, first_edge, not_promised, to_whole, within, without_noise
-from workbench.numerics.tracked import Step, Tracked, edge_of, narrowing, rounded
+from workbench.numerics.tracked import Step, Tracked, edge_of, exact, narrowing, rounded
 
 _MOVE_NAMES = """
 view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach
@@ -141,6 +141,20 @@ def _unsure(x: Tracked, where: Tensor) -> Tracked:
         down, up = (torch.where(where, torch.inf, side) for side in (step.down, step.up))
         step = Step(down, up, step.distance)
     return replace(x, shared=torch.where(where, torch.inf, x.shared), step=step)
+
+
+def bits_as(x: Tracked, dtype: DType) -> Tracked:
+    """Bits read as another type, such as those of a float32 as an int32.
+
+    Raises ``ValueError`` for what was rounded on its way: one unit in the last place is the next whole number
+    where the exponent is left alone, and any number to an operation that picks bits out.
+    """
+    if not x.is_exact:
+        raise ValueError("bits of a rounded value")
+    held = x.value.to(TORCH[x.dtype])
+    if is_float(x.dtype):  # float64 does not say which NaN it was: the usual one
+        held = torch.where(held.isnan(), torch.tensor(torch.nan, dtype=held.dtype, device=held.device), held)
+    return exact(held.contiguous().view(TORCH[dtype]), dtype)
 
 
 def placed(made: Any) -> Any:

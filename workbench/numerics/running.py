@@ -255,6 +255,12 @@ def _operands(arg: Any) -> list[Any]:
     return list(arg) if isinstance(arg, list) else [arg]
 
 
+def _view(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    if isinstance(args[1], torch.dtype):
+        return movement.bits_as(args[0], dtype)
+    return movement.move("view", op, args, kwargs, dtype)
+
+
 def _cast(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     return movement.cast(args[0], dtype)
 
@@ -279,7 +285,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
     ),
-    "_to_copy": _cast, "convert_element_type": _cast, "to": _cast,
+    "view": _view, "_to_copy": _cast, "convert_element_type": _cast, "to": _cast,
 }  # fmt: skip
 
 

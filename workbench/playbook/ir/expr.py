@@ -103,7 +103,7 @@ class Pool:
     def load(
         self, buffer: str, dtype: DType, view: View, lookups: tuple[tuple[Expr, Size], ...] = ()
     ) -> Expr:
-        key = ("load", buffer, view, tuple((index.serial, stride) for index, stride in lookups))
+        key = ("load", buffer, dtype, view, tuple((index.serial, stride) for index, stride in lookups))
         return self._keep(key, lambda n: Load(dtype, n, buffer, view, lookups))
 
     def index(self, view: View, dtype: DType) -> Expr:

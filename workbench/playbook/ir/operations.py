@@ -371,6 +371,12 @@ RULES: Mapping[str, Rule] = {
 }
 """Rule by ATen name without namespace and overload."""
 
+_FLOATS: tuple[DType, ...] = ("f64", "f32", "f16", "bf16")
+BITS_OF: Mapping[str, DType] = {f"bits_{dtype}": dtype for dtype in _FLOATS}
+"""Operations that give the bits of a float, as it is in memory, and its type there."""
+FLOAT_OF: Mapping[str, DType] = {f"from_bits_{dtype}": dtype for dtype in _FLOATS}
+"""Operations that give the float that bits are, and its type in memory."""
+
 _CASTS = {"aten._to_copy.default": True, "prims.convert_element_type.default": False}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from workbench.model import DTYPE_BYTES
+from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.ir.expr import Apply, Expr, Load, walk_all
 from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program
 from workbench.playbook.ir.sizes import Size
@@ -311,11 +311,11 @@ class Frame:
 
     def value(self, load: Load, code: str) -> Text:
         """An element as the type it computes in."""
-        return self.value_of(load.buffer, code)
+        return self.value_of(load.buffer, code, load.dtype)
 
-    def value_of(self, buffer: str, code: str) -> Text:
+    def value_of(self, buffer: str, code: str, computed: DType) -> Text:
         """The same of a buffer's element."""
-        return loaded(code, self.site.buffer(buffer).dtype)
+        return loaded(code, self.site.buffer(buffer).dtype, computed)
 
     def stored(self, buffer: str, code: str) -> str:
         """A computed value as an element."""

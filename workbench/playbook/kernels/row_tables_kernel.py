@@ -74,7 +74,8 @@ def _filled(part: _Part, tables: dict[Table, str]) -> list[str]:
         pointer = part.row_pointer(table.buffer, table.row)
         element = f"{pointer}[{index_text(View(table.axes), 'i', frame.macros).code}]"
         streamed = part.site.schedule.stream and not table.row.is_constant and frame.has_hints(table.buffer)
-        value = frame.value_of(table.buffer, f"__ldcs(&{element})" if streamed else element)
+        read = f"__ldcs(&{element})" if streamed else element
+        value = frame.value_of(table.buffer, read, table.dtype)
         fill = block(f"for (int i = 0; i < {size}; ++i)", [f"{name}[i] = {value.code};"])
         lines += [f"{CTYPES[table.dtype]} {name}[{size}];", "#pragma unroll", *fill]
     return [

@@ -56,6 +56,7 @@ from workbench.playbook.ir.views import (
 )
 from workbench.playbook.lowering import (
     adaptive,
+    bit_casts,
     depthwise,
     movement,
     pieces,
@@ -474,7 +475,7 @@ class Lowering:
 
 _KINDS = (
     movement, reductions, windows, pools, adaptive, depthwise, scans, products, pieces, replaced,
-    scattered_sums,
+    scattered_sums, bit_casts,
 )  # fmt: skip
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(

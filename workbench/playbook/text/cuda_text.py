@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from workbench.model import DType
 from workbench.playbook.ir.expr import Apply, Const
-from workbench.playbook.ir.operations import is_float
+from workbench.playbook.ir.operations import BITS_OF, FLOAT_OF, is_float
 
 CTYPES: Mapping[str, str] = {
     "f64": "double", "f32": "float", "f16": "__half", "bf16": "__nv_bfloat16", "i64": "long long",
@@ -65,6 +65,15 @@ _VARIANTS: Mapping[tuple[str, DType], str] = {
 _PLAIN = frozenset(["quotient", "over", "over_shared", "usual_scale", "round_bf16"])
 """Functions of the file that are no templates, as the overloads are none."""
 
+_BITS: Mapping[DType, str] = {
+    "f64": "__double_as_longlong", "f32": "__float_as_int", "f16": "__half_as_short",
+    "bf16": "__bfloat16_as_short",
+}  # fmt: skip
+_FROM_BITS: Mapping[DType, str] = {
+    "f64": "__longlong_as_double", "f32": "__int_as_float", "f16": "__short_as_half",
+    "bf16": "__short_as_bfloat16",
+}  # fmt: skip
+
 
 def helper_of(expr: Apply) -> str | None:
     """The text in cuda_helpers.py that an operation needs; None when C++ or CUDA has the operation."""
@@ -105,6 +114,12 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
         return _cast(expr, args[0])
     if op == "nearest":
         return Text(f"__float2int_rn({args[0].code})")
+    if op in BITS_OF:
+        memory = BITS_OF[op]
+        return Text(f"{_BITS[memory]}({stored(args[0].code, memory)})")
+    if op in FLOAT_OF:
+        memory = FLOAT_OF[op]
+        return loaded(f"{_FROM_BITS[memory]}({args[0].code})", memory, dtype)
     if op == "round_f16":
         return Text(f"__half2float(__float2half({args[0].code}))")
     return Text(f"{_function(op, expr, fast)}({', '.join(arg.code for arg in args)})")
@@ -190,8 +205,10 @@ def _shortest(value: float, double: bool) -> str:
     return code if any(mark in code for mark in ".en") else f"{code}.0"
 
 
-def loaded(code: str, dtype: str) -> Text:
-    """An element as the type it computes in."""
+def loaded(code: str, dtype: DType, computed: DType) -> Text:
+    """An element as the type it computes in: a number, or the bits of one."""
+    if is_float(dtype) and not is_float(computed):
+        return Text(f"{_BITS[dtype]}({code})")
     if dtype == "f16":
         return Text(f"__half2float({code})")
     if dtype == "bf16":

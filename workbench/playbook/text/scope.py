@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, walk
+from workbench.playbook.ir.operations import BITS_OF, FLOAT_OF
 from workbench.playbook.text.cuda_text import CTYPES, Text, number, spell
 from workbench.playbook.text.names import Macros, Names
 
@@ -20,6 +21,7 @@ _STEMS = {
     "smaller": "clipped", "select": "piece", "neg": "negated", "cast": "value", "tanh": "hyperbolic",
     "abs": "magnitude", "pow": "power", "exp2": "power", "quotient": "ratio", "over": "ratio",
     "over_shared": "ratio", "usual_scale": "scale",
+    **dict.fromkeys(BITS_OF, "bits"), **dict.fromkeys(FLOAT_OF, "value"),
 }  # fmt: skip
 
 Leaf = Callable[[Expr], Text]

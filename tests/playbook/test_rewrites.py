@@ -75,6 +75,10 @@ CELLS = {
         "    return (share.sum(1) * torch.arange(x.shape[2])).sum(1)\n",
         "inputs = [torch.randn(5, 6, 8)]\n",
     ),
+    "separate_counts": (
+        "def f(x, m):\n    return (m[:, :, None] & (x > 0)[:, None, :]).float().mean((1, 2))\n",
+        "inputs = [torch.randn(5, 9), torch.rand(5, 7) < 0.5]\n",
+    ),
     "interleaved": (
         "def f(x):\n    return F.group_norm(x, 2)\n",
         "inputs = [torch.randn(2, 8, 6, 7).to(memory_format=torch.channels_last)]\n",

@@ -13,6 +13,7 @@ from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, refs_of, shape_of
 from workbench.playbook.graph.nested_sums import nested_sums
+from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
 from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
@@ -29,6 +30,7 @@ RULES: Mapping[str, Rule] = {
     "constant_places": constant_places,
     "few_terms": few_terms,
     "nested_sums": nested_sums,
+    "separate_counts": separate_counts,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)

@@ -28,6 +28,7 @@ RISKS: Mapping[str, str] = {
     "constant_places": "More text where each element is another slice.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "nested_sums": "Another order of summation; a multiplication an element.",
+    "separate_counts": "A launch more where the counts share no kernel.",
     "taken_out": "Another order of rounding; sums of larger numbers, divided afterwards.",
     "depthwise": "Another order of summation; windows of many elements cost arithmetic too.",
     "whole_walks": "Elements that are no part of the result are read and compared too: an eighth at most.",

@@ -155,6 +155,19 @@ ALGEBRA = (
         "an element.",
     ),
     _rewrite(
+        "separate_counts",
+        "counts along each axis, multiplied",
+        "compute",
+        "instructions: as many steps as the sides of the box, where there were as many as its area",
+        "How much of an image a box covers is a mean over all of its pixels of four comparisons, two of the "
+        "row and two of the column. A pixel counts where the row is inside and the column is inside, so "
+        "that the count is the number of rows that are times the number of columns that are: of an image of "
+        "224 by 224, 448 comparisons with both ends of a side and not 50176 with all four. Any conditions "
+        "will do, as long as none of them looks along two of the axes; masks of sequences, which hold where "
+        "both places count, are such a product too. Counts are whole numbers, so that nothing is rounded "
+        "otherwise.",
+    ),
+    _rewrite(
         TAKEN_OUT,
         "statistics taken out of sums",
         "memory",

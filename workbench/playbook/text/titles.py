@@ -25,6 +25,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("few_terms", "off"): "Reduce few terms in a loop",
     ("nested_sums", "on"): "Make one sum of sums of weighted sums",
     ("nested_sums", "off"): "Sum in two steps, with the weights between them",
+    ("separate_counts", "on"): "Count along each axis, and multiply",
+    ("separate_counts", "off"): "Count places one by one",
     ("taken_out", "on"): "Take a row's statistics out of its sums",
     ("taken_out", "off"): "Sum what needs the row's statistics",
     ("depthwise", "on"): "Write the convolution of few channels as a sum of shifted products",

@@ -5,7 +5,7 @@ Owns the nodes and their sharing; equal expressions are the same object. Never p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DType
@@ -260,8 +260,11 @@ def always_below(expr: Expr) -> tuple[Expr, ...]:
     return expr.operands[:1] if isinstance(expr, Apply) and expr.op == "select" else expr.operands
 
 
-def unguarded(*roots: Expr) -> Iterator[Expr]:
-    """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen."""
+def unguarded(*roots: Expr, known: Container[int] = ()) -> Iterator[Expr]:
+    """Like ``walk``, but not into the branches of a ``select``, which may only be evaluated when chosen.
+
+    Nor below what is ``known``, by its serial.
+    """
     seen: set[int] = set()
     stack = list(reversed(roots))
     while stack:
@@ -270,8 +273,21 @@ def unguarded(*roots: Expr) -> Iterator[Expr]:
             continue
         seen.add(expr.serial)
         yield expr
-        is_select = isinstance(expr, Apply) and expr.op == "select"
-        stack.extend(expr.operands[:1] if is_select else expr.operands)
+        if expr.serial not in known:
+            stack.extend(always_below(expr))
+
+
+def behind_conditions(roots: Sequence[Expr], known: Container[int]) -> list[Load]:
+    """Loads that only C++ would skip: in any operand but the first of an ``and`` or ``or``, not looked up.
+
+    Nothing below what is ``known``, by its serial, is needed.
+    """
+    found: dict[int, Load] = {}
+    for expr in unguarded(*roots, known=known):
+        if isinstance(expr, Apply) and expr.op in ("and", "or") and expr.serial not in known:
+            below = unguarded(*expr.args[1:], known=known)
+            found.update({one.serial: one for one in below if isinstance(one, Load) and not one.lookups})
+    return [found[serial] for serial in sorted(found) if serial not in known]
 
 
 def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:

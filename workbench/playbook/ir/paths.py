@@ -5,7 +5,7 @@ Owns the walk that finds them. Never says what is done about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from workbench.playbook.ir.expr import Apply, Expr, Load
 
@@ -37,3 +37,43 @@ def paths_of(roots: Iterable[Expr]) -> dict[Load, frozenset[Path]]:
         stack.extend(reversed(ways))
     ordered = sorted(found.items(), key=lambda one: one[0].serial)
     return {load: frozenset(paths) for load, paths in ordered}
+
+
+_Choices = frozenset[tuple[int, bool]]
+"""Conditions by their serials, and which way each goes."""
+
+
+def choices_before(roots: Sequence[Expr], load: Load) -> list[tuple[Expr, bool]]:
+    """Choices of a ``where`` on every way from the roots to a load, and which way its value is looked at.
+
+    The load may be made all the same; a ``select``, which forbids it, is none of these.
+    """
+    known: dict[int, _Choices | None] = {}
+    conditions: dict[int, Expr] = {}
+    common: _Choices | None = None
+    for root in roots:
+        found = _choices(root, load, known, conditions)
+        if found is not None:
+            common = found if common is None else common & found
+    return [(conditions[serial], chosen) for serial, chosen in sorted(common or ())]
+
+
+def _choices(
+    expr: Expr, load: Load, known: dict[int, _Choices | None], conditions: dict[int, Expr]
+) -> _Choices | None:
+    """Choices that lie on every way from an expression to the load; None where there is no way."""
+    if expr is load:
+        return frozenset()
+    if expr.serial in known:
+        return known[expr.serial]
+    found: _Choices | None = None
+    for position, operand in enumerate(expr.operands):
+        way = _choices(operand, load, known, conditions)
+        if way is None:
+            continue
+        if isinstance(expr, Apply) and expr.op == "where" and position > 0:
+            conditions[expr.args[0].serial] = expr.args[0]
+            way |= {(expr.args[0].serial, position == 1)}
+        found = way if found is None else found & way
+    known[expr.serial] = found
+    return found

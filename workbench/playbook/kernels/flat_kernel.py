@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from workbench.playbook.analysis.again import BACKWARDS, goes_back
-from workbench.playbook.ir.expr import Expr, Index, Load, loads_below
+from workbench.playbook.ir.expr import Expr, Index, Load, behind_conditions, loads_below
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.views import Axis, View
@@ -26,6 +26,7 @@ from workbench.playbook.kernels.kernel_text import (
 )
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.packs import address, packs_of
+from workbench.playbook.kernels.wanted_vectors import wanted_vectors
 from workbench.playbook.kernels.whole_rows import Row, declared, rows_of
 from workbench.playbook.kernels.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
 from workbench.playbook.lowering.whole_places import MOST_EXACT, in_whole_numbers
@@ -185,6 +186,7 @@ def line_grid(site: Site, kernel: Kernel) -> str:
 
 def _scalar_body(frame: Frame, kernel: Kernel) -> list[str]:
     scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
+    _read_first(scope, [store.value for store in kernel.stores], {})
     scope.prepare(store.value for store in kernel.stores)
     store_elements(frame, scope, kernel)
     return name_pieces(scope.lines, "i", frame.names)
@@ -247,13 +249,15 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     rows = rows_of(kernel.stores)
     frame.in_rows = bool(rows)
     frame.divisors.update(row.begin.axes[0].size for row in rows)
-    packs = packs_of(frame, kernel, partial(line_scope, frame))
-    lines = packs.lines
+    wanted = wanted_vectors(frame, kernel, partial(_condition, frame))
+    packs = packs_of(frame, kernel, partial(line_scope, frame), wanted.tests)
+    lines = [*wanted.lines, *packs.lines]
     at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
     position = partial(_place_in_line, frame) if frame.finds_places else None
     inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
-    inner.bound.update(packs.conditions)
+    inner.bound.update({**packs.conditions, **wanted.bound})
     inner.bound.update(_looked_up(frame, kernel, packs.elements))
+    _read_first(inner, [store.value for store in kernel.stores], packs.elements)
     inner.prepare(store.value for store in kernel.stores)
     in_rows, after = _in_rows(frame, rows, lines)
     for store in kernel.stores:
@@ -277,12 +281,31 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
         function = "store_once" if streams_stores(frame) else "store"
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
-    each = inner.lines
-    for variable in at.all:
-        each = name_pieces(each, variable, frame.names)
-    each = once_a_vector(each)
-    each = at.named(each, "size_t")
+    each = _of_each(frame, at, inner.lines)
     return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _of_each(frame: Frame, at: VectorIndex, lines: list[str]) -> list[str]:
+    """Statements of one element of a vector. What is divided has a name, to be divided once a vector."""
+    for variable in at.all:
+        lines = name_pieces(lines, variable, frame.names, least=1 if variable == at.each else 2)
+    return at.named(once_a_vector(lines), "size_t")
+
+
+def _condition(frame: Frame, condition: Expr, place: str) -> list[str]:
+    """Statements that leave a condition of element ``k`` of a vector in ``place``."""
+    at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
+    scope = line_scope(frame, lambda view: at.text(view, wide=True), {})
+    _read_first(scope, [condition], {})
+    scope.prepare([condition])
+    text = scope.text(condition)
+    return _of_each(frame, at, [*scope.lines, *statement(f"{place} = {text.code};")])
+
+
+def _read_first(scope: Scope, roots: list[Expr], packs: Mapping[int, str]) -> None:
+    """What ``&&`` and ``||`` would read behind a branch, for each element anew, is read before them."""
+    for load in behind_conditions(roots, {*packs, *scope.bound}):
+        scope.name(load)
 
 
 def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dict[int, Text]:

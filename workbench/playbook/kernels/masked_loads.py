@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, leaves, walk
+from workbench.playbook.ir.paths import choices_before
 from workbench.playbook.ir.views import split
 
 
@@ -29,41 +30,10 @@ def seen_where(space: RowSpace, roots: Sequence[Expr], load: Load) -> Seen | Non
     Conditions that are the same for a whole row, or in all rows, are left to the compiler: a row is then read
     as it is, or not at all.
     """
-    known: dict[int, frozenset[tuple[int, bool]] | None] = {}
-    conditions: dict[int, Expr] = {}
-    common: frozenset[tuple[int, bool]] | None = None
-    for root in roots:
-        found = _ways(root, load, known, conditions)
-        if found is not None:
-            common = found if common is None else common & found
-    for serial, chosen in sorted(common or ()):
-        if _by_places(space, conditions[serial]):
-            return Seen(conditions[serial], chosen)
+    for condition, chosen in choices_before(roots, load):
+        if _by_places(space, condition):
+            return Seen(condition, chosen)
     return None
-
-
-def _ways(
-    expr: Expr,
-    load: Load,
-    known: dict[int, frozenset[tuple[int, bool]] | None],
-    conditions: dict[int, Expr],
-) -> frozenset[tuple[int, bool]] | None:
-    """Choices that lie on every way from an expression to the load; None where there is no way."""
-    if expr is load:
-        return frozenset()
-    if expr.serial in known:
-        return known[expr.serial]
-    found: frozenset[tuple[int, bool]] | None = None
-    for position, operand in enumerate(expr.operands):
-        way = _ways(operand, load, known, conditions)
-        if way is None:
-            continue
-        if isinstance(expr, Apply) and expr.op == "where" and position > 0:
-            conditions[expr.args[0].serial] = expr.args[0]
-            way |= {(expr.args[0].serial, position == 1)}
-        found = way if found is None else found & way
-    known[expr.serial] = found
-    return found
 
 
 def _by_places(space: RowSpace, condition: Expr) -> bool:

@@ -37,8 +37,14 @@ class Packs:
     """Statements that load what all vectors of a thread share."""
 
 
-def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
-    """Load what may be loaded as vectors of the kernel's elements ``i`` to ``i + VEC - 1``."""
+_ALL: Mapping[int, str] = {}
+
+
+def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf, wanted: Mapping[int, str] = _ALL) -> Packs:
+    """Load what may be loaded as vectors of the kernel's elements ``i`` to ``i + VEC - 1``.
+
+    ``wanted`` has tests of looked-up loads, by their serials: without one, a vector is always looked up.
+    """
     packs = Packs()
     head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
     roots = [store.value for store in kernel.stores]
@@ -48,17 +54,19 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf) -> Packs:
             _declare_shared(frame, packs, load)
         elif is_unit(load.view) and not load.lookups:
             _declare(frame, packs, load, _packed(frame, load))
-    for load in open_loads:
-        sizes = together_where(load) if is_unit(load.view) and load.lookups else None
-        if sizes is not None and allowed(frame, sizes):
-            head.prepare(place for place, _ in load.lookups)
-            index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
-            frame.divisors.update(sizes)
-            frame.vectors.add(load.buffer)
-            frame.helpers.add("load")
-            packs.lines += head.lines
-            head.lines = []
-            _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
+    for load, sizes in looked_up_together(frame, open_loads):
+        frame.divisors.update(sizes)
+        frame.vectors.add(load.buffer)
+        frame.helpers.add("load")
+        if load.serial in wanted:
+            name = _where(frame, packs, [wanted[load.serial]], load, scope_of)
+            packs.elements[load.serial] = f"{name}.at[k]"
+            continue
+        head.prepare(place for place, _ in load.lookups)
+        index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, head.text)
+        packs.lines += head.lines
+        head.lines = []
+        _declare(frame, packs, load, f"load<VEC>({frame.pointer(load.buffer)} + {index.within(13)})")
     shared = shared_elements(roots, frame.site.schedule.width)
     able = [
         one for one in shared if one.load.serial not in packs.elements and allowed(frame, list(one.whole))
@@ -131,6 +139,13 @@ def allowed(frame: Frame, sizes: list[Size]) -> bool:
 # ------------------------------------------------------------------------------------ rows that are looked up
 
 
+def looked_up_together(frame: Frame, roots: Iterable[Expr]) -> list[tuple[Load, list[Size]]]:
+    """Loads among ``roots`` that are looked up a vector at a time, with what the width must divide."""
+    loads = [one for one in roots if isinstance(one, Load) and one.lookups and is_unit(one.view)]
+    found = [(load, together_where(load)) for load in sorted(loads, key=lambda one: one.serial)]
+    return [(load, sizes) for load, sizes in found if sizes is not None and allowed(frame, sizes)]
+
+
 def together_where(load: Load) -> list[Size] | None:
     """What the width must divide so that a vector of what is looked up has one index; None where no width
     makes it so."""
@@ -188,7 +203,8 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope, scope_of: S
         frame.vectors.add(found[serial].buffer)
         frame.helpers.add("load")
         if other is None:
-            name = _where(frame, packs, head, found[serial], path, scope_of)
+            tests = [_test(frame, packs, head, condition, way) for condition, way in path]
+            name = _where(frame, packs, tests, found[serial], scope_of)
         else:
             name = _one_of(frame, packs, head, pair, path)
         packs.elements.update((load.serial, f"{name}.at[k]") for load in pair)
@@ -239,14 +255,14 @@ def _one_of(frame: Frame, packs: Packs, head: Scope, pair: list[Load], path: Pat
     return name
 
 
-def _where(frame: Frame, packs: Packs, head: Scope, load: Load, path: Path, scope_of: ScopeOf) -> str:
+def _where(frame: Frame, packs: Packs, tests: list[str], load: Load, scope_of: ScopeOf) -> str:
     """A load that is made where the conditions hold, and with it what its index is looked up in."""
-    tests = [_test(frame, packs, head, condition, way) for condition, way in path]
     name = frame.names.new(f"{load.buffer}_pack")
     packs.lines.append(f"Pack<{frame.element_type(load.buffer)}, VEC> {name};")
     inside = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
     place = address(frame, load.buffer, load.view)
     if load.lookups:
+        inside.prepare(found for found, _ in load.lookups)
         for found, _ in load.lookups:
             inside.name(found)
         index = lookup_text(load, index_text(load.view, "i", frame.macros, wide=True), frame, inside.text)

@@ -94,9 +94,14 @@ class VectorIndex:
         return [*found, *lines]
 
     @property
+    def each(self) -> str:
+        """The index that is another one for each element."""
+        return f"({self.variable} + k)"
+
+    @property
     def all(self) -> list[str]:
         """Every index that ``of`` may have given."""
-        return [f"({self.variable} + k)", self.variable, *self._runs.values()]
+        return [self.each, self.variable, *self._runs.values()]
 
 
 def run_of(view: View) -> Size:
@@ -135,13 +140,13 @@ _PIECE = (
 )
 
 
-def name_pieces(lines: list[str], variable: str, names: Names) -> list[str]:
-    """Give quotients and remainders of an index that occur more than once a name of their own."""
+def name_pieces(lines: list[str], variable: str, names: Names, least: int = 2) -> list[str]:
+    """Give quotients and remainders of an index that occur ``least`` times a name of their own."""
     pattern = re.compile(_PIECE.format(variable=_word(variable)))
     found = Counter(match.group() for line in lines for match in pattern.finditer(line))
     named: dict[str, str] = {}
     for match in {m.group(): m for line in lines for m in pattern.finditer(line)}.values():
-        if found[match.group()] > 1:
+        if found[match.group()] >= least:
             named[match.group()] = names.new(_piece_name(match))
     texts = [pattern.sub(lambda m: named.get(m.group(), m.group()), line) for line in lines]
     return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]

@@ -54,11 +54,40 @@ def shifted(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return t["x"][(torch.arange(5) - 3).clamp(max=2)]
 
 
-@pytest.mark.parametrize(("call", "asks"), [(clipped, False), (counted, True), (shifted, True)])
+def hashed(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    """A remainder has the sign of what divides, as Python's has."""
+    return t["x"][(t["at"] * 2654435761 + 97) % t["x"].shape[0]]
+
+
+def masked(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"][t["at"] & 3]
+
+
+def of_the_dividend(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"][torch.fmod(t["at"], t["x"].shape[0])]
+
+
+def from_the_end(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"][t["at"] % -4]
+
+
+@pytest.mark.parametrize(
+    ("call", "asks"),
+    [
+        (clipped, False),
+        (counted, True),
+        (shifted, True),
+        (hashed, False),
+        (masked, False),
+        (of_the_dividend, True),
+        (from_the_end, True),
+    ],
+)
 def test_only_an_index_that_may_be_negative_is_counted_from_the_end(call: Call, asks: bool) -> None:
     tensors = {"x": torch.randn(6, 8), "at": torch.tensor([-3, 0, 5, -6])}
     if call is clipped:
         tensors["at"] = torch.tensor([-3, 0, 5, 60])
     source = generate(problem_of(call, tensors, "picked"), (("fusion", "all"),)).kernel.source
-    assert (" < 0 ?" in source) is asks
+    kernel = source[source.index("__global__") :]
+    assert (" < 0 ?" in " ".join(kernel.split())) is asks
     check(call, source, tensors, "checked")

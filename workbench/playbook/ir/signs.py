@@ -17,7 +17,9 @@ def counts_from_the_front(pool: Pool, index: Expr, size: Size) -> bool:
             return is_natural(bound) or is_natural(bound + ONE + -size)
         case Index(view=view):
             return all(is_natural(part) for part in (view.offset, *(axis.stride for axis in view.axes)))
-        case Apply(op="larger", args=args):
+        case Apply(op="remainder", args=(_, Const() as divisor)):  # which has the sign of the divisor
+            return counts_from_the_front(pool, divisor, size)
+        case Apply(op="larger" | "bit_and", args=args):
             return any(counts_from_the_front(pool, arg, size) for arg in args)
         case Apply(op="smaller" | "add" | "mul", args=args) | Apply(op="where", args=(_, *args)):
             return all(counts_from_the_front(pool, arg, size) for arg in args)

@@ -103,3 +103,13 @@ def test_a_remainder_of_a_remainder_is_no_piece_of_a_name() -> None:
         "a = x[col_at] + x[i % COLS % 2];",
         "b = y[col_at] + y[i % COLS % 2];",
     ]
+
+
+def test_what_occurs_once_has_a_name_where_it_is_asked_for() -> None:
+    lines = ["a = x[(i + k) % COLS] + y[(i + k) / COLS] + z[(i + k) % 2];"]
+    assert name_pieces(lines, "(i + k)", Names()) == lines
+    assert name_pieces(lines, "(i + k)", Names(), least=1) == [
+        "const size_t col_at = (i + k) % COLS;",
+        "const size_t row_at = (i + k) / COLS;",
+        "a = x[col_at] + y[row_at] + z[(i + k) % 2];",
+    ]

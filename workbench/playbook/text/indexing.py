@@ -141,12 +141,16 @@ _PIECE = (
 
 
 def name_pieces(lines: list[str], variable: str, names: Names, least: int = 2) -> list[str]:
-    """Give quotients and remainders of an index that occur ``least`` times a name of their own."""
+    """Give quotients and remainders of an index that occur more than once a name of their own.
+
+    Those by sizes that have a name need only occur ``least`` times.
+    """
     pattern = re.compile(_PIECE.format(variable=_word(variable)))
     found = Counter(match.group() for line in lines for match in pattern.finditer(line))
     named: dict[str, str] = {}
     for match in {m.group(): m for line in lines for m in pattern.finditer(line)}.values():
-        if found[match.group()] >= least:
+        by = match["outer"] or match["inner"]
+        if found[match.group()] >= (2 if by.isdigit() else least):
             named[match.group()] = names.new(_piece_name(match))
     texts = [pattern.sub(lambda m: named.get(m.group(), m.group()), line) for line in lines]
     return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]

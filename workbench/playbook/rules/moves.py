@@ -55,6 +55,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
     ("threads_per_row", "bundle"): (("block_size", "512"), ("row_cache", "registers"), ("vector_width", "4")),
     ("threads_per_row", "warp"): (("block_size", "128"),),
     ("threads_per_row", "eight"): (("block_size", "128"),),
+    ("threads_per_row", "four"): (("block_size", "128"),),
     ("threads_per_row", "thread"): (("block_size", "128"), ("vector_width", "1")),
 }
 """What a rewrite brings along, so that the new structure gets a fair start."""
@@ -207,8 +208,10 @@ def _structures(problem: Problem) -> list[Vector]:
         found[whole] = None
         if told:
             found[settled(problem, (*vector, ("row_totals", "told")))] = None
-        if team == "eight" and width == "8" and _leaves_lanes_idle(problem):
-            found[settled(problem, (*vector, ("vector_width", "4")))] = None
+        if team == "eight" and _leaves_lanes_idle(problem, int(width)):
+            found[settled(problem, (*vector, ("threads_per_row", "four")))] = None
+            if width == "8":
+                found[settled(problem, (*vector, ("vector_width", "4")))] = None
         if bundles and (cache, split, single) == ("reread", "on", "on"):
             found.update(dict.fromkeys(_of_columns(problem, whole)))
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
@@ -241,10 +244,11 @@ def _tells_totals(problem: Problem) -> bool:
     return traits.row_totals and max(rows, default=0) <= _FEW_TO_HEAR
 
 
-def _leaves_lanes_idle(problem: Problem) -> bool:
-    """True where a row is no whole number of vectors of eight for eight lanes each."""
+def _leaves_lanes_idle(problem: Problem, width: int) -> bool:
+    """True where a row is no whole number of vectors for eight lanes each."""
     traits = traits_of(problem)
-    return any(row.shape.columns.at(case) % 64 for row in traits.rows for case in traits.declared_cases)
+    cases = traits.declared_cases
+    return any(row.shape.columns.at(case) % (8 * width) for row in traits.rows for case in cases)
 
 
 def _of_columns(problem: Problem, vector: Vector) -> list[Vector]:

@@ -137,7 +137,13 @@ def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedu
 
 
 FEW_COLUMNS = 256
-"""Columns up to which rows may share a warp."""
+"""Columns up to which rows may share a warp, eight lanes each."""
+FEWER_COLUMNS = 128
+"""The same with four lanes each."""
+
+
+_LONGEST: Mapping[int, int] = {4: FEWER_COLUMNS, 8: FEW_COLUMNS}
+"""Columns of the rows that share a warp, by the lanes of each."""
 
 
 def for_declared(schedule: Schedule, shape: RowShape, declared: Cases) -> Schedule:
@@ -145,7 +151,7 @@ def for_declared(schedule: Schedule, shape: RowShape, declared: Cases) -> Schedu
     if not shares_warps(schedule):
         return schedule
     longest = max((shape.columns.at(case) for case in declared), default=0)
-    if longest <= (FEW_COLUMNS if schedule.lanes < 16 else SHORT_ROW):
+    if longest <= _LONGEST.get(schedule.lanes, SHORT_ROW):
         return schedule
     return replace(schedule, lanes=32, team="warp" if longest <= SHORT_ROW else "block")
 

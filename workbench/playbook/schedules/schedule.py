@@ -228,6 +228,8 @@ MOST_FITTED = 1024
 """Threads of the largest block that is fitted to a row."""
 _FIT_LEAST = 128
 _MANY_COLUMNS, _FEW_COLUMNS = 16, 4
+_LANES: Mapping[str, int] = {"eight": 8, "four": 4}
+"""Of a warp, those that compute a row, where several rows share it."""
 """Columns a thread, where rows fill the card and where they do not. On an H100 a layer norm of one row of
 4096 takes 3.4 us with 256 threads and 3.1 us with 1024; 4096 rows take 46 us and 62 us."""
 _FULL = 2
@@ -263,7 +265,7 @@ def schedule_of(vector: Vector) -> Schedule:
     match values.get("threads_per_row"):
         case "thread" | "warp" | "bundle" as chosen:
             team = chosen
-        case "eight":
+        case "eight" | "four":
             team = "warp"
     cache: Cache = "reread"
     match values.get("row_cache"):
@@ -287,7 +289,7 @@ def schedule_of(vector: Vector) -> Schedule:
         | (frozenset() if fuse else ONLY_FUSED),
         width=int(values.get("vector_width", "1")),
         team=team,
-        lanes=8 if values.get("threads_per_row") == "eight" else 32 // int(values.get("rows_a_warp", "1")),
+        lanes=_LANES.get(values.get("threads_per_row", ""), 32 // int(values.get("rows_a_warp", "1"))),
         team_fit=values.get("threads_per_row") == "fit",
         threads=256 if values.get("block_size") == "fit" else int(values.get("block_size", "256")),
         fit=values.get("block_size") == "fit",

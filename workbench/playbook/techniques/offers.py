@@ -21,6 +21,7 @@ from workbench.playbook.kernels.together_kernel import always_together, fits_tog
 from workbench.playbook.kernels.together_rows import any_in_turns
 from workbench.playbook.schedules.fitting import (
     FEW_COLUMNS,
+    FEWER_COLUMNS,
     RowShape,
     by_length,
     clustered_part,
@@ -120,8 +121,9 @@ def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
         values.append("warp")
     if longest <= FEW_COLUMNS:
         values.append("thread")
-    if any(max(row.columns.at(case) for case in traits.declared_cases) <= FEW_COLUMNS for row in rows):
-        values.append("eight")
+    shortest = min(max(row.columns.at(case) for case in traits.declared_cases) for row in rows)
+    values += ["eight"] if shortest <= FEW_COLUMNS else []
+    values += ["four"] if shortest <= FEWER_COLUMNS else []
     return (*values, "bundle") if beside else tuple(values)
 
 

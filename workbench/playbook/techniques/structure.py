@@ -159,7 +159,7 @@ STRUCTURE = (
     Technique(
         name="threads_per_row",
         title="who computes a row",
-        values=("block", "warp", "thread", "fit", "bundle", "eight"),
+        values=("block", "warp", "thread", "fit", "bundle", "eight", "four"),
         offers=offers.teams,
         structural=True,
         bottleneck="latency",
@@ -169,9 +169,9 @@ STRUCTURE = (
             " partial results with shuffles alone, so several short rows share a block without ever "
             "waiting for each other. A row of a few dozen columns leaves most of a warp idle, and joining "
             "its lanes takes longer than its sums: with eight lanes a row, four rows a warp are on their "
-            "way, and three exchanges join all four. A thread a row needs no joining at all; that pays for"
-            " very short rows, and for columns of a matrix, where neighbouring threads then read "
-            "neighbouring elements. Long rows want a block: one warp cannot keep enough loads in flight. "
+            "way, and three exchanges join all four; with four lanes, eight rows and two exchanges. A thread "
+            "a row needs no joining at all; that pays for very short rows, and for columns of a matrix, where "
+            "neighbouring threads then read neighbouring elements. Long rows want a block: one warp cannot keep enough loads in flight. "
             "Where both are declared, the plan can choose between two kernels by the length of the row. "
             "Rows that lie side by side, as in a softmax over channels, may share a block: 32 of them, a "
             "lane each, so that a warp reads what is next to each other, and so many warps that a row fits"

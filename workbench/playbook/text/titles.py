@@ -69,6 +69,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("rows_a_warp", "1"): "A warp has one row at a time",
     ("rows_a_warp", "2"): "A warp has two rows, one in each half",
     ("threads_per_row", "eight"): "Four short rows a warp, eight lanes each",
+    ("threads_per_row", "four"): "Eight short rows a warp, four lanes each",
     ("threads_per_row", "thread"): "One thread a row",
     ("threads_per_row", "bundle"): "A bundle of rows side by side a block",
     ("threads_per_row", "fit"): "A warp for short rows, a block for long ones",

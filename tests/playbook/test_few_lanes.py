@@ -1,4 +1,4 @@
-"""Eight lanes a row: right where rows end a warp early, in any order, and only for short rows."""
+"""Eight or four lanes a row: right where rows end a warp early, in any order, and only for short rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, torch.Tensor]
 EIGHT: Vector = (("block_size", "64"), ("threads_per_row", "eight"), ("vector_width", "4"))
+FOUR: Vector = (("block_size", "64"), ("threads_per_row", "four"), ("vector_width", "4"))
 
 
 def normed(t: Tensors) -> torch.Tensor:
@@ -49,12 +50,13 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
 
 @pytest.mark.parametrize("single", ["off", "on"])
 @pytest.mark.parametrize("cache", ["registers", "reread"])
+@pytest.mark.parametrize(("lanes", "team"), [(8, EIGHT), (4, FOUR)])
 @pytest.mark.parametrize("name", CALLS)
-def test_right_in_any_order(name: str, cache: str, single: str) -> None:
+def test_right_in_any_order(name: str, lanes: int, team: Vector, cache: str, single: str) -> None:
     call, tensors = CALLS[name]
-    vector = (*EIGHT, ("row_cache", cache), ("single_pass", single), ("persistent_grid", "on"))
+    vector = (*team, ("row_cache", cache), ("single_pass", single), ("persistent_grid", "on"))
     source = generate(problem_of(call, tensors), vector).kernel.source
-    assert ", 8>(" in source
+    assert f", {lanes}>(" in source
     plan = plan_of(source, tensors)
     kernel = build(source, plan.instances, "checked")
     for options in (Options(case="races", races=True), Options(case="reverse", reverse=True)):
@@ -69,10 +71,17 @@ def groups(rows: int, columns: int) -> Problem:
     return problem_of(lambda t: F.layer_norm(t["x"], (columns,)), {"x": x}, varying=False)
 
 
-def test_a_warp_has_four_rows() -> None:
-    source = generate(groups(1000, 64), EIGHT).kernel.source
+@pytest.mark.parametrize(("team", "blocks"), [(EIGHT, 125), (FOUR, 63)])
+def test_a_warp_has_four_rows_or_eight(team: Vector, blocks: int) -> None:
+    source = generate(groups(1000, 64), team).kernel.source
     plan = plan_of(source, {"x": torch.empty(1000, 64)})
-    assert [step.grid[0] for step in plan.steps if isinstance(step, Launch)] == [125]
+    assert [step.grid[0] for step in plan.steps if isinstance(step, Launch)] == [blocks]
+
+
+def test_four_lanes_are_for_shorter_rows_than_eight() -> None:
+    for columns, teams in ((128, ["eight", "four"]), (256, ["eight"]), (257, [])):
+        asked = [dict(settled(groups(4096, columns), team))["threads_per_row"] for team in (EIGHT, FOUR)]
+        assert [team for team in asked if team in ("eight", "four")] == teams
 
 
 def test_short_rows_begin_with_it_and_long_ones_do_not_have_it() -> None:
@@ -90,13 +99,13 @@ def in_groups(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
     return (x / scale).round().clamp(-8, 7).to(torch.int8), scale
 
 
-@pytest.mark.parametrize(("columns", "width"), [(32, "4"), (64, "8")])
-def test_no_lane_is_idle_where_rows_are_short(columns: int, width: str) -> None:
+@pytest.mark.parametrize(("columns", "lanes"), [(32, "four"), (64, "eight")])
+def test_no_lane_is_idle_where_rows_are_short(columns: int, lanes: str) -> None:
     tensors = {"x": torch.empty(2**20, columns, dtype=torch.float16, device="meta")}
     problem = problem_of(in_groups, tensors)
     seeds = [dict(seed.vector) for seed in seed_vectors(problem, H100, 4)]
-    chosen = [seed["vector_width"] for seed in seeds if seed["threads_per_row"] == "eight"]
-    assert chosen and chosen[0] == width
+    chosen = [seed for seed in seeds if seed["threads_per_row"] in ("eight", "four")]
+    assert (chosen[0]["threads_per_row"], chosen[0]["vector_width"]) == (lanes, "8")
 
 
 def test_the_fewer_columns_a_row_the_more_its_own_values_cost() -> None:

@@ -8,7 +8,7 @@ import pytest
 from test_gpu_trial import RIGHT, SMALL, Cpu, softmax
 
 from workbench.errors import DeviceError
-from workbench.model import H100, Kernel, Outcome, Passed
+from workbench.model import H100, Crashed, Kernel, Outcome, Passed
 from workbench.referee import gpu_judge
 from workbench.referee.gpu_expectation import Expectations, Prepared
 from workbench.referee.gpu_judge import GpuJudgement, GpuOptions, Loss
@@ -19,6 +19,8 @@ from workbench.referee.options import JudgeOptions
 from workbench.workers import Result, Returned
 
 ASSERTED = "CUDA error: device-side assert triggered"
+KERNELS_RUN: list[str] = []
+"""Cases that a kernel has run at in the process that a lane pretends to be."""
 
 
 class Lane:
@@ -37,20 +39,23 @@ class Lane:
         quiet: bool = False,
     ) -> Result:
         self.asked.append(CheckRequest.model_validate_json(payload))
+        KERNELS_RUN.clear()  # a process that was lost is replaced
         report = checked(self.asked[-1], on_message or (lambda message: None), Cpu(softmax))
         answer = Returned(payload=report.model_dump_json().encode())
         self.losses.append(loss(answer))
         return answer
 
 
-def refusing(monkeypatch: pytest.MonkeyPatch, *kinds: str) -> None:
-    """The reference breaks the context on these kinds of inputs."""
+def refusing(monkeypatch: pytest.MonkeyPatch, *kinds: str, behind_a_kernel: bool = False) -> None:
+    """The reference breaks the context on these kinds of inputs; or only once a kernel has run."""
     own = Expectations.prepare
 
     def prepare(self: Expectations, planned: PlannedCheck) -> Prepared | None:
-        if planned.inputs in kinds:
+        if planned.inputs in kinds and (KERNELS_RUN or not behind_a_kernel):
             raise RuntimeError(ASSERTED)
-        return own(self, planned)
+        prepared = own(self, planned)
+        KERNELS_RUN.append(planned.trial.case.label)  # what has been prepared is run next
+        return prepared
 
     monkeypatch.setattr(Expectations, "prepare", prepare)
     monkeypatch.setattr(gpu_judge, "_REFUSED", {})
@@ -69,7 +74,8 @@ def test_where_the_reference_breaks_the_context_others_are_checked_all_the_same(
     refusing(monkeypatch, "heavy-tailed")
     lane = Lane()
     outcome, judgement = judged(lane)
-    assert outcome == Passed() and lane.losses == ["lost", "lost", "none"]
+    cases = len({case for case, _ in lane.asked[-1].refused})
+    assert outcome == Passed() and lane.losses == [*["lost", "lost"] * cases, "none"]
     kinds = {done.check.inputs for done in judgement.done}
     assert "heavy-tailed" not in kinds and {"normal", "offset", "scale 64"} <= kinds
     assert {inputs for _, inputs in lane.asked[-1].refused} == {"heavy-tailed"}
@@ -89,5 +95,18 @@ def test_a_reference_that_fails_again_and_again_is_given_up(monkeypatch: pytest.
     refusing(monkeypatch, *(kind for kind in JudgeOptions().kinds if kind != "normal"))
     with pytest.raises(DeviceError, match="the reference failed"):
         judged(lane := Lane())
-    assert lane.losses == ["lost"] * gpu_judge.MOST_REFUSED
+    assert lane.losses == ["lost"] * 2 * gpu_judge.MOST_REFUSED
     assert len(set(lane.asked[-1].refused)) == gpu_judge.MOST_REFUSED - 1
+
+
+@pytest.mark.parametrize("kinds", [("heavy-tailed",), ("heavy-tailed", "offset")])
+def test_what_breaks_only_behind_the_kernel_is_the_kernel_s_fault(
+    monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]
+) -> None:
+    """No check is left out then, neither for this kernel nor for the next."""
+    refusing(monkeypatch, *kinds, behind_a_kernel=True)
+    outcome, judgement = judged(lane := Lane())
+    assert isinstance(outcome, Crashed) and "memory that is not its own" in outcome.message
+    assert lane.asked[0].doubted is None and lane.asked[1].doubted is not None
+    assert lane.asked[1].doubted[1] in kinds
+    assert judgement.left_out == () and gpu_judge._REFUSED == {}

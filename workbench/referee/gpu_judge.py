@@ -48,6 +48,7 @@ from workbench.referee.gpu_protocol import (
     CheckReport,
     CheckRequest,
     CubinImage,
+    Drawn,
     Inputs,
     TimeReport,
     TimeRequest,
@@ -64,8 +65,8 @@ Loss = Literal["none", "lost", "running"]
 """What a request cost: nothing, the process, or the process and the GPU until that has ended."""
 TIME_WALL_S = 180.0
 """Seconds for timing one case, compiling its baselines included."""
-MOST_REFUSED = 6
-"""Processes that a kernel's checks may take where the reference breaks their context."""
+MOST_REFUSED = 4
+"""Checks that may be left out because the reference breaks the context; two processes each."""
 _REFUSED: dict[Digest, tuple[Inputs, ...]] = {}
 """By problem: where it does, the same for every kernel."""
 REGISTERS_A_WARP = 256
@@ -226,20 +227,30 @@ class GpuJudgement(Judgement):
         return outcome
 
     def _checked(self) -> Outcome:
-        """All checks but those in which the reference breaks the context: each of them costs a process."""
+        """All checks but those in which the reference breaks the context, also where no kernel has run.
+
+        Behind a kernel it may be the kernel's doing: a stray write to what the reference reads. So it is
+        asked once more, as the first thing that a new process does, before a check is left out.
+        """
         told = ""
-        for _ in range(MOST_REFUSED):
-            report = self._asked_to_check()
+        doubted: Drawn | None = None
+        for _ in range(2 * MOST_REFUSED):
+            report = self._asked_to_check(doubted)
             if not isinstance(report, CheckReport):
                 return report
             if report.refused is None:
-                return self._told_by(report)
-            refused = (*_REFUSED.get(self.problem.digest, ()), report.refused)
-            _REFUSED[self.problem.digest] = tuple(dict.fromkeys(refused))
+                outcome = self._told_by(report)
+                return _spoilt(doubted) if doubted and isinstance(outcome, Passed) else outcome
+            if doubted not in (None, report.refused):
+                return _spoilt(doubted)
+            if doubted is not None:
+                known = _REFUSED.get(self.problem.digest, ())
+                _REFUSED[self.problem.digest] = (*known, doubted[:2])
+            doubted = report.refused if doubted is None else None
             self.started, self.done, told = None, [], report.machine
         raise DeviceError(f"{told}; the kernel was not judged")
 
-    def _asked_to_check(self) -> CheckReport | Outcome:
+    def _asked_to_check(self, doubted: Drawn | None) -> CheckReport | Outcome:
         first = self.problem.cases[0]
         request = CheckRequest(
             problem=self.problem,
@@ -252,6 +263,7 @@ class GpuJudgement(Judgement):
             own_tensors=self.problem.own_inputs and first in self.plans,
             kernel_s=self.gpu_options.kernel_s,
             refused=_REFUSED.get(self.problem.digest, ()),
+            doubted=doubted,
         )
         with self._clock("run"):
             result = self.lane.ask(
@@ -456,6 +468,16 @@ def does_not_fit(launch: Launch, used: Resources, target: Target) -> str:
             "blocks or __launch_bounds__"
         )
     return too_many_at_once(launch, used, target)
+
+
+def _spoilt(behind: Drawn) -> Crashed:
+    """The reference failed behind the kernel, and does not where it is asked first."""
+    case, inputs, _ = behind
+    return Crashed(
+        case=case,
+        message=f"the reference takes {inputs} inputs, and failed on them once this kernel had run: "
+        "the kernel writes to memory that is not its own",
+    )
 
 
 def _loss_of_check(result: Result) -> Loss:

@@ -55,6 +55,8 @@ class CubinImage(Value):
 
 Inputs = tuple[str, str]
 """Label of a case and kind of inputs."""
+Drawn = tuple[str, str, int]
+"""The same, and the seed."""
 
 
 class CheckRequest(Value):
@@ -70,6 +72,8 @@ class CheckRequest(Value):
     """Seconds until a kernel that has not ended counts as endless."""
     refused: tuple[Inputs, ...] = ()
     """Where the reference is known to break the context: not asked for again."""
+    doubted: Drawn | None = None
+    """Where it broke the context behind a kernel: asked for first, in a process that has run none yet."""
 
 
 class CheckReport(Value):
@@ -82,7 +86,7 @@ class CheckReport(Value):
     """True when a kernel still runs: the GPU is free only once the process has ended."""
     machine: str = ""
     """What failed, where it was the machine and not the kernel; nothing is then claimed."""
-    refused: Inputs | None = None
+    refused: Drawn | None = None
     """Where the reference broke the context, if nobody promised that it takes those."""
     seconds: tuple[tuple[str, float], ...] = ()
     peak_bytes: tuple[tuple[str, int, int], ...] = ()

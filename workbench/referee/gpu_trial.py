@@ -31,6 +31,7 @@ from workbench.referee.gpu_protocol import (
     CheckReport,
     CheckRequest,
     CubinImage,
+    Drawn,
     Inputs,
     PrepareRequest,
     TimeRequest,
@@ -202,6 +203,7 @@ class _Trials:
         request = self.request
         checks = matrix.checks_on_gpu(request.trials, request.options, request.own_tensors)
         checks = tuple(one for one in checks if _inputs_of(one) not in request.refused)
+        checks = tuple(sorted(checks, key=lambda one: _drawn_for(one) != request.doubted))
         planned = checks[0] if checks else None
         try:
             expectations = expectations_of(request.problem, self.hardware.device)
@@ -232,7 +234,7 @@ class _Trials:
         where = f"the reference failed at {planned.trial.case.label}, before the kernel ran"
         told = f"{where}: {what}; no kernel can be judged there"
         report = self._told(Passed(), lost=fault.lost, machine=told)
-        refused = _inputs_of(planned) if planned.may_be_refused else None
+        refused = _drawn_for(planned) if planned.may_be_refused else None
         return report.model_copy(update={"refused": refused})
 
     def _told(
@@ -351,6 +353,10 @@ def _during(planned: matrix.PlannedCheck) -> str:
 
 def _inputs_of(planned: matrix.PlannedCheck) -> Inputs:
     return planned.trial.case.label, planned.inputs
+
+
+def _drawn_for(planned: matrix.PlannedCheck) -> Drawn:
+    return *_inputs_of(planned), planned.seed
 
 
 def spoilt_input(prepared: Prepared) -> Outcome | None:

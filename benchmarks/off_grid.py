@@ -32,14 +32,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import on_the_gpu as gpu
 from compiled_first import warm, warm_all
 from grid import Searcher
+from grid import problem_of as on_the_grid
 from searches import ModelDevice, tabled
 
 from workbench.errors import WorkbenchError
 from workbench.model import CaseTime, Evaluation, Kernel, Passed, Problem
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.moves import seed_vectors
-from workbench.problem.capture import read_file
-from workbench.problem.intake import open_problem
 from workbench.referee.clock.contestants import AT_ONCE, AUTOTUNED
 
 CELLS = Path(__file__).resolve().parent / "cells"
@@ -85,7 +84,7 @@ def names() -> list[str]:
 
 def problem_of(cell: str) -> Problem:
     """A cell at its own shape. Raises ``ProblemError``."""
-    return open_problem(read_file(CELLS / f"{cell}.py"))
+    return on_the_grid(f"cells/{cell}")
 
 
 def opened(cell: str) -> Problem:

@@ -1,6 +1,6 @@
 """Device functions that divide without the jump of an exact division, and how near to it they are.
 
-Owns their text. analysis/divisions.py says which division becomes which.
+Owns their text. analysis/divisions.py and analysis/shared_divisors.py say which division becomes which.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ def lower(lowering: Lowering, node: OpNode) -> bool:
     if node.op != "aten.view.dtype":
         return False
     value, dtype = lowering.value(node.args[0]), node.outs[0].dtype
-    if DTYPE_BYTES[value.dtype] != DTYPE_BYTES[dtype] or dtype == "bool" != value.dtype:
-        return False
     if value.dtype == dtype:
         lowering.keep_view(node, value)
         return True
+    if DTYPE_BYTES[value.dtype] != DTYPE_BYTES[dtype] or dtype == "bool":
+        return False
     expr = _bits(lowering, value) if is_float(value.dtype) else value.expr
     if is_float(dtype):
         expr = lowering.pool.apply(f"from_bits_{dtype}", compute_type(dtype), (expr,), node.name)

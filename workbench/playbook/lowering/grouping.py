@@ -65,9 +65,8 @@ def read_and_written(step: ProgramStep | Store) -> tuple[set[str], set[str]]:
     """Buffers that a step reads, and those that it writes."""
     match step:
         case LibraryCall():
-            return {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}, set(
-                step.results
-            )
+            given = {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
+            return given, set(step.results)
         case Scan():
             return {load.buffer for value in step.values for load in _loads(value)}, set(step.written)
         case Scatter():

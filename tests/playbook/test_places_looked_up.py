@@ -8,6 +8,10 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
+from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.lowering.movement import MOST_PLACES
+from workbench.playbook.techniques.traits import program_of
 
 Tensors = dict[str, Tensor]
 
@@ -52,3 +56,23 @@ def test_a_choice_of_pieces_is_looked_up_in_memory(columns: int) -> None:
     source = generate(problem_of(call, tensors), ()).kernel.source
     assert "table" in source
     check(call, source, tensors, "checked")
+
+
+def smoothed(t: Tensors) -> Tensor:
+    """Every step looks three times at what the step before has made, at other places."""
+    x = t["x"]
+    for _ in range(24):
+        x = (torch.roll(x, 1, 1) + 2 * x + torch.roll(x, -1, 1)) / 4
+    return x
+
+
+def test_what_is_turned_about_again_and_again_is_written_on_the_way() -> None:
+    """Where rows do not stay on the chip: without a limit the last step would read 3 ** 24 places."""
+    tensors = {"x": torch.randn(3, 33)}
+    problem = problem_of(smoothed, tensors)
+    program = program_of(problem, True, frozenset({"row_steps"}))
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    assert 1 < len(kernels) == len(program.steps)
+    for kernel in kernels:
+        assert len(loads_below(store.value for store in kernel.stores)) < 4 * MOST_PLACES
+    check(smoothed, generate(problem, (("fusion", "all"), ("row_steps", "off"))).kernel.source, tensors)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Ref, Sym
 from workbench.playbook.analysis.placement import best_placement
-from workbench.playbook.ir.expr import Expr, Load
+from workbench.playbook.ir.expr import Expr, Load, walk
 from workbench.playbook.ir.operations import compute_type, is_float
 from workbench.playbook.ir.signs import counts_from_the_front
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
@@ -336,6 +336,8 @@ def _index(lowering: Lowering, node: OpNode) -> bool:
 
 INDICES = ("i64", "i32")
 """Types of indices; a mask is none."""
+MOST_PLACES = 32
+"""Of looked up elements that one more lookup may read at other places."""
 
 
 def _kept_lookup(lowering: Lowering, node: OpNode, source: Value, found: list[tuple[int, Value]]) -> bool:
@@ -404,8 +406,12 @@ def from_the_end(lowering: Lowering, value: Value, size: Size) -> Value:
 def looked_up(
     lowering: Lowering, source: Value, index: Expr, axis: int, change: Callable[[View], View]
 ) -> Expr:
-    """``source`` with one logical axis found by ``index``; written out first when it is not a load."""
-    for attempt in (source, None):
+    """``source`` with one logical axis found by ``index``; written out first when no lookup reaches into it,
+    and where it is looked up in many places itself: what turns its rows about twice a step reads four places
+    after two steps, and a million after twenty.
+    """
+    places = sum(isinstance(expr, Load) and bool(expr.lookups) for expr in walk(source.expr))
+    for attempt in (source, None) if places <= MOST_PLACES else (None,):
         value = attempt or lowering.loaded(lowering.write(source, "table"))
         try:
             return lowering.pool.looked_up(value.expr, index, _stride_along(value.shape, axis), change)

@@ -12,6 +12,7 @@ from workbench.playbook.graph.attention_rewrite import attention
 from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, refs_of, shape_of
+from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
@@ -31,6 +32,7 @@ RULES: Mapping[str, Rule] = {
     "few_terms": few_terms,
     "nested_sums": nested_sums,
     "separate_counts": separate_counts,
+    "known_largest": known_largest,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)

@@ -139,8 +139,8 @@ class Lowering:
     def keep_view(self, node: OpNode, value: Value, item: int | None = None) -> None:
         """Remember a result that computes nothing."""
         self._values[Ref(ref=node.name, item=item)] = value
-        if item == 0:
-            self._values[Ref(ref=node.name)] = value
+        if not item:  # the only result, or the first: a rewrite may leave one where there were two
+            self._values[Ref(ref=node.name)] = self._values[Ref(ref=node.name, item=0)] = value
 
     def keep_expr(self, node: OpNode, expr: Expr, item: int | None = None) -> None:
         """Remember a computed result of the node's own shape; without fusion it is written out at once."""

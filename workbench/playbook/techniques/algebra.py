@@ -168,6 +168,18 @@ ALGEBRA = (
         "otherwise.",
     ),
     _rewrite(
+        "known_largest",
+        "the largest share is that of the largest element",
+        "memory",
+        "passes over the row: two where there were three; exponentials an element",
+        "How sure a model is of its best answer is the largest of a softmax's shares. As it is written, "
+        "every share is computed and compared once the row's maximum and sum are known: a third walk over "
+        "a row that may not fit on the chip. But shares grow with their elements: exp(x - m) / s is largest "
+        "where x is, and there x is m, which the softmax has found already. What is left is exp(0) / s, a "
+        "division a row. The same holds for any function that keeps the order: a shift, a positive factor, "
+        "a sigmoid, a conversion. Rounding keeps the order too, so that not even the last bit changes.",
+    ),
+    _rewrite(
         TAKEN_OUT,
         "statistics taken out of sums",
         "memory",

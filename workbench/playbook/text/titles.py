@@ -27,6 +27,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("nested_sums", "off"): "Sum in two steps, with the weights between them",
     ("separate_counts", "on"): "Count along each axis, and multiply",
     ("separate_counts", "off"): "Count places one by one",
+    ("known_largest", "on"): "Make the largest share of the largest element",
+    ("known_largest", "off"): "Compare all shares for the largest",
     ("taken_out", "on"): "Take a row's statistics out of its sums",
     ("taken_out", "off"): "Sum what needs the row's statistics",
     ("depthwise", "on"): "Write the convolution of few channels as a sum of shifted products",

@@ -44,6 +44,15 @@ __device__ void add_at(long long* at, long long value) {
     atomicAdd(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
 }
 """,
+    "put_at": """
+// CUDA exchanges words of 64 bits without a sign, whatever their bits stand for.
+__device__ void put_at(long long* at, long long value) {
+    atomicExch(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(value));
+}
+__device__ void put_at(double* at, double value) {
+    put_at(reinterpret_cast<long long*>(at), __double_as_longlong(value));
+}
+""",
     "add_all": """
 // VEC neighbours are added to those at a place, up to four of them in one request. Each is an addition of its
 // own: others may add to the same elements at the same time. Nobody waits for the sums.

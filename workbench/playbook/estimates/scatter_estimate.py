@@ -36,6 +36,9 @@ _CLEARED_US = 2.0
 _SORTED_US, _SORTED_BYTES = 80.0, 128
 """Of a library that sorts its indices before it adds, and what it moves for each: fitted to one number, the
 155.8 us that a gather and ``index_put`` of 131,072 rows of 512 bytes take on an H200."""
+_PUT_US = 13.0
+"""Of a library that puts values in place of others, beyond the bytes of the copy that it begins with: fitted to
+one number, the 41.4 us that a gather and ``scatter`` of 65,536 into 64 rows of 128,256 take on an H100."""
 _LANES = 32
 
 
@@ -103,6 +106,8 @@ def library_us(asked: Asked, call: LibraryCall) -> float:
         case LibraryCall(op="aten.index_put.default", args=(_, tuple() as given, _, True)):
             indices = [_elements(asked, one) for one in given if isinstance(one, LibraryArgument)]
             return _SORTED_US + 1e6 * _SORTED_BYTES * max(indices, default=0) / asked.target.dram_bytes_per_s
+        case LibraryCall(op="aten.scatter.src" | "aten.scatter.value"):
+            return _PUT_US
         case LibraryCall(
             op="aten.scatter_add.default" | "aten.scatter_reduce.two",
             args=(LibraryArgument() as into, _, LibraryArgument() as index, *_),

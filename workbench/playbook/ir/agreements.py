@@ -83,7 +83,7 @@ def agreements(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, st
 def most_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pairs of sizes, in the plan language, of which the first must not be larger than the second.
 
-    ``scatter_add`` takes no more values than there are, and reaches no further than what they are added to.
+    ``scatter`` takes no more values than there are, and reaches no further than where they belong.
     """
     dims = _dims(problem)
     points = list(_points(problem.symbols))
@@ -91,12 +91,16 @@ def most_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, st
     for node in problem.graph.nodes:
         match node:
             case OpNode(
-                op="aten.scatter_add.default" | "aten.scatter_reduce.two",
-                args=(Ref() as into, int() as axis, Ref() as index, Ref() as source, *_),
+                op="aten.scatter.src"
+                | "aten.scatter.value"
+                | "aten.scatter_add.default"
+                | "aten.scatter_reduce.two",
+                args=(Ref() as into, int() as axis, Ref() as index, source, *_),
             ):
                 for i, size in enumerate(dims[index]):
-                    apart = [] if i == axis % len(dims[index]) else [dims[into][i]]
-                    found.update(dict.fromkeys((size, most) for most in (dims[source][i], *apart)))
+                    most = [] if i == axis % len(dims[index]) else [dims[into][i]]
+                    most += [dims[source][i]] if isinstance(source, Ref) else []
+                    found.update(dict.fromkeys((size, one) for one in most))
     pairs = [pair for pair in found if not all(_is_within(*pair, point) for point in points)]
     return [(_spelt(one, names), _spelt(other, names)) for one, other in pairs]
 

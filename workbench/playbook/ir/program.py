@@ -164,7 +164,7 @@ class Scatter:
     """Values that join what lies at places of a buffer; data says at which. Another step has written it."""
 
     op: str
-    """``sum``, ``max`` or ``min``."""
+    """``sum``, ``max``, ``min``; ``put`` for values that take the place of others."""
     value: Expr
     """What joins, over a line of ``columns``; its type is the buffer's."""
     place: Load

@@ -24,7 +24,7 @@ from workbench.playbook.kernels.kernel_text import (
 )
 from workbench.playbook.kernels.own_sums import MOST_PLACES, keeps_own, launched_few, with_own
 from workbench.playbook.kernels.packs import Packs, allowed, packs_of, together_where
-from workbench.playbook.text.cuda_text import Text
+from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.indexing import (
     VectorIndex,
     index_text,
@@ -33,12 +33,13 @@ from workbench.playbook.text.indexing import (
     once_a_vector,
 )
 from workbench.playbook.text.names import Names
-from workbench.playbook.text.scope import Scope
+from workbench.playbook.text.scope import Scope, statement
 
 _COMMENT = {
     "sum": "// Each value is added where data says, in no order: memory itself adds one after the other.",
     "max": "// The largest value stays where data says, whoever comes with one at the same time.",
     "min": "// The smallest value stays where data says, whoever comes with one at the same time.",
+    "put": "// Each value is put where data says; of those that come to one place any one stays, whole.",
 }
 
 
@@ -96,7 +97,7 @@ def _scalar_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
     scope = line_scope(frame, lambda view: index_text(view, "i", frame.macros, wide=True), {})
     value = kernel.stores[0].value
     scope.prepare([value, *(index for index, _ in scatter.place.lookups)])
-    joining = scope.text(value).code
+    joining = _joining(frame, value, scope)
     index = _place(frame, scatter, scope, index_text(scatter.place.view, "i", frame.macros, wide=True))
     scope.lines.append(_join(frame, scatter, index, joining))
     return name_pieces(scope.lines, "i", frame.names)
@@ -116,7 +117,7 @@ def _vector_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
     inner.bound.update(packs.conditions)
     inner.bound.update(_loaded(frame, packs, [value, *(store.value for store in apart)]))
     inner.prepare([value] if together else [value, *(index for index, _ in place.lookups)])
-    joining = inner.text(value).code
+    joining = _joining(frame, value, inner)
     before, after = list[str](), list[str]()
     if together:
         assert sizes is not None
@@ -134,6 +135,16 @@ def _vector_body(frame: Frame, scatter: Scatter, kernel: Kernel) -> list[str]:
     each = at.named(once_a_vector(each), "size_t")
     loop = ["#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each)]
     return [*before, *packs.shared, *packs.lines, *loop, *after]
+
+
+def _joining(frame: Frame, value: Expr, scope: Scope) -> str:
+    """The value that joins; a choice between two has a name, so that the statement stays short."""
+    code = scope.text(value).code
+    if " ? " not in code:
+        return code
+    name = frame.names.new("joining")
+    scope.lines += statement(f"const {CTYPES[value.dtype]} {name} = {code};")
+    return name
 
 
 def _loaded(frame: Frame, packs: Packs, roots: list[Expr]) -> dict[int, Text]:
@@ -174,7 +185,9 @@ def _place(frame: Frame, scatter: Scatter, scope: Scope, base: Text) -> str:
 def _join(frame: Frame, scatter: Scatter, index: str, value: str, in_memory: bool = False) -> str:
     """The statement that joins one value; in a block's own sums first where it keeps some."""
     dtype = scatter.value.dtype
-    if scatter.op == "sum":
+    if scatter.op == "put":
+        function = "put_at" if dtype in ("f64", "i64") else "atomicExch"
+    elif scatter.op == "sum":
         function = "add_at" if dtype == "i64" else "atomicAdd"
     elif dtype in ("i32", "i64"):
         function = {"max": "atomicMax", "min": "atomicMin"}[scatter.op]

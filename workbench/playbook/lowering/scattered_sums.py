@@ -1,8 +1,8 @@
-"""Values that are added at places which data names: ``index_add``, ``scatter_add``, ``index_put`` and others.
+"""Values that are added at places which data names, or put there: ``index_add``, ``scatter`` and others.
 
 Owns how such an operation becomes two kernels: one that writes what there is to begin with, and one that adds
-values, by atomics, to wherever a gather would read. Returns False for what it does not cover: values that are
-put in place of others, means, truth values. Few places along an axis are replaced.py's.
+or puts values, by atomics, to wherever a gather would read. Returns False for what it does not cover: means,
+truth values, rows that are put in place of others. Few places along an axis are replaced.py's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from workbench.playbook.analysis.placement import identity
 from workbench.playbook.graph.rewrites import SCATTERED_SUMS
 from workbench.playbook.ir.agreements import met_by
 from workbench.playbook.ir.expr import Apply, Const, Expr, Load, Reduction, leaves
+from workbench.playbook.ir.operations import constant
 from workbench.playbook.ir.program import Scatter
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.lowering.movement import INDICES, from_the_end, indexed, keep_axes, looked_up
@@ -30,6 +31,8 @@ _ADDED_AS: Mapping[DType, DType] = {
 }  # fmt: skip
 """Type that values are joined in: 16-bit sums would be rounded after every addition, and there are no atomics
 of whole numbers that are narrower than 32 bits."""
+_PUT_AS: Mapping[DType, DType] = {dtype: dtype for dtype in ("f64", "f32", "i64", "i32")}
+"""The same of what is put in place of others: atomics exchange words of 32 and 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,26 @@ class _Asked:
     """What a gather by the same indices would read of a tensor like ``into``."""
     op: str = "sum"
 
+    @property
+    def joined_as(self) -> DType | None:
+        """Type that values are joined in; None where there is none for it."""
+        return (_PUT_AS if self.op == "put" else _ADDED_AS).get(self.into.dtype)
+
 
 def lower(lowering: Lowering, node: OpNode) -> bool:
     """Lower a node of this kind; False when it is none, or is to be left to the library."""
     rule = _RULES.get(node.op)
     asked = rule(lowering, node) if rule else None
-    if asked is None or asked.into.dtype not in _ADDED_AS:
+    if asked is None or asked.joined_as is None:
         return False
     lowering.applied.add(SCATTERED_SUMS)
     if SCATTERED_SUMS in lowering.without:
         return False
-    return _joined(lowering, node, asked)
+    return _joined(lowering, node, asked, asked.joined_as)
 
 
-def _joined(lowering: Lowering, node: OpNode, asked: _Asked) -> bool:
-    dtype, into = _ADDED_AS[asked.into.dtype], asked.into
+def _joined(lowering: Lowering, node: OpNode, asked: _Asked, dtype: DType) -> bool:
+    into = asked.into
     if product(asked.shape).is_zero:
         lowering.keep_view(node, into)
         return True
@@ -94,7 +102,7 @@ def _goes_on(lowering: Lowering, node: OpNode, asked: _Asked) -> str:
 
 def _begun(lowering: Lowering, expr: Expr, op: str) -> Expr:
     """What there is to begin with; a NaN with the bits that no other number replaces."""
-    if op == "sum" or expr.dtype not in ("f32", "f64") or isinstance(expr, Const):
+    if op not in ("max", "min") or expr.dtype not in ("f32", "f64") or isinstance(expr, Const):
         return expr
     pool = lowering.pool
     nan = pool.const(math.nan, expr.dtype)
@@ -141,11 +149,19 @@ def _index_put(lowering: Lowering, node: OpNode) -> _Asked | None:
 
 
 def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
-    """``scatter_add``, and ``scatter_reduce`` that counts what was there: an index for each value."""
-    into, index, value = (lowering.value(node.args[i]) for i in (0, 2, 3))
-    axis, op = node.args[1], "sum"
+    """``scatter``, ``scatter_add``, and ``scatter_reduce`` that counts what was there: an index for each value.
+
+    Of values for the same place ``scatter`` leaves any one, as torch's own kernel does.
+    """
+    into, index = lowering.value(node.args[0]), lowering.value(node.args[2])
+    axis, op = node.args[1], _OPS.get(node.op, "")
     if node.op == "aten.scatter_reduce.two":
         op = _REDUCED.get(str(node.args[4]), "")
+    if isinstance(node.args[3], Ref):
+        value = lowering.value(node.args[3])
+    else:
+        number = constant(lowering.pool, node.args[3], into.expr.dtype)
+        value = type(into)(index.shape, into.dtype, number)
     counts = dict(node.kwargs).get("include_self") is not False
     if not isinstance(axis, int) or not into.shape or not op or not counts or index.dtype not in INDICES:
         return None
@@ -183,12 +199,15 @@ def _put(lowering: Lowering, node: OpNode) -> _Asked | None:
 
 
 _REDUCED = {"sum": "sum", "amax": "max", "amin": "min"}
+_OPS = {"aten.scatter_add.default": "sum", "aten.scatter.src": "put", "aten.scatter.value": "put"}
 
 Rule = Callable[["Lowering", OpNode], _Asked | None]
 
 _RULES: Mapping[str, Rule] = {
     "aten.index_put.default": _index_put,
     "aten.put.default": _put,
+    "aten.scatter.src": _scatter,
+    "aten.scatter.value": _scatter,
     "aten.scatter_add.default": _scatter,
     "aten.scatter_reduce.two": _scatter,
 }

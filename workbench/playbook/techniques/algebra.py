@@ -235,7 +235,7 @@ ALGEBRA = (
     ),
     _rewrite(
         SCATTERED_SUMS,
-        "values are added where data says, all at once",
+        "values are added, or put, where data says, all at once",
         "memory",
         "launches, and the requests of L2: 16 bytes each; time against bytes that are added",
         "A graph's edges bring a row of features each, and rows that name the same end are added up: a "
@@ -246,7 +246,9 @@ ALGEBRA = (
         "computed in the same kernel; a first kernel writes what there is to begin with. Floats that are "
         "added in another order differ in their last bits, so the result is not the same from run to run; "
         "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
-        "are kept in 32 bits.",
+        "are kept in 32 bits. Values that take the place of others (scatter) go the same way: a copy in vectors "
+        "at full speed, then an atomic exchange for each of the few elements that change. Which of two values "
+        "stays that go to one place is open, as it is in torch; where they are equal it makes no difference.",
     ),
     _rewrite(
         ROW_STEPS,

@@ -9,7 +9,7 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
 from workbench.model import H100, Vector
-from workbench.playbook.estimates.estimate import predicted_factor
+from workbench.playbook.estimates.estimate import estimate, predicted_factor
 from workbench.playbook.generate import generate
 from workbench.playbook.techniques.table import settled
 
@@ -132,3 +132,38 @@ def test_streamed_loads_of_several_turns_come_before_the_first_is_used(items: st
     load, use = source.index("x_pack[i] = load_once<VEC>"), source.index("x_sum_each[k] += x_pack[i].at[k]")
     assert f"Pack<float, VEC> x_pack[{ahead}];" in source and load < use
     assert source[load:use].count(f"for (int i = 0; i < {ahead}; ++i)") == 1, "a loop each"
+
+
+def test_a_bundle_of_many_columns_has_one_block() -> None:
+    """A bundle more than blocks that the card is to hold: none is left to threads with a column each."""
+    tensors = {"x": torch.randn(2, 70, 4240)}
+
+    def summed(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"].sum(1)
+
+    vector = (*BUNDLE, ("block_size", "512"), ("bundle_lanes", "8"))
+    source = generate(problem_of(summed, tensors), vector).kernel.source
+    plan = plan_of(source, tensors)
+    (launch,) = plan.launches
+    assert launch.kernel.startswith("op_pieces") and launch.grid[:2] == (265, 1)
+    built = build(source, plan.instances, "checked")
+    for options in TURNS:
+        done = execute(plan, built, tensors, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        assert torch.allclose(done.outputs[0], summed(tensors), rtol=1e-4, atol=1e-4)
+    # Columns that are few elements long, or that fill the card with a thread each, have no block.
+    for shape in ((2, 64, 4240), (2, 70, 32 * 4096)):
+        (launch,) = plan_of(source, {"x": torch.empty(shape, device="meta")}).launches
+        assert launch.kernel == "op"
+
+
+def test_predicted_to_pay_where_threads_a_column_leave_most_of_the_card_idle() -> None:
+    """Channels of 32 images of 28 x 28, 768 channels last: 48 blocks of 512 threads."""
+    problem = problem_of(lambda t: t["x"].sum(1), {"x": torch.empty(32, 784, 768)}, varying=False)
+    bundle = (*BUNDLE, ("block_size", "512"), ("bundle_lanes", "8"))
+    thread = tuple((name, "thread" if name == "columns_by" else value) for name, value in bundle)
+    apart = tuple((name, "off" if name == "grid_split" else value) for name, value in thread)
+    assert predicted_factor(problem, apart, bundle, H100) > 1.4
+    (case,) = problem.cases
+    bytes_us = 1e6 * 4 * 32 * 784 * 768 / H100.dram_bytes_per_s
+    assert bytes_us < estimate(problem, bundle, H100, case.size_map).us < 1.3 * bytes_us

@@ -5,17 +5,26 @@ Owns which buffers these are, in which order they are gone through again, and ho
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from workbench.model import Target
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
+from workbench.playbook.analysis.row_shapes import bundles_of
 from workbench.playbook.ir.expr import Load, loads_below
 from workbench.playbook.ir.program import Kernel, Program
-from workbench.playbook.schedules.schedule import Schedule
+from workbench.playbook.schedules.residency import resident
+from workbench.playbook.schedules.schedule import RESIDENT, Schedule, bundle_of, in_bundles
 
 BACKWARDS = "// From the last block to the first: what the launch before has read last is still in L2."
 ALL_BACKWARDS = "// All planes side by side, each from its end: so the launch before has left them in L2."
 _LEFT = 0.5
 """Of L2, that still has what was read last when it is read again: results are written beside it, and each
 half of an H100's L2 keeps what its own multiprocessors ask for (a guess)."""
+
+_HELD = 5
+"""Vectors that a thread of a bundle has in registers: those on their way, and what its columns come to."""
 
 
 def read_before(program: Program, kernel: Kernel) -> frozenset[str]:
@@ -52,9 +61,34 @@ def found_again(asked: Asked, kernel: Kernel, in_planes: bool = False) -> float:
     """Bytes that the kernel need not read from memory."""
     if asked.as_written:
         return 0.0
-    moved = sum(asked.bytes_of(name) for name in read_before(asked.program, kernel))
+    names = read_before(asked.program, kernel)
+    moved = sum(asked.bytes_of(name) for name in names)
     back = goes_back(asked.program, asked.schedule, kernel, in_planes)
-    return moved * left_in_l2(asked.target, moved, back)
+    found = moved * left_in_l2(asked.target, moved, back)
+    return found / _rounds(asked, names) if by_plane(asked.program, kernel) else found
+
+
+def _rounds(asked: Asked, names: frozenset[str]) -> float:
+    """Rounds of blocks in which the planes are read first: of those that wait for room nobody is at the end
+    when the others are, and L2 has the ends of the last round alone."""
+    for step in asked.program.steps:
+        if not isinstance(step, Kernel) or names.isdisjoint(load.buffer for load in _loads(step)):
+            continue
+        space = RowSpace(asked.program.pool, step)
+        if step.stores[0].level == "row" and bundles_of(space, passes_of(space, step, single_pass=True)):
+            return _rounds_of_bundles(asked, asked.at(space.rows), asked.at(space.columns))
+    return 1.0
+
+
+def _rounds_of_bundles(asked: Asked, rows: int, columns: int) -> float:
+    schedule = replace(asked.schedule, team="thread")
+    if not in_bundles(schedule, rows, columns):
+        return 1.0
+    bundles = math.ceil(rows / bundle_of(rows, schedule.width, schedule.bundle_lanes))
+    beside = max(1, RESIDENT // schedule.threads)
+    if schedule.launches != "together":
+        beside = resident(asked.target, schedule, schedule.threads, _HELD * schedule.width)
+    return max(1.0, bundles / (beside * asked.target.sm_count))
 
 
 def _whole(program: Program, kernel: Kernel) -> set[str]:

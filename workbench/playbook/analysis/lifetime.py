@@ -22,6 +22,9 @@ LANES = 128.0
 """Instructions a multiprocessor issues a clock, over all threads: four schedulers of 32."""
 SM_BYTES_PER_NS = 64 * CLOCK_GHZ
 """What one multiprocessor takes from L2."""
+DRAWN_BYTES_PER_NS = 32.0
+"""The same from DRAM, however many loads are on their way. Inferred: 48 blocks whose threads have 56 loads each
+on their way take 52 of the 104.5 us in which an H100 reads 77 MB, and then reads and writes as much."""
 L2_OVER_DRAM = 1.85
 L2_BESIDE = 0.6
 """Of the time that L2 alone would take, what traffic with L2 costs beside DRAM's: both share the way."""
@@ -144,6 +147,11 @@ def until_last_warp(us: float, threads: int) -> float:
 def crowded_us(target: Target, blocks: int, moved: float) -> float:
     """What bytes wait for one another where blocks are too few for the card: each has one way to L2."""
     return 1e-3 * moved / blocks / SM_BYTES_PER_NS if blocks < target.sm_count else 0.0
+
+
+def drawn_us(blocks: int, moved: float) -> float:
+    """Least time in which so few multiprocessors, a block each, draw bytes from DRAM."""
+    return 1e-3 * moved / blocks / DRAWN_BYTES_PER_NS
 
 
 def _overlapped(*parts: float) -> float:

@@ -39,6 +39,7 @@ from workbench.playbook.schedules.schedule import (
     Schedule,
     bundle_of,
     fit_threads,
+    in_bundles,
     pieces_of,
     split_team,
     split_threads,
@@ -88,7 +89,8 @@ def row_time(asked: Asked, kernel: Kernel) -> Estimate:
         return _with_more(asked, found, asked.swept_away(space, kernel, math.ceil(rows / turns[0])))
     # One step a block or as many as fill the card: the model of a walk does not tell the two apart rightly.
     pieces = min(pieces_of(one, target, rows, columns) for one in (fit, replace(fit, join_told=False)))
-    if pieces > 1:
+    fit = replace(fit, bundle=fit.bundle and (pieces > 1 or _in_one_piece(asked, fit, rows, columns)))
+    if pieces > 1 or fit.bundle:
         fit = replace(fit, threads=split_threads(fit), fit=False)
         if keeps_pieces(space, kernel, fit, piece_of(columns, pieces)):
             return _row_as(asked, kernel, replace(together(fit), team="block"), pieces)
@@ -99,6 +101,11 @@ def row_time(asked: Asked, kernel: Kernel) -> Estimate:
     if pieces == 1:
         us *= reach.strayed(shape, fit, asked.sizes, found.dram_bytes, target)
     return replace(found, us=us * _AHEAD if fit.prefetch else us)
+
+
+def _in_one_piece(asked: Asked, fit: Schedule, rows: int, columns: int) -> bool:
+    """True where a bundle of rows has a block of its own: a piece less than two, joined in the same way."""
+    return not asked.as_written and in_bundles(fit, rows, columns)
 
 
 def _with_more(asked: Asked, found: Estimate, more: float) -> Estimate:
@@ -122,8 +129,12 @@ def _row_as(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Es
     """Rows of so many pieces, by a schedule that fits them."""
     crew = _crew(asked, kernel, schedule, pieces)
     work = _work(asked, crew, kernel.stores)
-    if pieces > 1:
+    if pieces > 1 or crew.schedule.bundle:
         return _in_pieces(asked, crew, work, [bool(step.accumulators) for step in crew.passes])
+    if crew.lanes == 1 and not asked.as_written:  # threads come in blocks, which may be few
+        blocks = math.ceil(work.teams * LANES / schedule.threads)
+        found = launched(asked, work, min(blocks, asked.target.sm_count))
+        return replace(found, us=max(found.us, lifetime.drawn_us(blocks, found.dram_bytes)))
     if crew.lanes != LANES:
         return launched(asked, work)
     found = launched(asked, replace(work, place_ns=FLAT_NS))
@@ -134,7 +145,7 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
     space = RowSpace(asked.program.pool, kernel)
     passes = passes_of(space, kernel, schedule.single_pass)
     rows, lanes = asked.at(space.rows), lanes_of(schedule)
-    abreast = bundle_of(rows, schedule.width, schedule.bundle_lanes) if schedule.bundle and pieces > 1 else 1
+    abreast = bundle_of(rows, schedule.width, schedule.bundle_lanes) if schedule.bundle else 1
     if schedule.team == "bundle":
         abreast = reach.rows_abreast(schedule, scheduled_shape(space, kernel, asked.schedule), asked.sizes)
     if shares_warps(schedule):
@@ -177,7 +188,7 @@ def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:
         target, asked.schedule, schedule.threads, mine, shared * schedule.threads / crew.threads
     )
     beside = blocks * schedule.threads // crew.threads
-    if crew.pieces > 1:
+    if crew.pieces > 1 or schedule.bundle:
         return Work(crew.teams, crew.threads, beside, tuple(walks), 0.0, 0.0)
     again = max(walk.again_bytes for walk in walks) if crew.keeps else walks[0].fresh_bytes
     left = target.shared_bytes_per_sm - beside * shared
@@ -198,6 +209,9 @@ def _in_pieces(asked: Asked, crew: Crew, work: Work, makes: list[bool]) -> Estim
         work = replace(work, walks=tuple(walks))
         left = 4.0 * crew.pieces * crew.together * _members(crew)
         gathered_ns += left / lifetime.SM_BYTES_PER_NS
+    if crew.pieces == 1:  # nobody waits for others: what a block has left it reads again itself
+        walks = [replace(one, join_ns=one.join_ns + gathered_ns) for one in work.walks]
+        return launched(asked, replace(work, walks=tuple(walks)))
     if not crew.keeps:
         return _split(asked, work, makes, gathered_ns)
     if schedule.join_grid and not schedule.prefetch:
@@ -224,7 +238,7 @@ def _members(crew: Crew) -> int:
 
 def _summed(asked: Asked, crew: Crew) -> float:
     """Registers of a thread for what its columns come to, where it has several side by side."""
-    if crew.together == 1 or crew.pieces == 1 or not crew.schedule.bundle:
+    if crew.together == 1 or not crew.schedule.bundle:
         return 0.0
     moments = any(one.kind in MOMENTS for step in crew.passes for one in step.accumulators)
     return float(asked.width(crew.space.rows) * (_members(crew) + _AT_ONCE * moments))

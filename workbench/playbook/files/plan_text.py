@@ -356,7 +356,8 @@ class PlanText:
         if split.plain is None:
             return lines + body
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
-        conditions.append("pieces > 1")
+        if not split.alone:
+            conditions.append("pieces > 1")
         if split.told and not split.teams.isdecimal():
             conditions.append(f"{atom(split.teams)} < gpu.sm_count")
         if split.most_teams and not split.teams.isdecimal():

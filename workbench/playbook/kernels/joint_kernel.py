@@ -27,7 +27,7 @@ from workbench.playbook.kernels.kernel_text import (
     indented,
 )
 from workbench.playbook.kernels.together_kernel import BARRIER
-from workbench.playbook.schedules.schedule import LEAST_PIECE, RESIDENT, pieces_of
+from workbench.playbook.schedules.schedule import LEAST_PIECE, RESIDENT, in_bundles, pieces_of
 from workbench.playbook.text.cuda_text import CTYPES
 from workbench.playbook.text.names import Names
 
@@ -75,11 +75,12 @@ def _part(site: Site, kernel: Kernel, step: Step) -> JointPart | None:
 
 
 def _is_split(site: Site, step: SplitText) -> bool:
-    """True where some declared case gives a row to several blocks."""
+    """True where some declared case gives a row to several blocks, or a bundle of rows to one."""
     own = replace(site.schedule, team="thread" if step.least == LEAST_PIECE["thread"] else "block")
+    sizes = [(step.rows.at(case), step.columns.at(case)) for case in site.cases[: site.declared]]
     return any(
-        pieces_of(own, H100, step.rows.at(case), step.columns.at(case)) > 1
-        for case in site.cases[: site.declared]
+        pieces_of(own, H100, rows, columns) > 1 or (step.alone and in_bundles(own, rows, columns))
+        for rows, columns in sizes
     )
 
 

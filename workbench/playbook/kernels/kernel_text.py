@@ -96,6 +96,8 @@ class SplitText:
     """Buffers of partial results of that kernel."""
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
+    alone: bool = False
+    """A bundle of rows may as well have one block, which then joins what it alone has left."""
     few_waves: bool = False
     """Long rows are shared although each could have a block."""
     told: int = 0

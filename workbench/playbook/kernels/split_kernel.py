@@ -15,7 +15,7 @@ from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.kernels.bundle_kernel import bundle_kernel
 from workbench.playbook.kernels.kernel_text import KernelText, ShapedText, Site, SplitText
-from workbench.playbook.kernels.split_launch import MOST_TEAMS, Partials, SplitKernel, joined_by_last
+from workbench.playbook.kernels.split_launch import Partials, SplitKernel, joined_by_last
 from workbench.playbook.kernels.together_kernel import (
     Together,
     TogetherKernel,
@@ -26,6 +26,7 @@ from workbench.playbook.kernels.together_rows import any_in_turns, rows_kernel
 from workbench.playbook.kernels.words_kernel import WordsKernel
 from workbench.playbook.schedules.schedule import (
     LEAST_PIECE,
+    MOST_TEAMS,
     bundle_text,
     pieces_of,
     split_from,
@@ -75,6 +76,7 @@ def split_kernel(
         threads,
         counted,
         bundle=bundle,
+        alone=schedule.bundle and counted > 0,
         few_waves=_few_waves(shared, rows, columns),
         told=told_piece(pieces) if pieces.join_told and team == "block" and not schedule.bundle else 0,
     )

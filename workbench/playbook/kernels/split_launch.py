@@ -17,7 +17,7 @@ from workbench.playbook.kernels.row_kernel import RowKernel
 from workbench.playbook.kernels.team import TeamText
 from workbench.playbook.kernels.told_parts import ToldParts, tellable
 from workbench.playbook.kernels.waits import Waits
-from workbench.playbook.schedules.schedule import pieces_of
+from workbench.playbook.schedules.schedule import MOST_TEAMS, pieces_of
 from workbench.playbook.text.names import Names
 
 
@@ -75,8 +75,6 @@ class SideBySide(TeamText):
 
 _MOST_PIECES = 4096
 """Pieces of a row where no shape is declared."""
-MOST_TEAMS = 4096
-"""Counters of arrivals that a kernel has."""
 
 
 class SplitKernel(RowKernel):

@@ -254,7 +254,9 @@ def _leaves_lanes_idle(problem: Problem, width: int) -> bool:
 def _of_columns(problem: Problem, vector: Vector) -> list[Vector]:
     """Narrow bundles, and what their results are used for: line by line, and from the end."""
     lines = (*_NARROW, ("lines_a_thread", "4"))
-    tried: list[Vector] = [_NARROW, _FROM_END, lines, (*lines, ("backwards", "on"))]
+    back = ("backwards", "on")
+    # Wide bundles of many columns have all found room at once, and L2 the end of each of them.
+    tried: list[Vector] = [_NARROW, _FROM_END, lines, (*lines, back), (("lines_a_thread", "4"), back)]
     if dict(vector).get("vector_width") == "8":  # half the registers for what columns come to
         tried.append((("bundle_lanes", "16"), *lines[1:], ("vector_width", "4")))
     return [settled(problem, (*vector, *changes)) for changes in tried]

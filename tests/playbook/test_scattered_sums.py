@@ -188,7 +188,9 @@ def test_sums_that_nobody_else_sees_are_added_to() -> None:
     added = [step.buffer for step in steps if isinstance(step, Scatter)]
     assert len(added) == 4 and len(set(added)) == 3
     call, tensors = CASES["put twice"]
-    put = [step for step in program_of(problem_of(call, tensors()), fuse=True).steps if isinstance(step, Scatter)]
+    put = [
+        step for step in program_of(problem_of(call, tensors()), fuse=True).steps if isinstance(step, Scatter)
+    ]
     assert [step.op for step in put] == ["put", "put"] and put[0].buffer == put[1].buffer
 
 

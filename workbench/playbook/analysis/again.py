@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from workbench.model import Target
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.plane_turns import LEFT, kept_in_turns
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.analysis.row_shapes import bundles_of
 from workbench.playbook.ir.expr import Load, loads_below
@@ -19,9 +20,6 @@ from workbench.playbook.schedules.schedule import RESIDENT, Schedule, bundle_of,
 
 BACKWARDS = "// From the last block to the first: what the launch before has read last is still in L2."
 ALL_BACKWARDS = "// All planes side by side, each from its end: so the launch before has left them in L2."
-_LEFT = 0.5
-"""Of L2, that still has what was read last when it is read again: results are written beside it, and each
-half of an H100's L2 keeps what its own multiprocessors ask for (a guess)."""
 
 _HELD = 5
 """Vectors that a thread of a bundle has in registers: those on their way, and what its columns come to."""
@@ -53,7 +51,7 @@ def goes_back(program: Program, schedule: Schedule, kernel: Kernel, in_planes: b
 
 def left_in_l2(target: Target, moved: float, back: bool) -> float:
     """Part of so many bytes, read again, that L2 has: all of few, of many the end if that comes first."""
-    room = _LEFT * target.l2_bytes
+    room = LEFT * target.l2_bytes
     return 1.0 if moved <= room else room / moved if back else 0.0
 
 
@@ -63,6 +61,8 @@ def found_again(asked: Asked, kernel: Kernel, in_planes: bool = False) -> float:
         return 0.0
     names = read_before(asked.program, kernel)
     moved = sum(asked.bytes_of(name) for name in names)
+    if kept := kept_in_turns(asked, kernel):
+        return moved * kept
     back = goes_back(asked.program, asked.schedule, kernel, in_planes)
     found = moved * left_in_l2(asked.target, moved, back)
     return found / _rounds(asked, names) if by_plane(asked.program, kernel) else found

@@ -53,8 +53,22 @@ def in_order(steps: Sequence[tuple[ProgramStep, Estimate]], schedule: Schedule, 
     return one_then(total, _shared(run, schedule, target))
 
 
+_UNTIL_FIRST_US = 8.0
+"""Until the sums of the first plane are known, and those of the last plane have been used (a guess)."""
+
+
+def _in_turns(run: Sequence[Estimate], target: Target) -> Estimate:
+    """Kernels that go plane by plane in one launch: at any time each of them has jobs."""
+    total = NOTHING
+    for found in run:
+        total = one_then(total, replace(found, us=found.us - target.launch_us, launches=0))
+    return replace(total, us=total.us + target.launch_us + _UNTIL_FIRST_US, launches=1) if run else NOTHING
+
+
 def _shared(run: Sequence[tuple[Kernel, Estimate]], schedule: Schedule, target: Target) -> Estimate:
     """Neighbouring kernels: those of a stage at the same time; stages with a launch or a barrier between."""
+    if schedule.launches == "turns":
+        return _in_turns([found for _, found in run], target)
     total = NOTHING
     for number, stage in enumerate(stages_of([kernel for kernel, _ in run])):
         found = NOTHING

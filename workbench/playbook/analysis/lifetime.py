@@ -23,8 +23,8 @@ LANES = 128.0
 SM_BYTES_PER_NS = 64 * CLOCK_GHZ
 """What one multiprocessor takes from L2."""
 DRAWN_BYTES_PER_NS = 32.0
-"""The same from DRAM, however many loads are on their way. Inferred: 48 blocks whose threads have 56 loads each
-on their way take 52 of the 104.5 us in which an H100 reads 77 MB, and then reads and writes as much."""
+"""The same from DRAM, however many loads are on their way. Inferred: 48 blocks whose threads have 56 loads on
+their way take 52 of the 104.5 us in which an H100 reads 77 MB, and then reads and writes as much."""
 L2_OVER_DRAM = 1.85
 L2_BESIDE = 0.6
 """Of the time that L2 alone would take, what traffic with L2 costs beside DRAM's: both share the way."""

@@ -114,6 +114,35 @@ struct Job {
     int x, y;
 };
 """,
+    "plane_turns": """
+// A job is done: what the block has stored is there for whoever waits. The fence stands in between.
+__device__ void arrive_at(unsigned int* done) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(done, 1);
+    }
+}
+
+// Wait until so many jobs are done. What they have stored is read after the fence.
+__device__ void wait_for(volatile unsigned int* done, unsigned int jobs) {
+    if (threadIdx.x == 0) {
+        while (*done < jobs) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+// Nobody waits any more when all jobs that do have passed: the last of them leaves the counters as they were.
+__device__ void pass_by(unsigned int* done, int counters, unsigned int* passed, unsigned int jobs) {
+    if (threadIdx.x == 0 && atomicInc(passed, jobs - 1) == jobs - 1) {
+        for (int i = 0; i < counters; ++i) {
+            done[i] = 0;
+        }
+    }
+}
+""",
     "arrives_last": """
 // True in all threads of the block that arrives last: what the others have left can then be read. Nobody
 // waits for anybody. The fences stand between a block's result and its arrival, and between the last arrival

@@ -37,8 +37,8 @@ _SORTED_US, _SORTED_BYTES = 80.0, 128
 """Of a library that sorts its indices before it adds, and what it moves for each: fitted to one number, the
 155.8 us that a gather and ``index_put`` of 131,072 rows of 512 bytes take on an H200."""
 _PUT_US = 13.0
-"""Of a library that puts values in place of others, beyond the bytes of the copy that it begins with: fitted to
-one number, the 41.4 us that a gather and ``scatter`` of 65,536 into 64 rows of 128,256 take on an H100."""
+"""Of a library that puts values in place of others, beyond the bytes of the copy that it begins with: fitted
+to one number, the 41.4 us that a gather and ``scatter`` of 65,536 into 64 rows of 128,256 take on an H100."""
 _LANES = 32
 
 

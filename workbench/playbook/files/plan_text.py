@@ -9,8 +9,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from workbench.model import Problem, Sym
+from workbench.model import DTYPE_BYTES, Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
+from workbench.playbook.analysis.plane_turns import LAG_BYTES, MOST_PLANES
 from workbench.playbook.analysis.row_totals import buffers_read
 from workbench.playbook.ir.agreements import (
     agreements,
@@ -20,7 +21,7 @@ from workbench.playbook.ir.agreements import (
     sizes_of,
 )
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Output, Program
-from workbench.playbook.ir.sizes import Size, solved
+from workbench.playbook.ir.sizes import Size, product, solved
 from workbench.playbook.kernels.kernel_text import (
     JointPart,
     JointText,
@@ -395,11 +396,42 @@ class PlanText:
             numbers += [number for number in own if not number.isdecimal()]
             counts.append(" * ".join(own[:2]))
         kernel = joint.kernel
+        if joint.planes is not None:
+            return [*lines, *self._by_planes(program, joint, widths, (numbers, counts))]
         grid = " + ".join(counts)
         if kernel.cooperative:
             most = [count for count in dict.fromkeys(counts) if count != "1"] or ["1"]
             grid = most[0] if len(most) == 1 else f"max({', '.join(most)})"
             grid = f"min({grid}, gpu.sm_count * max(1, {RESIDENT} // {kernel.threads}))"
+        return [*lines, *self._joint_launch(kernel, grid, widths, numbers)]
+
+    def _by_planes(
+        self, program: Program, joint: JointText, widths: list[str], found: tuple[list[str], list[str]]
+    ) -> list[str]:
+        """Jobs of one plane after the other, where each is of one plane; else all are of the same group."""
+        numbers, counts = found
+        split, planes = joint.parts[0].split, joint.planes
+        assert split is not None and planes is not None
+        rule = split.kernels[0].width
+        bundle = split.bundle.replace("{width}", "1" if rule is None else self._wide(rule))
+        groups, lag = self._names.new("groups"), self._names.new("lag")
+        count, places = self.size(planes.planes), self.size(planes.places)
+        of_one = f"{numbers[1]} == 1 and {atom(places)} % ({bundle}) == 0 and {count} <= {MOST_PLANES}"
+        made = program.buffers[joint.parts[-1].stem]
+        elements = LAG_BYTES // DTYPE_BYTES[made.dtype]
+        least = len(joint.parts) - 1
+        of_plane = self.size(product((planes.lines, planes.places)))
+        in_turns = f"max({least}, min({groups}, cdiv({elements}, {of_plane})))"
+        grid = f"({' + '.join(counts)}) // {groups} * ({groups} + {lag})"
+        return [
+            f"{groups} = {count} if {of_one} else 1",
+            f"{lag} = {in_turns} if {groups} > 1 else {least}",
+            *self._joint_launch(joint.kernel, grid, widths, [*numbers, groups, lag]),
+        ]
+
+    def _joint_launch(
+        self, kernel: KernelText, grid: str, widths: list[str], numbers: list[str]
+    ) -> list[str]:
         name = f'f"{kernel.name}<{", ".join(widths)}>"' if widths else f'"{kernel.name}"'
         arguments = [*(self._buffers[buffer] for buffer in kernel.buffers), *numbers]
         rows = filled(arguments, LONGEST - 20)
@@ -411,7 +443,7 @@ class PlanText:
             parts.append(f"const={consts}")
         if kernel.cooperative:
             parts.append("cooperative=True")
-        return [*lines, *"\n".join(called("launch", parts)).split("\n")]
+        return "\n".join(called("launch", parts)).split("\n")
 
     def _jobs(self, part: JointPart, lines: list[str]) -> list[str]:
         """What would be the grid of a kernel of its own: jobs, pieces of a row, columns of a piece."""

@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from workbench.model import H100
+from workbench.playbook.analysis.lines import Lines
+from workbench.playbook.analysis.plane_turns import goes_in_turns
 from workbench.playbook.analysis.stages import stages_of
 from workbench.playbook.ir.program import Kernel, ProgramStep
+from workbench.playbook.kernels.joint_calls import Call, knows_place
 from workbench.playbook.kernels.kernel_text import (
     JointPart,
     JointText,
@@ -27,6 +30,7 @@ from workbench.playbook.kernels.kernel_text import (
     indented,
 )
 from workbench.playbook.kernels.together_kernel import BARRIER
+from workbench.playbook.kernels.turns_kernel import SCALARS, counters, in_turns, words_of
 from workbench.playbook.schedules.schedule import LEAST_PIECE, RESIDENT, in_bundles, pieces_of
 from workbench.playbook.text.cuda_text import CTYPES
 from workbench.playbook.text.names import Names
@@ -95,6 +99,9 @@ def _is_plain(text: KernelText) -> bool:
 def _joined(site: Site, run: Sequence[JointPart], names: Names) -> list[Step]:
     """What neighbouring kernels come to."""
     stages = [[run[place] for place in stage] for stage in stages_of([part.kernel for part in run])]
+    if site.schedule.launches == "turns":
+        planes = _planes(site, run) if len(stages) == len(run) else None
+        return [part.alone for part in run] if planes is None else [_text(site, stages, names, planes)]
     if site.schedule.launches == "together" and len(run) > 1:
         return [_text(site, stages, names)]
     found: list[Step] = []
@@ -103,72 +110,60 @@ def _joined(site: Site, run: Sequence[JointPart], names: Names) -> list[Step]:
     return found
 
 
+def _planes(site: Site, run: Sequence[JointPart]) -> Lines | None:
+    """The planes that all go by, where a job of each kernel is of one plane: a bundle, a row, lines."""
+    kernels, declared = [part.kernel for part in run], site.cases[: site.declared]
+    lines = goes_in_turns(site.program, site.schedule, kernels, declared)
+    if lines is None:
+        return None
+    first, *between, _ = run
+    by_row = all(part.split is None and part.text.grid == site.size(lines.planes) for part in between)
+    return lines if by_row and first.split is not None and first.split.alone else None
+
+
 # ------------------------------------------------------------------------------------ the text
 
 
-def _text(site: Site, stages: Sequence[Sequence[JointPart]], names: Names) -> JointText:
-    """The launch of one stage or several."""
-    inner = Names()
+def _text(
+    site: Site, stages: Sequence[Sequence[JointPart]], names: Names, planes: Lines | None = None
+) -> JointText:
+    """The launch of one stage or several, with barriers between these, or plane by plane."""
     parts = [part for stage in stages for part in stage]
+    inner = Names(() if planes is None else words_of(parts))
     waits = len(stages) > 1
-    name = names.new(f"{parts[-1].text.name}_{'together' if waits else 'beside'}")
+    way = "in_turns" if planes is not None else "together" if waits else "beside"
+    name = names.new(f"{parts[-1].text.name}_{way}")
     buffers = _buffers(parts)
     pointers = {buffer: inner.new(buffer) for buffer in buffers}
     numbers = iter(range(1, len(parts) + 1))
-    calls = [[_Call(part, pointers, inner, next(numbers)) for part in stage] for stage in stages]
+    calls = [[Call(part, pointers, inner, next(numbers)) for part in stage] for stage in stages]
     flat = [call for stage in calls for call in stage]
-    body = _by_stage(calls) if waits else _side_by_side(calls[0])
+    if planes is not None:
+        body = in_turns(name, flat)
+    else:
+        body = _by_stage(calls) if waits else _side_by_side(calls[0])
     head = [call.width for call in flat if call.width]
     threads = site.schedule.threads
-    bounds = f"THREADS, {max(RESIDENT, threads)} / THREADS" if waits else "THREADS"
+    meets = waits and planes is None
+    bounds = f"THREADS, {max(RESIDENT, threads)} / THREADS" if meets else "THREADS"
     scalars = [scalar for call in flat for scalar in call.scalars]
+    scalars += [] if planes is None else SCALARS
     written = {buffer for part in parts for buffer in _written(part.text)}
     lines = [f"template <{', '.join(f'int {width}' for width in head)}>"] if head else []
     parameters = [_parameter(site, buffer, pointers[buffer], buffer in written, waits) for buffer in buffers]
     parameters += [f"int {scalar}" for scalar in scalars]
     lines += _signature(f"__global__ __launch_bounds__({bounds}) void {name}", parameters)
     functions = [_function(part.text.code) for part in parts]
-    code = "\n\n".join([*functions, "\n".join([*lines, *indented(body), "}"])])
+    told = list[str]() if planes is None else counters(name, len(flat))
+    code = "\n\n".join([*functions, "\n".join([*told, *lines, *indented(body), "}"])])
     helpers = frozenset(helper for part in parts for helper in part.text.helpers) | {"job"}
-    kernel = KernelText(name, code, tuple(buffers), helpers, "", threads, cooperative=waits)
-    return JointText(kernel, tuple(tuple(stage) for stage in stages))
+    if planes is not None:
+        helpers |= {"plane_turns"}
+    kernel = KernelText(name, code, tuple(buffers), helpers, "", threads, cooperative=meets)
+    return JointText(kernel, tuple(tuple(stage) for stage in stages), planes)
 
 
-class _Call:
-    """One part as the launch calls it: its names there."""
-
-    def __init__(self, part: JointPart, pointers: dict[str, str], names: Names, number: int) -> None:
-        self.part = part
-        self.width = f"VEC_{number}" if part.text.width is not None else ""
-        self.jobs = part.text.grid if part.text.grid.isdecimal() else names.new(f"{part.stem}_jobs")
-        self.scalars = [] if self.jobs.isdecimal() else [self.jobs]
-        own = {}
-        used = ("pieces", *(("chunk",) if "chunk" in part.text.scalars else ()))
-        for scalar in used if part.split is not None else ():
-            own[scalar] = names.new(f"{part.stem}_{scalar}")
-            self.scalars.append(own[scalar])
-        self.pieces = own.get("pieces", "")
-        arguments = [pointers[buffer] for buffer in part.text.buffers]
-        self.arguments = [*arguments, *(own[scalar] for scalar in part.text.scalars)]
-
-    @property
-    def count(self) -> str:
-        """How many jobs it has."""
-        return f"{self.jobs} * {self.pieces}" if self.pieces else self.jobs
-
-    def at(self, number: str) -> list[str]:
-        """Do one job."""
-        place = f"{number} % {self.jobs}, {number} / {self.jobs}" if self.pieces else f"{number}, 0"
-        given = f"<{self.width}>" if self.width else ""
-        head = f"{self.part.text.name}{given}("
-        job = [f"Job{{{place}}}"] if _knows_place(self.part.text.code) else []
-        rows = filled([*job, *self.arguments], 92)
-        if len(rows) == 1 and len(head) + len(rows[0]) < 92:
-            return [f"{head}{rows[0]});"]
-        return [head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]});"]
-
-
-def _by_stage(stages: Sequence[Sequence[_Call]]) -> list[str]:
+def _by_stage(stages: Sequence[Sequence[Call]]) -> list[str]:
     """Blocks take turns at the jobs of a stage, and wait for one another before the next."""
     lines = ["// All blocks are on the card at once and take turns at the jobs of a stage."]
     for number, stage in enumerate(stages):
@@ -181,7 +176,7 @@ def _by_stage(stages: Sequence[Sequence[_Call]]) -> list[str]:
     return lines
 
 
-def _turns(call: _Call, from_end: bool) -> list[str]:
+def _turns(call: Call, from_end: bool) -> list[str]:
     """Blocks take turns at the jobs of one kernel."""
     if call.jobs == "1" and not call.pieces:
         return block(f"if (blockIdx.x == {'gridDim.x - 1' if from_end else '0'})", call.at("0"))
@@ -190,13 +185,13 @@ def _turns(call: _Call, from_end: bool) -> list[str]:
     return block(f"for (int i = {first}; i < {call.count}; i += gridDim.x)", [*call.at("i"), *again])
 
 
-def _side_by_side(stage: Sequence[_Call]) -> list[str]:
+def _side_by_side(stage: Sequence[Call]) -> list[str]:
     """Blocks divided between kernels that do not need one another."""
     lines = ["// Kernels that do not need one another: the first blocks are one's, those behind another's."]
     lines.append("int i = blockIdx.x;")
     for place, call in enumerate(stage[:-1]):
         lines += block(f"if (i < {call.count})", [*call.at("i"), "return;"])
-        if any(_knows_place(other.part.text.code) for other in stage[place + 1 :]):
+        if any(knows_place(other.part.text.code) for other in stage[place + 1 :]):
             lines.append(f"i -= {call.count};")
     return [*lines, *stage[-1].at("i")]
 
@@ -232,14 +227,9 @@ def _function(code: str) -> str:
     match = _HEAD.search(code)
     assert match is not None
     before, body = code[: match.start()], code[code.index(") {", match.end()) + len(") {\n") :]
-    job = ["const Job job"] if _knows_place(body) else []
+    job = ["const Job job"] if knows_place(body) else []
     head = _signature(f"__device__ void {match[1]}", [*job, *_parameters(code)])
     return before + "\n".join(head) + "\n" + re.sub(r"\bblockIdx\b", "job", body)
-
-
-def _knows_place(code: str) -> bool:
-    """True where it matters which block it is."""
-    return "blockIdx" in code
 
 
 def _signature(head: str, parameters: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES, DType
+from workbench.playbook.analysis.lines import Lines
 from workbench.playbook.ir.expr import Apply, Expr, Load, walk_all
 from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program
 from workbench.playbook.ir.sizes import Size
@@ -179,6 +180,8 @@ class JointText:
 
     kernel: KernelText
     stages: tuple[tuple[JointPart, ...], ...]
+    planes: Lines | None = None
+    """Where they go plane by plane instead: the planes, and what one consists of."""
 
     @property
     def parts(self) -> tuple[JointPart, ...]:

@@ -12,9 +12,9 @@ from workbench.playbook.analysis.shared_weights import SharedWeights
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.kernels.abreast_vectors import MOST_JOINED, for_each
 from workbench.playbook.kernels.kernel_text import KernelText, Site, SplitText, block
-from workbench.playbook.kernels.split_launch import MOST_TEAMS, Partials
+from workbench.playbook.kernels.split_launch import Partials
 from workbench.playbook.kernels.weights_kernel import WeightsKernel
-from workbench.playbook.schedules.schedule import LEAST_PIECE
+from workbench.playbook.schedules.schedule import LEAST_PIECE, MOST_TEAMS
 from workbench.playbook.text.names import Names
 
 

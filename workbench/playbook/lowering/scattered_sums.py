@@ -149,7 +149,7 @@ def _index_put(lowering: Lowering, node: OpNode) -> _Asked | None:
 
 
 def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
-    """``scatter``, ``scatter_add``, and ``scatter_reduce`` that counts what was there: an index for each value.
+    """``scatter``, ``scatter_add``, ``scatter_reduce`` that counts what was there: an index for each value.
 
     Of values for the same place ``scatter`` leaves any one, as torch's own kernel does.
     """

@@ -57,7 +57,8 @@ RISKS: Mapping[str, str] = {
     "grid_split": "One more launch; partial results go through memory.",
     "split_join": "What blocks count or tell serves one launch at a time: two streams wait for each other. "
     "Blocks that wait for one another need the whole card, and are refused where they do not fit at once.",
-    "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch.",
+    "launches": "Registers and shared memory of the hungriest kernel, for all that share the launch. What "
+    "blocks tell one another plane by plane serves one launch at a time.",
     "row_totals": "What blocks count or tell serves one launch at a time: two streams wait for each other.",
     "bundle_lanes": "A row is read in shorter stretches by a block; its neighbours read the rest.",
     "lines_a_thread": "Fewer threads, with more registers; some are idle where lines do not fill a block.",

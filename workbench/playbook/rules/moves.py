@@ -275,7 +275,7 @@ def _sharing_launches(problem: Problem, structures: list[Vector]) -> list[Vector
     if traits_of(problem).kernels < 2:
         return []
     found: dict[Vector, None] = {}
-    for vector, launches in itertools.product(structures, ("beside", "together")):
+    for vector, launches in itertools.product(structures, ("beside", "together", "turns")):
         shared = settled(problem, _with(vector, "launches", launches))
         if dict(shared).get("launches") == launches:
             found[shared] = None

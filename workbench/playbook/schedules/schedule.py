@@ -14,7 +14,7 @@ from workbench.playbook.graph.rewrites import ONLY_FUSED, REWRITES
 
 Team = Literal["thread", "warp", "block", "bundle"]
 Cache = Literal["registers", "shared", "reread"]
-Launches = Literal["apart", "beside", "together"]
+Launches = Literal["apart", "beside", "together", "turns"]
 ScanBy = Literal["thread", "bundle", "pieces"]
 RowSums = Literal["", "warp", "block"]
 
@@ -166,8 +166,8 @@ def in_bundles(schedule: Schedule, rows: int, columns: int) -> bool:
     """True where a block has a bundle of long columns, be it alone or with others: its last block joins them.
 
     A thread a column reads element by element, and 24,576 columns are 48 blocks of 512 threads, for as many
-    multiprocessors: channels of 32 images of 28 x 28, 768 channels last, were summed up in half of 104 us on an
-    H100, whose 77 MB take 26.
+    multiprocessors: channels of 32 images of 28 x 28, 768 channels last, are summed up in half of 104 us on
+    an H100 then, where 77 MB take 26.
     """
     if not (schedule.split and schedule.bundle and schedule.join_last) or split_team(schedule) != "thread":
         return False
@@ -176,7 +176,7 @@ def in_bundles(schedule: Schedule, rows: int, columns: int) -> bool:
 
 
 MOST_TEAMS = 4096
-"""Counters of arrivals that a kernel has: rows, or bundles of columns, whose blocks are joined by the last."""
+"""Counters of arrivals that a kernel has: rows, or bundles of columns, that blocks share."""
 
 
 def told_piece(schedule: Schedule) -> int:
@@ -298,7 +298,7 @@ def schedule_of(vector: Vector) -> Schedule:
             row_sums = here
     launches: Launches = "apart"
     match values.get("launches"):
-        case "beside" | "together" as shared:
+        case "beside" | "together" | "turns" as shared:
             launches = shared
     return Schedule(
         fuse=fuse,

@@ -246,9 +246,9 @@ ALGEBRA = (
         "computed in the same kernel; a first kernel writes what there is to begin with. Floats that are "
         "added in another order differ in their last bits, so the result is not the same from run to run; "
         "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
-        "are kept in 32 bits. Values that take the place of others (scatter) go the same way: a copy in vectors "
-        "at full speed, then an atomic exchange for each of the few elements that change. Which of two values "
-        "stays that go to one place is open, as it is in torch; where they are equal it makes no difference.",
+        "are kept in 32 bits. Values that take the place of others (scatter) go the same way: a copy in "
+        "vectors at full speed, then an atomic exchange for each of the few elements that change. Which of "
+        "two values stays that go to one place is open, as in torch; of equal ones it makes no difference.",
     ),
     _rewrite(
         ROW_STEPS,

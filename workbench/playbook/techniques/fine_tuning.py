@@ -68,6 +68,8 @@ def _backwards(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     if settings["fusion"] == "none" or schedule.persistent or schedule.items > 1:
         return ()
+    if schedule.launches == "turns":  # which finds all of it in L2
+        return ()
     in_planes = bool(schedule.tile or schedule.lines)
     return ("off", "on") if any(in_planes or not apart for apart in traits.again) else ()
 

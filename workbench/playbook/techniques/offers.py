@@ -255,7 +255,9 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
     together = ("together",) if traits.stages > 1 else ()
-    return ("apart", *(("beside",) if traits.stages < traits.kernels else ()), *together)
+    by_row = schedule.team == "block" or traits.kernels == 2
+    turns = ("turns",) if traits.in_planes and schedule.bundle and by_row else ()
+    return ("apart", *(("beside",) if traits.stages < traits.kernels else ()), *together, *turns)
 
 
 def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:

@@ -465,7 +465,7 @@ STRUCTURE = (
     Technique(
         name="launches",
         title="kernels that share a launch",
-        values=("apart", "beside", "together"),
+        values=("apart", "beside", "together", "turns"),
         offers=offers.launches,
         structural=True,
         bottleneck="launch",
@@ -478,7 +478,12 @@ STRUCTURE = (
             "usual place to wait; blocks that are on the card at the same time may also wait for one another "
             "within a launch, about 1 us. All blocks then take turns at the work of one stage, meet at a "
             "barrier of the whole grid, and go on with the next. Small kernels gain what a launch costs; "
-            "large ones may lose, because all stages share the registers and blocks of the hungriest one."
+            "large ones may lose, because all stages share the registers and blocks of the hungriest one. "
+            "Where each image of a batch has sums of its own, large kernels gain most (turns): a barrier "
+            "would have all images read before the first is read again, and L2 has forgotten it by then. So "
+            "blocks take jobs from one list, in which the sums of an image come a few images before what is "
+            "made with them; whoever is early waits for that image alone, and the second reading comes from "
+            "L2. A job only waits for jobs before it, which blocks have begun already: nobody waits for ever."
         ),
     ),
     Technique(

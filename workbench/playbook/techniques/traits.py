@@ -16,6 +16,7 @@ from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
+from workbench.playbook.analysis.plane_turns import planes_of
 from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
@@ -135,6 +136,8 @@ class Traits:
     """Values that join what lies at places which data names."""
     stages: int
     """Kernels that must wait for one another; fewer than all where some do not need one another."""
+    in_planes: bool
+    """They go plane by plane: what one makes of a plane the next needs for that plane alone."""
     row_totals: bool
     """Some kernel does nothing but reduce over all rows of the one before it."""
     cases: tuple[tuple[tuple[str, int], ...], ...]
@@ -264,6 +267,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         scans=scans,
         scatters=scatters,
         stages=len(stages_of(every)),
+        in_planes=len(every) == len(stages_of(every)) and planes_of(program, every) is not None,
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),

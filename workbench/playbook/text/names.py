@@ -34,8 +34,10 @@ _CPP = frozenset(
     take_vectors logsum_of raised moved taken nearest_bf16 load_run Run IN_RUN APART left_by right_by
     load_rows store_rows store_rows_once FEW WIDE byte_of
     block_reduce_both load_row SIDE PIECES DOWN ABREAST BEFORE SEEN stacked_scan InWords tell_totals join_told
-    place_in pieces_before forget_pieces PACKS load_word word_of parts_of add_at put_at add_all largest_at
-    smallest_at warp_scan store_tile store_tile_once store_padded store_padded_once ROWS_HERE FIT""".split()  # noqa: SIM905
+    place_in pieces_before forget_pieces PACKS load_word word_of parts_of add_at put_at add_all arrive_at
+    wait_for pass_by largest_at smallest_at warp_scan store_tile store_tile_once store_padded
+    store_padded_once ROWS_HERE FIT
+""".split()  # noqa: SIM905
 )
 
 

@@ -175,6 +175,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("launches", "apart"): "A launch for each kernel",
     ("launches", "beside"): "Kernels that do not need one another share a launch",
     ("launches", "together"): "One launch, whose blocks wait for one another between kernels",
+    ("launches", "turns"): "One launch, plane by plane",
     ("by_shape", "one"): "One kernel for all shapes",
     ("by_shape", "some"): "Each shape takes the kernel that was fastest there",
 }

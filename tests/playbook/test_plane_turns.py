@@ -1,5 +1,7 @@
 """Kernels that go plane by plane in one launch: right in any order, offered where planes are apart."""
 
+import re
+
 import pytest
 import torch
 from torch import Tensor
@@ -82,6 +84,23 @@ def test_right_in_any_order(call: Call, dtype: torch.dtype) -> None:
             (want,) = reference(call, tensors)
             loose = 4e-3 if dtype == torch.float16 else 1e-4
             assert torch.allclose(done.outputs[0].double(), want, rtol=loose, atol=loose)
+
+
+def test_a_job_waits_for_those_of_its_plane() -> None:
+    """Which no run on the emulator shows: blocks that begin in order find everything there."""
+    source = generate(large(responses, 32, 90, 60, 64), IN_TURNS).kernel.source
+    launch = source[source.index(" op_in_turns(") :]
+    told = re.findall(r"^ +((?:wait_for|arrive_at|pass_by|op\w*<).*?)$", launch, re.MULTILINE)
+    assert [line.partition("<")[0] for line in told] == [
+        "op_row_sqrt_pieces",
+        "arrive_at(&op_in_turns_done[plane][0]);",
+        "wait_for(&op_in_turns_done[plane][0], row_sqrt_each);",
+        "op_row_add",
+        "arrive_at(&op_in_turns_done[plane][1]);",
+        "wait_for(&op_in_turns_done[plane][1], row_add_each);",
+        "pass_by(op_in_turns_done[0], groups * 2, &op_in_turns_passed, out_jobs);",
+        "op",
+    ]
 
 
 def test_a_plane_follows_another_by_a_few() -> None:

@@ -15,8 +15,8 @@ from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.analysis.row_shapes import bundles_of
 from workbench.playbook.ir.expr import Load, loads_below
 from workbench.playbook.ir.program import Kernel, Program
-from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import View, split
+from workbench.playbook.ir.sizes import product
+from workbench.playbook.ir.views import split
 from workbench.playbook.schedules.schedule import Schedule, bundle_of, in_bundles, pieces_of
 
 MOST_PLANES = 4096
@@ -33,34 +33,24 @@ half of an H100's L2 keeps what its own multiprocessors ask for (a guess)."""
 
 def planes_of(program: Program, kernels: Sequence[Kernel]) -> Lines | None:
     """The planes that all kernels of a chain go by; None where some kernel needs more than its own."""
-    if len(kernels) < 2 or any(kernel.stores[0].level == "full" for kernel in kernels):
+    if len(kernels) < 2 or kernels[-1].stores[0].level != "flat" or not _sums_columns(program, kernels[0]):
         return None
     first, *between, last = kernels
-    lines = lines_of(last) if last.stores[0].level == "flat" else None
-    if lines is None or lines.planes.is_one or not _sums_columns(program, first):
+    lines = lines_of(last)
+    if lines is None or lines.planes.is_one:
         return None
-    planes, rows = lines.planes, first.stores[0].rows
-    if rows != product((planes, lines.places)) or first.stores[0].columns != lines.lines:
+    rows, columns = first.stores[0].rows, first.stores[0].columns
+    if rows != product((lines.planes, lines.places)) or columns != lines.lines:
         return None
+    if not all(one.stores[0].level == "row" and one.stores[0].rows == lines.planes for one in between):
+        return None
+    in_order = all(store.view.is_linear for kernel in kernels for store in kernel.stores)
     made: set[str] = set()
     for kernel in kernels:
-        for load in _loads(kernel):
-            view = (
-                None
-                if kernel is last
-                else split(load.view, kernel.stores[0].rows, kernel.stores[0].columns)[0]
-            )
-            if load.buffer not in made:
-                continue
-            parts = lines.parts(load) if view is None else None
-            plane = parts[0] if parts is not None else view
-            if plane is None or load.lookups or not _is_own(program, load.buffer, plane, planes):
-                return None
+        read = [load for load in _loads(kernel) if load.buffer in made]
+        if not in_order or not all(_is_own(program, lines, kernel, load) for load in read):
+            return None
         made |= {store.buffer for store in kernel.stores}
-    if not all(kernel.stores[0].level == "row" and kernel.stores[0].rows == planes for kernel in between):
-        return None
-    if not all(store.view.is_linear for kernel in kernels for store in kernel.stores):
-        return None
     return lines
 
 
@@ -100,11 +90,16 @@ def _sums_columns(program: Program, kernel: Kernel) -> bool:
     return bundles_of(space, passes_of(space, kernel, single_pass=True))
 
 
-def _is_own(program: Program, buffer: str, plane: View, planes: Size) -> bool:
+def _is_own(program: Program, lines: Lines, kernel: Kernel, load: Load) -> bool:
     """True where plane by plane other elements are read, as many as there are for each."""
+    first = kernel.stores[0]
+    parts = lines.parts(load) if first.level == "flat" else split(load.view, first.rows, first.columns)
+    if parts is None or load.lookups:
+        return False
+    plane, _ = parts
     if len(plane.axes) != 1 or not plane.offset.is_zero:
         return False
-    return product((plane.axes[0].stride, planes)) == product(program.buffers[buffer].shape)
+    return product((plane.axes[0].stride, lines.planes)) == product(program.buffers[load.buffer].shape)
 
 
 def _loads(kernel: Kernel) -> list[Load]:

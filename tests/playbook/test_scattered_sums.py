@@ -78,11 +78,6 @@ def put_twice(t: Tensors) -> Tensor:
     return t["x"].scatter(0, t["to"], 2).scatter(0, t["of"], 3) * 2
 
 
-def orders(rows: int, columns: int) -> Tensor:
-    """An order of the columns for each row: no place is named twice."""
-    return torch.rand(rows, columns, generator=torch.Generator().manual_seed(3)).argsort(1)
-
-
 def odd_numbers(*shape: int) -> Tensor:
     """Zeros and NaN of both signs, and infinities, among others."""
     found = torch.randn(shape)
@@ -145,11 +140,11 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
     ),
     **{
         f"put {dtype}".replace("torch.", ""): (
-            lambda t: t["x"].scatter(1, t["i"], t["v"]),
+            lambda t: t["x"].scatter(1, t["i"], t["v"].expand(-1, 20) - 3),
             lambda dtype=dtype: {
                 "x": (torch.randn(9, 30) * 50).to(dtype),
-                "v": (torch.randn(9, 20) * 50).to(dtype),
-                "i": orders(9, 30)[:7, :18].contiguous(),
+                "v": (torch.randn(9, 1) * 50).to(dtype),
+                "i": indices(30, 7, 18),
             },
         )
         for dtype in (torch.float32, torch.float64, torch.int64, torch.int32)
@@ -294,9 +289,13 @@ def test_few_elements_are_put_into_a_copy_that_goes_in_vectors() -> None:
     assert 24 < kernels < 30 and library > kernels + 8
 
 
-def test_rows_and_narrow_words_that_are_put_are_left_to_the_library() -> None:
+def test_rows_narrow_words_and_different_values_that_are_put_are_left_to_the_library() -> None:
+    """Of different values for one place torch on a CPU leaves the last."""
     given = {"x": torch.randn(30, 8), "v": torch.randn(20, 8), "i": indices(30, 20)}
     for call in (
+        lambda t: t["x"].scatter(0, t["i"][:, None], t["v"]),
+        lambda t: t["x"].scatter(0, t["i"][:, None], torch.arange(20.0)[:, None]),
+        lambda t: t["x"].scatter(0, t["i"][:, None], t["x"].gather(0, t["i"].flip(0)[:, None])),
         lambda t: t["x"].half().scatter(0, t["i"][:, None], t["v"].half()),
         lambda t: t["x"].index_put((t["i"],), t["v"]),
         lambda t: t["x"].index_reduce(0, t["i"], t["v"], "mean", include_self=False),

@@ -2,7 +2,7 @@
 
 Owns how such an operation becomes two kernels: one that writes what there is to begin with, and one that adds
 or puts values, by atomics, to wherever a gather would read. Returns False for what it does not cover: means,
-truth values, rows that are put in place of others. Few places along an axis are replaced.py's.
+truth values, different values that are put at one place. Few places along an axis are replaced.py's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from workbench.model import DType, OpNode, Ref
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.graph.rewrites import SCATTERED_SUMS
 from workbench.playbook.ir.agreements import met_by
-from workbench.playbook.ir.expr import Apply, Const, Expr, Load, Reduction, leaves
+from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, leaves
 from workbench.playbook.ir.operations import constant
 from workbench.playbook.ir.program import Scatter
 from workbench.playbook.ir.sizes import Size, product
+from workbench.playbook.ir.views import NotAView, View, runs
 from workbench.playbook.lowering.movement import INDICES, from_the_end, indexed, keep_axes, looked_up
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def _index_put(lowering: Lowering, node: OpNode) -> _Asked | None:
 def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
     """``scatter``, ``scatter_add``, ``scatter_reduce`` that counts what was there: an index for each value.
 
-    Of values for the same place ``scatter`` leaves any one, as torch's own kernel does.
+    Values that are put at one place have to be the same: of others torch leaves any one on a GPU and the last
+    on a CPU, and whoever counts on that counts on the library.
     """
     into, index = lowering.value(node.args[0]), lowering.value(node.args[2])
     axis, op = node.args[1], _OPS.get(node.op, "")
@@ -169,6 +171,8 @@ def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
     if product(index.shape).is_zero:
         return _Asked(into, value, index.shape, lambda source: None, op)
     cut = keep_axes(value.shape, index.shape, len(index.shape))
+    if op == "put" and not _is_one_a_place(lowering, value, cut, index, axis):
+        return None
 
     def place(source: Value) -> Expr | None:
         found = _apart(lowering, index)
@@ -176,6 +180,28 @@ def _scatter(lowering: Lowering, node: OpNode) -> _Asked | None:
 
     reached = lowering.through(_apart(lowering, value), cut, index.shape)
     return _Asked(into, reached, index.shape, place, op)
+
+
+def _is_one_a_place(
+    lowering: Lowering, value: Value, cut: Callable[[View], View], index: Value, axis: int
+) -> bool:
+    """True for values that depend on where they are along ``axis`` by their index alone."""
+    seen = {index.expr.serial}
+    try:
+        stack = [lowering.pool.through(value.expr, cut)]
+        while stack:
+            expr = stack.pop()
+            if expr.serial in seen:
+                continue
+            seen.add(expr.serial)
+            stack.extend(expr.operands)
+            match expr:
+                case Load(view=view) | Index(view=view) | Reduction(view=view):
+                    if not all(step.stride.is_zero for step in runs(view, index.shape)[axis]):
+                        return False
+    except NotAView:
+        return False
+    return True
 
 
 def _put(lowering: Lowering, node: OpNode) -> _Asked | None:

@@ -63,7 +63,9 @@ def _cut(pool: Pool, expr: Expr) -> _Cut | None:
     rest = expr
     while True:
         match rest:
-            case Apply(op="select", args=(Apply(op="lt", args=(Index() as at, Const() as end)), piece, other)):
+            case Apply(
+                op="select", args=(Apply(op="lt", args=(Index() as at, Const() as end)), piece, other)
+            ):
                 if (place is not None and at is not place) or not isinstance(end.value, (int, str)):
                     break
                 place, rest = at, other

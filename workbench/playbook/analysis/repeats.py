@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.playbook.analysis.arithmetic import instructions_of
+from workbench.playbook.analysis.arithmetic import instructions_of, slow_instructions
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, unguarded
 from workbench.playbook.ir.operations import is_float
 from workbench.playbook.ir.program import Kernel
@@ -53,7 +53,7 @@ def slow_repeats(kernel: Kernel, declared: Sequence[Mapping[str, int]]) -> Repea
         times = min(repeats.times.at(case) for case in declared)
         if times < 2:
             continue
-        values = tuple(sorted(_values(repeats, roots), key=lambda value: value.serial))
+        values = tuple(_values(repeats, roots))
         slow = instructions_of(values, False)
         saved = slow * (1 - 1 / times)
         if slow >= _SLOW and saved > most:
@@ -62,7 +62,7 @@ def slow_repeats(kernel: Kernel, declared: Sequence[Mapping[str, int]]) -> Repea
 
 
 _Span = tuple[Size, Size]
-"""Elements of the line from which on, and up to which, a leaf finds the same again: a row, and all its copies."""
+"""Elements of a row, and of all copies of it that follow: a leaf finds the same in each of them."""
 
 
 def _candidates(roots: Sequence[Expr], line: Size) -> Iterator[Repeats]:
@@ -90,28 +90,38 @@ def _common(one: _Span, other: _Span) -> _Span | None:
 
 
 def _values(repeats: Repeats, roots: Sequence[Expr]) -> Iterator[Expr]:
-    """The largest parts of ``roots`` that come again and are dear, of those that are computed in any case.
+    """The largest parts of ``roots`` that come again and are dear, operands first.
 
-    Numbers alone: a place that is looked up is computed where its vector is loaded.
+    Numbers alone: a place that is looked up is computed where its vector is loaded. What is cheap once the
+    others are there is computed of them.
     """
+    known = set[int]()
+    for value in sorted(_largest(repeats, roots), key=lambda expr: expr.serial):
+        if is_float(value.dtype) and slow_instructions(value, known) >= _DEAR:
+            known.add(value.serial)
+            yield value
+
+
+def _largest(repeats: Repeats, roots: Sequence[Expr]) -> Iterator[Expr]:
+    """What comes again, of what is computed in any case; not what is below it."""
     same: dict[int, bool] = {}
     seen = set[int]()
-    stack = list(reversed(roots))
+    stack = list(roots)
     while stack:
         expr = stack.pop()
         if expr.serial in seen:
             continue
         seen.add(expr.serial)
-        if not _is_same(repeats, expr, same):
-            stack.extend(always_below(expr))
-        elif is_float(expr.dtype) and instructions_of([expr], False) >= _DEAR:
+        if _is_same(repeats, expr, same):
             yield expr
+        else:
+            stack.extend(always_below(expr))
 
 
 def _is_same(repeats: Repeats, expr: Expr, known: dict[int, bool]) -> bool:
     """True for what all rows of a set have in common."""
     if expr.serial not in known:
-        found = all([_is_same(repeats, operand, known) for operand in expr.operands])
+        found = all(_is_same(repeats, operand, known) for operand in expr.operands)
         match expr:
             case Load(view=view) | Index(view=view):
                 found = found and repeats.has(view)

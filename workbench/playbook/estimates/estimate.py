@@ -209,8 +209,9 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     warps = math.ceil(count / width / items / _LANES)
     copies = copies_of(kernel, schedule, [asked.sizes]) if width > 1 else None
     once = () if copies is None else copies.values
-    each = [store.value for store in without(asked.program.pool, kernel, once).stores] if once else roots
+    each = [store.value for store in without(asked.program.pool, kernel, once).stores]
     cost = instructions_of(each, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
+    cost += instructions_of(once, schedule.fast_math) / items
     plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
@@ -218,12 +219,10 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     if not asked.as_written:
         lines.update((one, 1.0) for one in loads if _each_alone(asked, one, width))
     of_each = {one: lines[one] for one in loads_below(each)}
+    shared = {one: lines[one] for one in loads if one not in of_each}
     cost += reach.asked(of_each.items(), width, schedule.narrow, bool(turned))
-    if once:
-        shared = {one: lines[one] for one in loads if one not in of_each}
-        cost += instructions_of(once, schedule.fast_math) / items
-        cost += reach.asked(shared.items(), width, schedule.narrow, bool(turned)) / items
-        lines.update((one, count / items) for one, count in shared.items())
+    cost += reach.asked(shared.items(), width, schedule.narrow, bool(turned)) / items
+    lines.update((one, lines[one] / items) for one in shared)
     stored = asked.stored(kernel.stores)
     fresh, near = asked.from_memory([load for load in loads if load not in turned])
     for load in turned:

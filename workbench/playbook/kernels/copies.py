@@ -83,6 +83,8 @@ def copies_of(kernel: Kernel, schedule: Schedule, declared: Sequence[Mapping[str
 
 def without(pool: Pool, kernel: Kernel, values: Sequence[Expr]) -> Kernel:
     """The kernel with a number in the place of each of some values: what is left to read for one copy."""
+    if not values:
+        return kernel
     serials = {value.serial for value in values}
 
     def gone(expr: Expr) -> Expr | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.playbook.ir.expr import Apply, Expr
-from workbench.playbook.ir.program import Kernel
 from workbench.playbook.kernels.copies import UNROLLED, Copies
 from workbench.playbook.kernels.kernel_text import Frame, Site, block
 from workbench.playbook.text.cuda_text import CTYPES, Text

@@ -6,7 +6,7 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from workbench.playbook.analysis.again import BACKWARDS, goes_back
@@ -226,14 +226,15 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     rows = rows_of(kernel.stores)
     frame.in_rows = bool(rows)
     frame.divisors.update(row.begin.axes[0].size for row in rows)
-    rest = kernel if frame.copied is None else without(frame.site.program.pool, kernel, frame.copied.values)
+    once = () if frame.copied is None else frame.copied.values
+    rest = without(frame.site.program.pool, kernel, once)
     wanted = wanted_vectors(frame, rest, partial(_condition, frame))
     packs = packs_of(frame, rest, partial(line_scope, frame), wanted.tests)
     lines = [*wanted.lines, *packs.lines]
     at, inner = _element_scope(frame, "i", packs.elements)
     inner.bound.update({**packs.conditions, **wanted.bound})
     inner.bound.update(_looked_up(frame, rest, packs.elements))
-    once, names = _computed_once(frame, packs.elements)
+    before, names = _computed_once(frame, once, packs.elements)
     inner.bound.update(names)
     _read_first(inner, [store.value for store in kernel.stores], packs.elements)
     inner.prepare(store.value for store in kernel.stores)
@@ -260,7 +261,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = _of_each(frame, at, inner.lines)
-    shared = [*packs.shared, *once]
+    shared = [*packs.shared, *before]
     return shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
 
 
@@ -273,11 +274,12 @@ def _element_scope(
     return at, line_scope(frame, lambda view: at.text(view, wide=True), elements, position)
 
 
-def _computed_once(frame: Frame, elements: dict[int, str]) -> tuple[list[str], dict[int, Text]]:
-    """Statements that compute what a thread's copies share, and how it is called; nothing without copies."""
-    if frame.copied is None or not frame.copied.values:
+def _computed_once(
+    frame: Frame, values: Sequence[Expr], elements: dict[int, str]
+) -> tuple[list[str], dict[int, Text]]:
+    """Statements that compute values which a thread's copies share, and how these are called."""
+    if not values:
         return [], {}
-    values = frame.copied.values
     at, scope = _element_scope(frame, "first", elements)
     _read_first(scope, list(values), elements)
     declared, names = computed_once(scope, values, frame)

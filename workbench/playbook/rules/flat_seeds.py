@@ -58,7 +58,7 @@ def flat_seeds(problem: Problem) -> list[Vector]:
 
 
 def _repeated(problem: Problem) -> list[Vector]:
-    """Many rows a thread, where what they share is slow to compute: fewer threads, and less for each element."""
+    """Many rows a thread, where what they share is slow to compute."""
     if not traits_of(problem).repeated:
         return []
     widths = ("4", "8") if traits_of(problem).narrowest_bytes == 2 else ("4",)

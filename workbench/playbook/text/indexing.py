@@ -163,8 +163,8 @@ _REMAINDER = r"= \({variable} \+ k\) % (\w+);$"
 def once_a_vector(lines: list[str], variable: str = "i") -> list[str]:
     """Named pieces of the index of element ``k``, divided once a vector where the vector lies in one row.
 
-    The compiler knows sizes and VEC, and not that ``variable`` is a multiple of VEC: it would divide for every
-    element, which is most of what a pooling kernel computes.
+    The compiler knows sizes and VEC, and not that ``variable`` is a multiple of VEC: it would divide for
+    every element, which is most of what a pooling kernel computes.
     """
     quotient, remainder = (re.compile(one.format(variable=variable)) for one in (_QUOTIENT, _REMAINDER))
     found = [

@@ -50,14 +50,11 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf, wanted: Mapping[in
     head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
     roots = [store.value for store in kernel.stores]
     open_loads = _loads(unguarded(root) for root in roots)
-    if frame.copied is not None:
-        for load in _loads([unguarded(*roots, *frame.copied.values)]):
-            if frame.copied.shares(load):
-                _declare_shared(frame, packs, load, frame.copied)
-    for load in open_loads:
-        if load.serial in packs.elements:
-            continue
-        if is_unit(load.view) and not load.lookups:
+    once = () if frame.copied is None else frame.copied.values
+    for load in dict.fromkeys([*open_loads, *_loads([unguarded(*once)])]):
+        if frame.copied is not None and frame.copied.shares(load):
+            _declare_shared(frame, packs, load, frame.copied)
+        elif load in open_loads and is_unit(load.view) and not load.lookups:
             _declare(frame, packs, load, _packed(frame, load))
     for load, sizes in looked_up_together(frame, open_loads):
         frame.divisors.update(sizes)

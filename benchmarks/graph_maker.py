@@ -651,8 +651,11 @@ class _Maker:
             return None
         axis = self.dice.randrange(len(x.dims))
         parts = [x, self.one("neg.default", x), self.input(x.dims, x.dtype)][: self.dice.randint(2, 3)]
-        if self.dice.random() < 0.2:
+        drawn = self.dice.random()
+        if drawn < 0.2:
             parts *= 2
+        elif drawn < 0.5 and len(parts) == 2:  # one and the same, over and over
+            parts = [parts[1]] * (2 if drawn < 0.4 else 3)
         size = _times(len(parts), x.dims[axis])
         dims = (*x.dims[:axis], size, *x.dims[axis + 1 :])
         refs = tuple(part.ref for part in parts)

@@ -55,6 +55,8 @@ from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
 from workbench.playbook.ir.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
+from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
@@ -205,14 +207,22 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     if woven is not None:
         turned, items = set(woven.loads), asked.at(woven.planes)
     warps = math.ceil(count / width / items / _LANES)
-    cost = instructions_of(roots, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
+    copies = copies_of(kernel, schedule, [asked.sizes]) if width > 1 else None
+    once = () if copies is None else copies.values
+    each = [store.value for store in without(asked.program.pool, kernel, once).stores]
+    cost = instructions_of(each, schedule.fast_math) + reach.A_REQUEST * len(kernel.stores) / width
+    cost += instructions_of(once, schedule.fast_math) / items
     plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
     lines.update(dict.fromkeys(turned, 1.0))
     lines.update(lines_of_rows(asked, kernel, [one for one in loads if one.serial in plain], width))
     if not asked.as_written:
         lines.update((one, 1.0) for one in loads if _each_alone(asked, one, width))
-    cost += reach.asked(lines.items(), width, schedule.narrow, bool(turned))
+    of_each = {one: lines[one] for one in loads_below(each)}
+    shared = {one: lines[one] for one in loads if one not in of_each}
+    cost += reach.asked(of_each.items(), width, schedule.narrow, bool(turned))
+    cost += reach.asked(shared.items(), width, schedule.narrow, bool(turned)) / items
+    lines.update((one, lines[one] / items) for one in shared)
     stored = asked.stored(kernel.stores)
     fresh, near = asked.from_memory([load for load in loads if load not in turned])
     for load in turned:
@@ -225,9 +235,11 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
         near_bytes=near / warps,
         instructions=cost * count / warps,
         lines=(sum(lines.values()) + stored_lines(asked, kernel, width)) * count / _LANES / warps,
-        trips=1.0,
+        trips=math.ceil(items / UNROLLED_COPIES) if once else 1.0,
     )
-    held = items * sum(2.0 * width if load.serial in plain else 1.0 for load in loads)
+    together = min(items, UNROLLED_COPIES) if once else items
+    held = together * sum(2.0 * width if load.serial in plain else 1.0 for load in of_each)
+    held += width * len(once)
     blocks = resident(asked.target, schedule, schedule.threads, held)
     teams = blocks * schedule.threads // _LANES
     found = launched(asked, Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))

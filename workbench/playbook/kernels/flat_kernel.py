@@ -6,7 +6,7 @@ Owns the text of pointwise chains with broadcasting. Never decides which stores 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from workbench.playbook.analysis.again import BACKWARDS, goes_back
@@ -14,7 +14,8 @@ from workbench.playbook.ir.expr import Expr, Index, Load, behind_conditions, loa
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.views import Axis, View
-from workbench.playbook.kernels.copies import Copies, copies_of
+from workbench.playbook.kernels.copies import copies_of, without
+from workbench.playbook.kernels.copy_loop import along_copies, computed_once, grid_of_copies
 from workbench.playbook.kernels.kernel_text import (
     Frame,
     KernelText,
@@ -68,15 +69,14 @@ def _written(
     if vector and is_partly_there(kernel, site.schedule, site.cases[: site.declared]):
         frame.ends_inside = frame.macros.text(kernel.stores[0].columns)
     copies = copies_of(kernel, site.schedule, site.cases[: site.declared]) if vector else None
-    if copies is not None:
-        frame.copied = copies[1]
+    frame.copied = copies
     declared = site.cases[: site.declared]
     woven = woven_planes(kernel, site.schedule, declared, site.cases) if vector else None
     if woven is not None:
         return _woven(frame, kernel, name, woven)
     shared, body = _vector_body(frame, kernel) if vector else ([], _scalar_body(frame, kernel))
     if copies is not None:
-        lines, grid = _along_copies(frame, copies, shared, body), _grid_of_copies(site, copies)
+        lines, grid = along_copies(frame, copies, shared, body), grid_of_copies(site, copies)
     else:
         lines, grid = line_loop(frame, kernel, body), line_grid(site, kernel)
     if not site.schedule.narrow:
@@ -145,29 +145,6 @@ def line_loop(frame: Frame, kernel: Kernel, body: list[str]) -> list[str]:
     index_lines = [BACKWARDS, index] if back else [index]
     beyond = f"if ({count} % (THREADS{width}) != 0 && i >= {count})"
     return [*index_lines, *block(beyond, ["return;"]), *body]
-
-
-def _along_copies(frame: Frame, copies: Copies, shared: list[str], body: list[str]) -> list[str]:
-    """The vectors of a thread lie a row that repeats apart, and share what they read of it."""
-    items, row = frame.site.schedule.items, frame.macros.text(copies[1])
-    index = f"const size_t i = (first_row + item) * {row} + at;"
-    times = frame.macros.text(copies[0])
-    inner = block(f"if ({times} % {items} == 0 || first_row + item < {times})", [index, *body])
-    return [
-        f"// What repeats is read once for {items} rows: a thread is at the same place of each.",
-        f"constexpr int BLOCKS = ({row} + THREADS * VEC - 1) / (THREADS * VEC);",
-        "const size_t at = (size_t(blockIdx.x % BLOCKS) * THREADS + threadIdx.x) * VEC;",
-        f"const size_t first_row = blockIdx.x / BLOCKS * {items};",
-        *block(f"if (at >= {row})", ["return;"]),
-        *shared,
-        "#pragma unroll",
-        *block(f"for (int item = 0; item < {items}; ++item)", inner),
-    ]
-
-
-def _grid_of_copies(site: Site, copies: Copies) -> str:
-    times, row = (site.size(size) for size in copies)
-    return f"cdiv({row}, {site.schedule.threads} * {{width}}) * cdiv({times}, {site.schedule.items})"
 
 
 def line_grid(site: Site, kernel: Kernel) -> str:
@@ -249,14 +226,16 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     rows = rows_of(kernel.stores)
     frame.in_rows = bool(rows)
     frame.divisors.update(row.begin.axes[0].size for row in rows)
-    wanted = wanted_vectors(frame, kernel, partial(_condition, frame))
-    packs = packs_of(frame, kernel, partial(line_scope, frame), wanted.tests)
+    once = () if frame.copied is None else frame.copied.values
+    rest = without(frame.site.program.pool, kernel, once)
+    wanted = wanted_vectors(frame, rest, partial(_condition, frame))
+    packs = packs_of(frame, rest, partial(line_scope, frame), wanted.tests)
     lines = [*wanted.lines, *packs.lines]
-    at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
-    position = partial(_place_in_line, frame) if frame.finds_places else None
-    inner = line_scope(frame, lambda view: at.text(view, wide=True), packs.elements, position)
+    at, inner = _element_scope(frame, "i", packs.elements)
     inner.bound.update({**packs.conditions, **wanted.bound})
-    inner.bound.update(_looked_up(frame, kernel, packs.elements))
+    inner.bound.update(_looked_up(frame, rest, packs.elements))
+    before, names = _computed_once(frame, once, packs.elements)
+    inner.bound.update(names)
     _read_first(inner, [store.value for store in kernel.stores], packs.elements)
     inner.prepare(store.value for store in kernel.stores)
     in_rows, after = _in_rows(frame, rows, lines)
@@ -282,20 +261,42 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = _of_each(frame, at, inner.lines)
-    return packs.shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+    shared = [*packs.shared, *before]
+    return shared, [*lines, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each), *after]
+
+
+def _element_scope(
+    frame: Frame, variable: str, elements: dict[int, str], places: bool = True
+) -> tuple[VectorIndex, Scope]:
+    """Element ``k`` of the vector that begins at index ``variable``, and a scope that computes it."""
+    at = VectorIndex(variable, frame.site.schedule.width, frame.names, frame.macros)
+    position = partial(_place_in_line, frame, variable) if frame.finds_places and places else None
+    return at, line_scope(frame, lambda view: at.text(view, wide=True), elements, position)
+
+
+def _computed_once(
+    frame: Frame, values: Sequence[Expr], elements: dict[int, str]
+) -> tuple[list[str], dict[int, Text]]:
+    """Statements that compute values which a thread's copies share, and how these are called."""
+    if not values:
+        return [], {}
+    at, scope = _element_scope(frame, "first", elements)
+    _read_first(scope, list(values), elements)
+    declared, names = computed_once(scope, values, frame)
+    each = _of_each(frame, at, scope.lines)
+    return [*declared, "#pragma unroll", *block("for (int k = 0; k < VEC; ++k)", each)], names
 
 
 def _of_each(frame: Frame, at: VectorIndex, lines: list[str]) -> list[str]:
     """Statements of one element of a vector. What is divided has a name, to be divided once a vector."""
     for variable in at.all:
         lines = name_pieces(lines, variable, frame.names, least=1 if variable == at.each else 2)
-    return at.named(once_a_vector(lines), "size_t")
+    return at.named(once_a_vector(lines, at.variable), "size_t")
 
 
 def _condition(frame: Frame, condition: Expr, place: str) -> list[str]:
     """Statements that leave a condition of element ``k`` of a vector in ``place``."""
-    at = VectorIndex("i", frame.site.schedule.width, frame.names, frame.macros)
-    scope = line_scope(frame, lambda view: at.text(view, wide=True), {})
+    at, scope = _element_scope(frame, "i", {}, places=False)
     _read_first(scope, [condition], {})
     scope.prepare([condition])
     text = scope.text(condition)
@@ -330,13 +331,13 @@ def _in_rows(
     return places, after
 
 
-def _place_in_line(frame: Frame, view: View) -> Text | None:
+def _place_in_line(frame: Frame, variable: str, view: View) -> Text | None:
     """Where an element of the vector at hand is in a line that repeats; None for other places."""
     match view.axes:
         case (Axis(stride=stays), Axis(size=size, stride=step)) if stays.is_zero and step.is_one:
             if view.offset.is_zero:
                 frame.helpers.add("place_in")
-                return Text(f"place_in<VEC, {frame.macros.text(size)}>(i, k)")
+                return Text(f"place_in<VEC, {frame.macros.text(size)}>({variable}, k)")
     return None
 
 

@@ -14,6 +14,7 @@ from workbench.playbook.ir.expr import Apply, Expr, Load, walk_all
 from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
+from workbench.playbook.kernels.copies import Copies
 from workbench.playbook.schedules.fitting import Cases
 from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.cuda_text import CTYPES, SUM, Text, helper_of, loaded, stored
@@ -290,8 +291,8 @@ class Frame:
     """A thread has whole rows of few elements, which are loaded and stored in vectors."""
     rows_together: dict[str, int] = field(default_factory=dict)
     """Vectors that move as one, by buffer, where they are parts of such rows."""
-    copied: Size | None = None
-    """Elements of a row that repeats over the line, where a thread's vectors lie that far apart."""
+    copied: Copies | None = None
+    """Rows that repeat over the line, where a thread's vectors lie a row apart."""
 
     @property
     def macros(self) -> Macros:

@@ -15,6 +15,7 @@ from workbench.playbook.ir.paths import Path, paths_of
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
+from workbench.playbook.kernels.copies import Copies
 from workbench.playbook.kernels.kernel_text import Frame, block, lookup_text
 from workbench.playbook.kernels.shared_loads import load_shared
 from workbench.playbook.kernels.window_runs import load_window_runs, window_runs
@@ -49,10 +50,11 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf, wanted: Mapping[in
     head = scope_of(lambda view: index_text(view, "i", frame.macros, wide=True), {})
     roots = [store.value for store in kernel.stores]
     open_loads = _loads(unguarded(root) for root in roots)
-    for load in open_loads:
-        if frame.copied is not None and repeated_row(load.view) == frame.copied and not load.lookups:
-            _declare_shared(frame, packs, load)
-        elif is_unit(load.view) and not load.lookups:
+    once = () if frame.copied is None else frame.copied.values
+    for load in dict.fromkeys([*open_loads, *_loads([unguarded(*once)])]):
+        if frame.copied is not None and frame.copied.shares(load):
+            _declare_shared(frame, packs, load, frame.copied)
+        elif load in open_loads and is_unit(load.view) and not load.lookups:
             _declare(frame, packs, load, _packed(frame, load))
     for load, sizes in looked_up_together(frame, open_loads):
         frame.divisors.update(sizes)
@@ -94,15 +96,16 @@ def _declare(frame: Frame, packs: Packs, load: Load, value: str) -> None:
     packs.elements[load.serial] = f"{name}.at[k]"
 
 
-def _declare_shared(frame: Frame, packs: Packs, load: Load) -> None:
+def _declare_shared(frame: Frame, packs: Packs, load: Load, copies: Copies) -> None:
     """A vector of the row that repeats, from where the thread is in the row."""
-    assert frame.copied is not None
     name = frame.names.new(f"{load.buffer}_pack")
-    packs.shared.append(f"const auto {name} = load<VEC>({frame.pointer(load.buffer)} + at);")
+    place = f"{frame.pointer(load.buffer)} + at"
+    if not copies.is_whole(load.view):
+        place = address(frame, load.buffer, load.view, "first")
+    packs.shared.append(f"const auto {name} = load<VEC>({place});")
     packs.elements[load.serial] = f"{name}.at[k]"
     frame.helpers.add("load")
-    frame.vectors.add(load.buffer)
-    frame.divisors.add(frame.copied)
+    frame.use_vector(load.buffer, load.view)
 
 
 def _packed(frame: Frame, load: Load) -> str:
@@ -121,9 +124,9 @@ def _packed(frame: Frame, load: Load) -> str:
     return f"{function}<VEC>({address(frame, load.buffer, load.view)})"
 
 
-def address(frame: Frame, buffer: str, view: View) -> str:
-    """Where the vector at ``i`` begins."""
-    index = index_text(view, "i", frame.macros, wide=True)
+def address(frame: Frame, buffer: str, view: View, variable: str = "i") -> str:
+    """Where the vector at index ``variable`` begins."""
+    index = index_text(view, variable, frame.macros, wide=True)
     pointer = frame.pointer(buffer)
     return pointer if index.code == "0" else f"{pointer} + {index.within(13)}"
 

@@ -68,6 +68,7 @@ from workbench.playbook.lowering import (
     scattered_sums,
     windows,
 )
+from workbench.playbook.lowering.equal_pieces import with_equal_pieces
 from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
@@ -233,7 +234,7 @@ class Lowering:
         """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
         expr = unrounded(value.expr, self.buffers[buffer].dtype)
         if self.fuse:
-            expr = over_wider_rows(self, expr)
+            expr = with_equal_pieces(self.pool, over_wider_rows(self, expr))
         while True:
             best = best_placement(self.pool, expr, where)
             if best is None:

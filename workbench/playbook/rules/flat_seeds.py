@@ -53,6 +53,26 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             ("vector_width", width),
         )
         found[settled(problem, vector)] = None
+    found.update(dict.fromkeys(_repeated(problem)))
+    return list(found)
+
+
+def _repeated(problem: Problem) -> list[Vector]:
+    """Many rows a thread, where what they share is slow to compute."""
+    if not traits_of(problem).repeated:
+        return []
+    widths = ("4", "8") if traits_of(problem).narrowest_bytes == 2 else ("4",)
+    found: dict[Vector, None] = {}
+    for width in widths:
+        for items in ("16", "8", "4"):
+            vector = (
+                ("block_size", "128"),
+                ("index_width", "32"),
+                ("loads_in_flight", items),
+                ("reciprocal", "on"),
+                ("vector_width", width),
+            )
+            found[settled(problem, vector)] = None
     return list(found)
 
 

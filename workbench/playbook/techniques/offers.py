@@ -389,7 +389,8 @@ def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     walks = traits.walks and settings.get("walk_down", "off") != "off"
     rows = traits.rows and settings.get("row_cache", "reread") != "registers"
     loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
-    return ("1", "2", "4") if loops else ()
+    many = ("8", "16") if traits.repeated and _lines(traits, settings) else ()
+    return ("1", "2", "4", *many) if loops else ()
 
 
 def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:

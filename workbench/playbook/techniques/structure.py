@@ -420,7 +420,7 @@ STRUCTURE = (
     Technique(
         name="loads_in_flight",
         title="several loads in flight",
-        values=("1", "2", "4"),
+        values=("1", "2", "4", "8", "16"),
         offers=offers.in_flight,
         structural=False,
         bottleneck="latency",
@@ -430,7 +430,8 @@ STRUCTURE = (
             "(Little's law), about 14 KB a multiprocessor. A thread that waits for each load before it "
             "issues the next contributes 4 bytes; unrolled, it issues several independent loads first and "
             "waits once. A bound between them undoes that: a load behind a branch waits for it. Where a row "
-            "repeats over the line, the vectors of a thread lie a row apart, and what repeats is read once."
+            "repeats over the line, the vectors of a thread lie a row apart, and what repeats is read once, "
+            "or computed once: the cosines of positions that all heads share are worth many rows a thread."
         ),
     ),
     Technique(

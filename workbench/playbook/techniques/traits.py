@@ -18,6 +18,7 @@ from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
 from workbench.playbook.analysis.plane_turns import planes_of
 from workbench.playbook.analysis.recurrences import recurrence_of
+from workbench.playbook.analysis.repeats import slow_repeats
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
 from workbench.playbook.analysis.row_shapes import bundles_of, row_shape
@@ -109,6 +110,8 @@ class Traits:
     staged: tuple[int, int]
     """Kernels without rows that make rows of results, or parts of them: with a thread for each element of a
     short axis, and with a thread for all of them."""
+    repeated: int
+    """Kernels without rows with values that come again along the line and are slow to compute."""
     lines: tuple[Lines, ...]
     """Those of kernels without rows whose lines share what is read beside them."""
     again: tuple[bool, ...]
@@ -241,6 +244,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         step_teams=_step_teams(program, every, [case.size_map for case in cases]),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
         staged=(_staged(program, cases, declared, False), _staged(program, cases, declared, True)),
+        repeated=sum(slow_repeats(kernel, declared) is not None for kernel in kernels),
         lines=tuple(lines for kernel in kernels if (lines := lines_of(kernel)) is not None),
         again=tuple(
             by_plane(program, kernel) for kernel in kernels if _reads_again(program, kernel, problem.cases)

@@ -156,20 +156,21 @@ def name_pieces(lines: list[str], variable: str, names: Names, least: int = 2) -
     return [*(f"const size_t {name} = {piece};" for piece, name in named.items()), *texts]
 
 
-_QUOTIENT = re.compile(r"= \(i \+ k\) / (\w+)( % \w+)?;$")
-_REMAINDER = re.compile(r"= \(i \+ k\) % (\w+);$")
+_QUOTIENT = r"= \({variable} \+ k\) / (\w+)( % \w+)?;$"
+_REMAINDER = r"= \({variable} \+ k\) % (\w+);$"
 
 
-def once_a_vector(lines: list[str]) -> list[str]:
+def once_a_vector(lines: list[str], variable: str = "i") -> list[str]:
     """Named pieces of the index of element ``k``, divided once a vector where the vector lies in one row.
 
-    The compiler knows sizes and VEC, and not that ``i`` is a multiple of VEC: it would divide for every
-    element, which is most of what a pooling kernel computes.
+    The compiler knows sizes and VEC, and not that ``variable`` is a multiple of VEC: it would divide for
+    every element, which is most of what a pooling kernel computes.
     """
+    quotient, remainder = (re.compile(one.format(variable=variable)) for one in (_QUOTIENT, _REMAINDER))
     found = [
-        _REMAINDER.sub(
-            r"= \1 % VEC ? (i + k) % \1 : i % \1 + k;",
-            _QUOTIENT.sub(r"= (i + (\1 % VEC ? k : 0)) / \1\2;", line),
+        remainder.sub(
+            rf"= \1 % VEC ? ({variable} + k) % \1 : {variable} % \1 + k;",
+            quotient.sub(rf"= ({variable} + (\1 % VEC ? k : 0)) / \1\2;", line),
         )
         for line in lines
     ]

@@ -147,6 +147,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("loads_in_flight", "1"): "One load in flight a thread",
     ("loads_in_flight", "2"): "Two loads in flight a thread",
     ("loads_in_flight", "4"): "Four loads in flight a thread",
+    ("loads_in_flight", "8"): "Eight rows a thread, for which what repeats is computed once",
+    ("loads_in_flight", "16"): "Sixteen rows a thread, for which what repeats is computed once",
     ("stream_hints", "off"): "Plain loads and stores",
     ("stream_hints", "on"): "Mark data that is used once as streaming",
     ("persistent_grid", "off"): "A block for every piece of work",

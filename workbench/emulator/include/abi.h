@@ -58,7 +58,7 @@ uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int ar
 void** emu_warp_exchange(unsigned mask, void* pointer);  // every lane gives a pointer and sees all 32
 unsigned emu_active_mask();
 void emu_device_fence();
-void emu_looked();  // a look at what others may have written: very many in a row are a loop that waits
+void emu_looked(const void* where);  // a look at what others may have written: very many in a row are a loop that waits
 void emu_yield();  // lets the other threads run: for loops that wait for a value
 long long emu_clock64();  // goes on with every look, so that no kernel is told from it where it runs
 void emu_trap(const char* message);

@@ -37,7 +37,7 @@ EMU_LOAD(__ldlu)
 #define EMU_LOOKED                 \
   {                                \
     EMU_FENCE;                     \
-    emu_looked();                  \
+    emu_looked(pointer);           \
   }
 #else
 #define EMU_LOOKED

@@ -140,7 +140,8 @@ ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event)
   thread.log[thread.logged++] = event;
 }
 
-ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const void* return_address) {
+ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const void* return_address,
+                          bool tells = false) {
   Worker* worker = current_worker;
   if (UNLIKELY(!worker || !worker->running)) return;
   Thread& thread = *worker->running;
@@ -170,14 +171,30 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
     }
     check_buffer(*worker, thread, buffers[buffer], event);
     event.kind |= kGlobal;
+    if (const Order* order = worker->launch->order.get())
+      event.value = order->now(worker->block) | (tells || thread.looked == address ? kTells : 0);
   }
   if (UNLIKELY(address & (size - 1))) bad_access(*worker, thread, event, "misaligned");
   if (worker->tracing) log_event(*worker, thread, event);
 }
 
+// The order of blocks where one of them, which runs, uses a place that others may use too; else null.
+ALWAYS_INLINE Order* order_at(const Worker& worker, uint64_t address) {
+  if (LIKELY(!worker.launch->order) || holds(worker.shared_span, address)) return nullptr;
+  return address - worker.running->stack_low < kStackBytes ? nullptr : worker.launch->order.get();
+}
+
+void tell(uint64_t address) {
+  Worker* worker = current_worker;
+  if (!worker || !worker->running) return;
+  Order* order = order_at(*worker, address);
+  if (order && order->has_fenced(worker->block)) order->tell(worker->block, address, false);
+}
+
 // One store of the kernel's: unlike a copy's pieces it is done once the thread goes on.
 ALWAYS_INLINE void store(uint64_t address, unsigned size, const void* return_address) {
   access(address, size, kWrite, return_address);
+  tell(address);
   Worker* worker = current_worker;
   if (UNLIKELY(!worker || !worker->running || !worker->tracing)) return;
   Thread& thread = *worker->running;
@@ -200,9 +217,16 @@ void listen(Worker& worker) {
 
 void volatile_read(uint64_t address, unsigned size, const void* return_address) {
   if (current_worker && current_worker->running) listen(*current_worker);
-  access(address, size, kRead, return_address);
-  if (current_worker && current_worker->running)
-    poll(*current_worker, *current_worker->running, return_address);
+  access(address, size, kRead, return_address, true);
+  Worker* worker = current_worker;
+  if (!worker || !worker->running) return;
+  poll(*worker, *worker->running, return_address);
+  if (Order* order = order_at(*worker, address)) order->look(worker->block, address);
+}
+
+void volatile_write(uint64_t address, unsigned size, const void* return_address) {
+  access(address, size, kWrite, return_address, true);
+  tell(address);
 }
 
 // Copies of structures: split into the widest aligned pieces, as a GPU compiler would.
@@ -229,9 +253,9 @@ void access_range(uint64_t address, size_t bytes, uint8_t action, const void* re
   void __tsan_unaligned_read##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kRead, CALLER); }   \
   void __tsan_unaligned_write##size(void* p) { emu::access_range(ADDRESS(p), size, emu::kWrite, CALLER); } \
   void __tsan_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }               \
-  void __tsan_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }        \
+  void __tsan_volatile_write##size(void* p) { emu::volatile_write(ADDRESS(p), size, CALLER); }             \
   void __tsan_unaligned_volatile_read##size(void* p) { emu::volatile_read(ADDRESS(p), size, CALLER); }     \
-  void __tsan_unaligned_volatile_write##size(void* p) { emu::access(ADDRESS(p), size, emu::kWrite, CALLER); }
+  void __tsan_unaligned_volatile_write##size(void* p) { emu::volatile_write(ADDRESS(p), size, CALLER); }
 
 extern "C" {
 HOOKS(1)
@@ -269,16 +293,23 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-void emu_looked() {
-  if (emu::current_worker && emu::current_worker->running)
-    emu::poll(*emu::current_worker, *emu::current_worker->running, CALLER);
+void emu_looked(const void* pointer) {
+  emu::Worker* worker = emu::current_worker;
+  if (!worker || !worker->running) return;
+  emu::poll(*worker, *worker->running, CALLER);
+  emu::Order* order = emu::order_at(*worker, ADDRESS(pointer));
+  if (order && order->look(worker->block, ADDRESS(pointer))) worker->running->looked = ADDRESS(pointer);
 }
 
 // Called by the header's atomics, in plain modules too.
 void emu_atomic_access(const void* address, unsigned size, const void* return_address) {
   emu::Worker& worker = *emu::current_worker;
   emu::listen(worker);
-  if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address);
+  if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address, true);
   emu::poll(worker, *worker.running, return_address);
+  if (emu::Order* order = emu::order_at(worker, ADDRESS(address))) {
+    order->look(worker.block, ADDRESS(address));
+    order->tell(worker.block, ADDRESS(address), true);
+  }
 }
 }

@@ -319,7 +319,8 @@ void emu_device_fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   emu::Launch& launch = *current_worker->launch;
   if (!launch.fenced.empty()) launch.fenced[current_worker->block].store(1, std::memory_order_relaxed);
-  emu_looked();  // a loop that fences and reads may be waiting
+  if (launch.order) launch.order->fence(current_worker->block);
+  emu_looked(nullptr);  // a loop that fences and reads may be waiting
 }
 
 void emu_yield() {
@@ -359,6 +360,7 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
   if (races) {
     launch.fenced = std::vector<std::atomic<uint8_t>>(launch.blocks);
     launch.listened = std::vector<std::atomic<uint8_t>>(launch.blocks);
+    launch.order = std::make_unique<emu::Order>(launch.blocks);
   }
   for (const emu_buffer& buffer : launch.buffers) {
     void* shadow = races && !buffer.read_only ? emu::map_zeroed(emu::shadow_bytes(buffer)) : nullptr;

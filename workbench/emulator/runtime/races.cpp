@@ -4,9 +4,10 @@
 // between blocks.
 //
 // Two lanes that write one cell with one request do not race: the hardware keeps one of the values. Where they
-// are not the same that is noted, and a run in the opposite order shows whether it matters which. Across blocks, two accesses are ordered when
-// one of the blocks has fenced (__threadfence) by then and the other has used an atomic or a volatile read:
-// that is how flags, counters and locks publish. Which flag it was is not followed, nor which access it covers.
+// are not the same that is noted, and a run in the opposite order shows whether it matters which. Across blocks,
+// what is read or written again must have been told by a flag that the block has looked at: order.h follows
+// which. Flags and counters themselves, and what is written after it was read, are ordered more generously: when
+// one of the blocks has fenced (__threadfence) by then and the other has used an atomic or a volatile read.
 #include "races.h"
 
 #include "faults.h"
@@ -131,13 +132,17 @@ bool published(const Launch& launch, uint64_t one, uint64_t other) {
          (is(launch.fenced[other]) && is(launch.listened[one]));
 }
 
+// ``then``: the earlier access's time in its own block; with kTells where blocks are ordered generously.
 void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier,
-                 uint32_t other_pc, uint32_t meeting) {
+                 uint32_t other_pc, uint32_t meeting, uint32_t then) {
   if (meeting != worker.launch->meeting) return;  // a grid barrier lies between
   Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
   uint64_t block = (earlier >> 33) - 1;
   if (block != worker.block) {
-    if (published(*worker.launch, block, worker.block)) return;
+    uint32_t when = static_cast<uint32_t>(lane.event->value);
+    if ((when | then) & kTells ? published(*worker.launch, block, worker.block)
+                               : worker.launch->order->knows(worker.block, when, block, then))
+      return;
     fault.message = "block " + std::to_string(block);
   }
   report(worker, lane.thread, fault);
@@ -152,12 +157,13 @@ void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint6
   bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
   if (conflict_in_global(write, key) && !one_request)
     note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write,
-                cell.write_pc, cell.write_meeting);
+                cell.write_pc, cell.write_meeting, cell.write_time);
   if (!reads && conflict_in_global(read, key))
-    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting);
+    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting, kTells);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
   (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
   (reads ? cell.read_meeting : cell.write_meeting) = worker.launch->meeting;
+  if (!reads) cell.write_time = static_cast<uint32_t>(lane.event->value);
   if (!reads) cell.write_request = worker.request;
 }
 

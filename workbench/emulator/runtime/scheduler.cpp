@@ -242,6 +242,7 @@ void start_threads(Worker& worker) {
     thread.warp = rank / kWarp;
     thread.run = Run::Unstarted;
     thread.call_depth = thread.warp_epoch = 0;
+    thread.looked = 0;
     thread.logged = thread.replayed = thread.polls = 0;
     thread.last_pc = thread.barrier_pc = 0;
     thread.unsettled = nullptr;
@@ -300,6 +301,7 @@ void go_on(Worker& worker) {
 }
 
 void end_block(Worker& worker) {
+  if (worker.launch->order) worker.launch->order->ended(worker.block);
   for (int i = 0; i < worker.thread_count; i++) {  // threads that were given up still hold a stack
     Thread& thread = worker.threads[i];
     if (thread.stack) worker.free_stacks.push_back(thread.stack);

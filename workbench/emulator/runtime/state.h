@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "abi.h"
 #include "fiber.h"
+#include "order.h"
 
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -31,6 +33,9 @@ constexpr uint64_t kHopeless = 1 << 14;
 // Kind of an access: one of the first three, or-ed with the space once that is known.
 enum : uint8_t { kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20 };
 
+// Beside a time: the access is of a place by which blocks tell one another, and not of what they tell.
+constexpr uint32_t kTells = 1u << 31;
+
 // One access of one thread, as its log keeps it until the warp is replayed.
 struct Event {
   uint64_t address;
@@ -38,7 +43,9 @@ struct Event {
   uint8_t size, kind;
   uint8_t call_depth;
   uint8_t warp_epoch;  // warp operations the thread had passed, modulo 256
-  uint64_t value;      // what a plain write to shared memory wrote; 0 where that is not known
+  // What a plain write to shared memory wrote, 0 where that is not known; of an access to a buffer the time of
+  // its block, with kTells, while races are looked for.
+  uint64_t value;
 };
 
 enum class Run : uint8_t {
@@ -65,6 +72,7 @@ struct Thread {
   uint32_t logged, replayed;
   Event* unsettled = nullptr;  // its last write, whose value is not there before the thread goes on
   uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
+  uint64_t looked;  // where its last load past the first-level cache found that something was told
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;
@@ -120,6 +128,7 @@ struct SharedCell {
 // Last accesses to one element of a global buffer, and after how many grid barriers they were.
 struct GlobalCell {
   uint64_t write, read;
+  uint32_t write_time;  // of the block, see order.h; with kTells
   uint32_t write_pc, read_pc;
   uint32_t write_request;
   uint32_t write_meeting, read_meeting;
@@ -162,6 +171,7 @@ struct Launch {
   // By block, while races are looked for: whether a thread of it has called __threadfence, and whether one
   // has looked at memory with an atomic or a volatile read.
   std::vector<std::atomic<uint8_t>> fenced, listened;
+  std::unique_ptr<Order> order;  // likewise
   std::mutex merging;
   std::map<FaultKey, Fault> faults;
   std::map<uint32_t, Site> sites;  // by site_key

@@ -318,7 +318,23 @@ def test_two_values_written_to_one_place_at_once() -> None:
     assert alike.report.contested == ()
 
 
-@pytest.mark.parametrize("kernel", ["last_block_sums", "lanes_write_one_value", "exits_early"])
+@pytest.mark.parametrize("flag", [0, 1])
+def test_blocks_are_ordered_by_the_flag_that_was_looked_at(flag: int) -> None:
+    """Fences and counters elsewhere are no excuse, though blocks are right in the order of their numbers."""
+    args = {"x": torch.ones(250), "partial": Out((8,)), "done": Out((2,), "i32", zero=True), "y": Out((1,))}
+    args |= {"n": 250, "flag": flag}
+    done = run("faults.cu:told_in_another_place", Shape(8, 1), args, races=True)
+    assert done.outputs[-1].item() == 250
+    if flag == 1:
+        assert done.report.hazards == ()
+    else:
+        assert {h.hazard for h in done.report.hazards} == {"race"}
+        assert {h.line for h in done.report.hazards} == {line_of("faults.cu", "// told or not")}
+
+
+@pytest.mark.parametrize(
+    "kernel", ["last_block_sums", "lanes_write_one_value", "exits_early", "passed_on", "plain_flag"]
+)
 def test_honest_patterns_are_no_hazards(kernel: str) -> None:
     args = {"x": torch.ones(250), "partial": Out((8,)), "done": Out((1,), "i32", zero=True), "y": Out((1,))}
     for workers in (1, 2):

@@ -61,13 +61,13 @@ def test_a_choice_of_pieces_is_looked_up_in_memory(columns: int) -> None:
 def smoothed(t: Tensors) -> Tensor:
     """Every step looks three times at what the step before has made, at other places."""
     x = t["x"]
-    for _ in range(24):
+    for _ in range(12):
         x = (torch.roll(x, 1, 1) + 2 * x + torch.roll(x, -1, 1)) / 4
     return x
 
 
 def test_what_is_turned_about_again_and_again_is_written_on_the_way() -> None:
-    """Where rows do not stay on the chip: without a limit the last step would read 3 ** 24 places."""
+    """Where rows do not stay on the chip: without a limit the last step would read 3 ** 12 places."""
     tensors = {"x": torch.randn(3, 33)}
     problem = problem_of(smoothed, tensors)
     program = program_of(problem, True, frozenset({"row_steps"}))

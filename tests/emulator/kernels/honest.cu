@@ -65,3 +65,44 @@ __global__ void returns_in_a_loop(const float* x, float* y, int n) {
     y[threadIdx.x] = s[threadIdx.x];
   }
 }
+
+// A block waits for the one before it and tells the next: the last one knows of all of them.
+__global__ void passed_on(const float* x, float* partial, int* done, float* y, int n) {
+  if (threadIdx.x > 0) return;
+  const int block = blockIdx.x;
+  float sum = 0.0f;
+  for (int i = block; i < n; i += gridDim.x) sum += x[i];
+  partial[block] = sum;
+  volatile int* turn = done;
+  while (*turn < block) {
+  }
+  __threadfence();
+  if (block + 1 < int(gridDim.x)) {
+    *turn = block + 1;
+    return;
+  }
+  float all = 0.0f;
+  for (int i = 0; i < int(gridDim.x); ++i) all += partial[i];
+  y[0] = all;
+}
+
+// The flag is a plain store behind a fence; it is looked for past the first-level cache.
+__global__ void plain_flag(const float* x, float* partial, int* done, float* y, int n) {
+  if (threadIdx.x > 0) return;
+  const int block = blockIdx.x, last = int(gridDim.x) - 1;
+  float sum = 0.0f;
+  for (int i = block; i < n; i += gridDim.x) sum += x[i];
+  if (block < last) {
+    while (__ldcg(done) < block) {
+    }
+    __threadfence();
+    partial[0] = (block ? partial[0] : 0.0f) + sum;
+    __threadfence();
+    done[0] = block + 1;
+    return;
+  }
+  while (__ldcg(done) < last) {
+  }
+  __threadfence();
+  y[0] = partial[0] + sum;
+}

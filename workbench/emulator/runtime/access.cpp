@@ -298,7 +298,9 @@ void emu_looked(const void* pointer) {
   if (!worker || !worker->running) return;
   emu::poll(*worker, *worker->running, CALLER);
   emu::Order* order = emu::order_at(*worker, ADDRESS(pointer));
-  if (order && order->look(worker->block, ADDRESS(pointer))) worker->running->looked = ADDRESS(pointer);
+  if (!order || !order->look(worker->block, ADDRESS(pointer))) return;
+  emu::listen(*worker);
+  worker->running->looked = ADDRESS(pointer);
 }
 
 // Called by the header's atomics, in plain modules too.

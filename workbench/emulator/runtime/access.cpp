@@ -221,7 +221,7 @@ void volatile_read(uint64_t address, unsigned size, const void* return_address) 
   Worker* worker = current_worker;
   if (!worker || !worker->running) return;
   poll(*worker, *worker->running, return_address);
-  if (Order* order = order_at(*worker, address)) order->look(worker->block, address);
+  if (order_at(*worker, address)) worker->running->looking = address;
 }
 
 void volatile_write(uint64_t address, unsigned size, const void* return_address) {
@@ -310,8 +310,8 @@ void emu_atomic_access(const void* address, unsigned size, const void* return_ad
   if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address, true);
   emu::poll(worker, *worker.running, return_address);
   if (emu::Order* order = emu::order_at(worker, ADDRESS(address))) {
-    order->look(worker.block, ADDRESS(address));
     order->tell(worker.block, ADDRESS(address), true);
+    worker.running->looking = ADDRESS(address);
   }
 }
 }

@@ -319,6 +319,7 @@ void emu_device_fence() {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   emu::Launch& launch = *current_worker->launch;
   if (!launch.fenced.empty()) launch.fenced[current_worker->block].store(1, std::memory_order_relaxed);
+  emu::settle(*current_worker->running);
   if (launch.order) launch.order->fence(current_worker->block);
   emu_looked(nullptr);  // a loop that fences and reads may be waiting
 }

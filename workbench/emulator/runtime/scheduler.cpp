@@ -242,7 +242,7 @@ void start_threads(Worker& worker) {
     thread.warp = rank / kWarp;
     thread.run = Run::Unstarted;
     thread.call_depth = thread.warp_epoch = 0;
-    thread.looked = 0;
+    thread.looking = thread.looked = 0;
     thread.logged = thread.replayed = thread.polls = 0;
     thread.last_pc = thread.barrier_pc = 0;
     thread.unsettled = nullptr;
@@ -310,6 +310,10 @@ void end_block(Worker& worker) {
 }
 
 void settle(Thread& thread) {
+  if (thread.looking) {
+    current_worker->launch->order->look(current_worker->block, thread.looking);
+    thread.looking = 0;
+  }
   if (!thread.unsettled) return;
   uint64_t halves[2] = {};
   memcpy(halves, reinterpret_cast<const void*>(thread.unsettled->address), thread.unsettled->size);

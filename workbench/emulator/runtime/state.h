@@ -72,7 +72,8 @@ struct Thread {
   uint32_t logged, replayed;
   Event* unsettled = nullptr;  // its last write, whose value is not there before the thread goes on
   uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
-  uint64_t looked;  // where its last load past the first-level cache found that something was told
+  uint64_t looking;  // a place that it has just read, where others may have told something: learnt as it goes on
+  uint64_t looked;   // where its last load past the first-level cache found that something was told
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;

@@ -149,6 +149,7 @@ void note_missing_lanes(Worker& worker, const Thread& thread, uint32_t there) {
 }  // namespace
 
 uint64_t warp_operation(Worker& worker, Thread& thread, int operation, unsigned mask, uint64_t value) {
+  settle(thread);
   Warp& warp = worker.warps[thread.warp];
   int lanes = worker.lane_count(thread.warp);
   uint32_t existing = lanes == kWarp ? ~0u : lane_bit(lanes) - 1;

@@ -84,11 +84,16 @@ def unknown_factor(t: Tensors) -> Tensor:
     return (t["x"].softmax(1) * t["shift"][:, :1]).amax(1)
 
 
+def wraps(t: Tensors) -> Tensor:
+    """A conversion to eight bits gives 44 of 300."""
+    return (t["x"].softmax(1) * 700).to(torch.uint8).amax(1)
+
+
 def other_axis(t: Tensors) -> Tensor:
     return t["x"].softmax(1).amax(0)
 
 
-@pytest.mark.parametrize("call", [places, falling, unknown_factor, other_axis])
+@pytest.mark.parametrize("call", [places, falling, unknown_factor, wraps, other_axis])
 def test_what_is_left_alone(call: Call) -> None:
     given = tensors()
     problem = problem_of(call, given)

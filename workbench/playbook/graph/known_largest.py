@@ -3,13 +3,14 @@
 Owns which values those are; rewrites.py has the rule's name. ``softmax(x).max()`` is one over the sum of
 exponentials: the largest share is that of the largest element, which the softmax has looked for anyway. As it
 is written, the shares are computed and compared in one more walk over the row, and another one writes what
-depends on it. Rounding keeps the order, so that the number is the same to its last bit.
+depends on it. Rounding keeps the order. Whole numbers are left alone: conversions to them may wrap.
 """
 
 from __future__ import annotations
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.ir.operations import is_float
 from workbench.problem.components import name_of, reduced_axes
 
 _LARGEST, _LARGEST_AND_PLACE = "aten.amax.default", "aten.max.dim"
@@ -37,7 +38,9 @@ def known_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
     known: Ref | None = None
     while known is None:
         made = edit.made(operand)
-        if made is None or len(steps) == _MOST_STEPS or (below := _grows_with(edit, made, axes)) is None:
+        if made is None or not is_float(made.outs[0].dtype):
+            return None
+        if len(steps) == _MOST_STEPS or (below := _grows_with(edit, made, axes)) is None:
             return None
         steps.append(made)
         operand = below
@@ -110,7 +113,7 @@ def _is_positive(edit: GraphEdit, arg: Arg) -> bool:
     if number is not None or not isinstance(arg, Ref):
         return number is not None and number > 0
     made = edit.made(arg)
-    if made is None:
+    if made is None or not is_float(made.outs[0].dtype):
         return False
     name = name_of(made)
     if name in ("exp", "exp2", "sigmoid"):

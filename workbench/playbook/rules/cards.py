@@ -33,8 +33,8 @@ RISKS: Mapping[str, str] = {
     "taken_out": "Another order of rounding; sums of larger numbers, divided afterwards.",
     "depthwise": "Another order of summation; windows of many elements cost arithmetic too.",
     "whole_walks": "Elements that are no part of the result are read and compared too: an eighth at most.",
-    "scattered_sums": "Additions come in another order in every run, and with it go the last bits; of values "
-    "put at one place any one stays; places that many values want serve them one after the other.",
+    "scattered_sums": "Additions come in another order in every run, and with it go the last bits; places "
+    "that many values want serve them one after the other.",
     "scatter_by": "Two barriers a block, and shared memory; lanes of a warp that name one place take turns.",
     "interleaved": "Another order of summation; each element is read again where its row is normalised.",
     "walk_down": "More registers a thread, and fewer threads; the first rows of a walk make nothing whole.",

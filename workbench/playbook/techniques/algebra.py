@@ -177,7 +177,7 @@ ALGEBRA = (
         "a row that may not fit on the chip. But shares grow with their elements: exp(x - m) / s is largest "
         "where x is, and there x is m, which the softmax has found already. What is left is exp(0) / s, a "
         "division a row. The same holds for any function that keeps the order: a shift, a positive factor, "
-        "a sigmoid, a conversion. Rounding keeps the order too, so that not even the last bit changes.",
+        "a sigmoid, a conversion to fewer digits. Rounding keeps the order too.",
     ),
     _rewrite(
         TAKEN_OUT,
@@ -247,8 +247,8 @@ ALGEBRA = (
         "added in another order differ in their last bits, so the result is not the same from run to run; "
         "and where all values go to a few places, each place serves them one by one. Sums of 16-bit numbers "
         "are kept in 32 bits. Values that take the place of others (scatter) go the same way: a copy in "
-        "vectors at full speed, then an atomic exchange for each of the few elements that change. Which of "
-        "two values stays that go to one place is open, as in torch; of equal ones it makes no difference.",
+        "vectors at full speed, then an atomic exchange for each of the few elements that change. Only "
+        "where all values for one place are the same: of others torch leaves any one, or the last.",
     ),
     _rewrite(
         ROW_STEPS,

@@ -16,7 +16,7 @@ from workbench.model import H100, Problem
 from workbench.referee.clock.physics import physics_of
 from workbench.referee.clock.suspicion import beyond_physics
 from workbench.referee.diagonals import Diagonals, in_columns, in_rows, joint
-from workbench.referee.least_operations import direct_flops, least_flops, unavoidable_flops
+from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.roofline import floor_under, floor_us
 
 Tensors = dict[str, Tensor]
@@ -116,7 +116,7 @@ def test_a_product_counts_as_far_as_it_is_read(call: Callable[[Tensors], Tensor]
     problem = of(call)
     case = problem.cases[0]
     assert least_flops(problem, case) == pytest.approx(part * direct_flops(problem, case))
-    assert unavoidable_flops(problem, case, 1.0) == least_flops(problem, case)
+    assert physics_of(problem, case, H100).flops == least_flops(problem, case)
 
 
 def test_what_is_read_through_rows_that_all_see_something_is_read_whole() -> None:
@@ -138,6 +138,34 @@ def test_an_honest_kernel_under_a_causal_mask_is_believed() -> None:
     floor = floor_us(H100, 0, least_flops(problem, problem.cases[0]), problem.contract)
     assert 100.0 < floor < 261.0
     assert floor_under(H100, problem, problem.cases[0], 90.0) == 90.0
+
+
+def square(t: Tensors) -> Tensor:
+    return t["s"] @ t["s"].mT
+
+
+def halves(t: Tensors) -> Tensor:
+    return (t["s"].bfloat16() @ t["s"].bfloat16().mT).float()
+
+
+def halves_as_floats(t: Tensors) -> Tensor:
+    """Two bfloat16 multiply exactly in float32, so a kernel may do it where they multiply faster."""
+    return t["s"].bfloat16().float() @ t["s"].bfloat16().float().mT
+
+
+@pytest.mark.parametrize(
+    ("call", "rate", "unit"), [(square, 1.0, 3.0), (halves, 17.0, 17.0), (halves_as_floats, 17.0, 17.0)]
+)
+def test_factors_of_fewer_bits_are_multiplied_by_a_faster_unit(
+    call: Callable[[Tensors], Tensor], rate: float, unit: float
+) -> None:
+    """A step of Muon in bfloat16 does 222 TFLOP/s on an H100, and its gradient is in float32."""
+    problem = of(call)
+    case = problem.cases[0]
+    assert problem.contract == "ieee-fp32"
+    direct, physics = direct_flops(problem, case), physics_of(problem, case, H100)
+    assert least_flops(problem, case) == pytest.approx(direct / rate)
+    assert physics.flops / physics.flops_per_s == pytest.approx(direct / (unit * H100.fp32_flops_per_s))
 
 
 def test_diagonals_are_counted_as_a_matrix_has_them() -> None:

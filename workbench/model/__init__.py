@@ -39,6 +39,7 @@ from workbench.model.problem import (
     TensorSpec,
     contiguous_strides,
 )
+from workbench.model.products import over_fp32
 from workbench.model.times import CaseTime, Comparison, Conditions, KernelProfile, Measured, Profile, Rival
 from workbench.model.value import DTYPE_BYTES, BranchId, Digest, Dim, DType, Value, size_of
 
@@ -102,5 +103,6 @@ __all__ = [
     "Vector",
     "WorstEntry",
     "contiguous_strides",
+    "over_fp32",
     "size_of",
 ]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.model import Case, Problem, Target, Value
+from workbench.model import Case, Problem, Target, Value, over_fp32
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import EXTERNAL, FREE, LOOKUPS, REDUCTIONS, Sized, instructions, sized
 
@@ -43,6 +43,7 @@ class EagerOp(Value):
     row: int = 0
     """Length of the rows a normalising operation works on; 0 for all other operations."""
     flops: float = 0.0
+    """Of a product, as many as float32's units do in the time of those that may do it."""
 
 
 _NORMS = "native_group_norm native_batch_norm _native_batch_norm_legit cudnn_batch_norm instance_norm"
@@ -110,7 +111,7 @@ def _wide(elements: int) -> Shape:
 
 
 def library_us(target: Target, bytes_moved: float, operations: float) -> float:
-    """Time of a library call at its own roofline, without the launch."""
+    """Time of a library call at its own roofline, without the launch; operations are float32's."""
     memory = bytes_moved / target.dram_bytes_per_s
     compute = operations / (LIBRARY_EFFICIENCY * target.fp32_flops_per_s)
     return max(memory, compute) * 1e6 + target.dram_latency_ns * 1e-3
@@ -126,7 +127,8 @@ def compile_us(target: Target, problem: Problem, case: Case) -> float:
     for one in nodes:
         if one.name in EXTERNAL:
             moved = sum(n for _, _, n in one.inputs) + one.written
-            time_us += library_us(target, float(moved), one.flops) + target.launch_us
+            operations = one.flops / over_fp32(problem.contract, one.factor_bytes)
+            time_us += library_us(target, float(moved), operations) + target.launch_us
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
     return START_US + (time_us or target.launch_us)

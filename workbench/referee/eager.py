@@ -14,18 +14,19 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.model import Case, Problem
+from workbench.model import Case, Contract, Problem, over_fp32
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.reference import Reference, run
 from workbench.referee.baselines import ROW_OPS, EagerOp
-from workbench.referee.work import FREE, flops
+from workbench.referee.work import FREE, base_name, factors, flops
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records every operation that makes new memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, contract: Contract) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.contract = contract
         self.seen: list[EagerOp] = []
 
     def __torch_dispatch__(
@@ -33,25 +34,27 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         name = str(func)
-        base = name.split(".")[1] if "." in name else name
+        base = base_name(name)
         made = list(_tensors(result))
         if made and base not in FREE and not base.startswith(("sym_", "empty", "_local")):
-            self.seen.append(_recorded(name, base, args, list(_tensors((args, kwargs))), made))
+            self.seen.append(self._recorded(name, args, list(_tensors((args, kwargs))), made))
         return result
 
-
-def _recorded(name: str, base: str, args: tuple[Any, ...], read: list[Tensor], made: list[Tensor]) -> EagerOp:
-    distinct = {id(t): t for t in read}.values()
-    shapes = [tuple(t.shape) for t in read]
-    return EagerOp(
-        op=name,
-        read_bytes=sum(t.numel() * t.element_size() for t in distinct),
-        written_bytes=sum(t.numel() * t.element_size() for t in made),
-        elements=max(t.numel() for t in (*read, *made)),
-        tensors_read=len(distinct),
-        row=_row(base, args),
-        flops=flops(base, shapes, tuple(made[0].shape), args) if shapes else 0.0,
-    )
+    def _recorded(self, name: str, args: tuple[Any, ...], read: list[Tensor], made: list[Tensor]) -> EagerOp:
+        base = base_name(name)
+        distinct = {id(t): t for t in read}.values()
+        shapes = [tuple(t.shape) for t in read]
+        operations = flops(base, shapes, tuple(made[0].shape), args) if shapes else 0.0
+        width = max((t.element_size() for t in read[factors(base)]), default=4)
+        return EagerOp(
+            op=name,
+            read_bytes=sum(t.numel() * t.element_size() for t in distinct),
+            written_bytes=sum(t.numel() * t.element_size() for t in made),
+            elements=max(t.numel() for t in (*read, *made)),
+            tensors_read=len(distinct),
+            row=_row(base, args),
+            flops=operations / over_fp32(self.contract, width),
+        )
 
 
 def _row(base: str, args: tuple[Any, ...]) -> int:
@@ -84,7 +87,7 @@ def _tensors(value: Any) -> Iterable[Tensor]:
 
 def eager_operations(reference: Reference, problem: Problem, case: Case) -> tuple[EagerOp, ...]:
     """Run the reference without data at one case; empty where it cannot be run so."""
-    watch = _Watch()
+    watch = _Watch(problem.contract)
     try:
         with FakeTensorMode(allow_non_fake_inputs=True):
             tensors = {

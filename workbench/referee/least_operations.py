@@ -2,14 +2,15 @@
 
 A product counts as far as its results are read: not what a mask hides behind it, nor what a mask made zero
 before it. A mask made of whole diagonals (causal, a window) is counted exactly; behind one that nobody knows
-nothing is claimed. What no honest kernel may go below, and may be rejected by, is clock/physics.py.
+nothing is claimed. Operations are those of the contract's unit: a product that a faster one may do, as its
+factors have fewer bits, counts for less. What no honest kernel may go below is clock/physics.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Case, Problem, Ref
+from workbench.model import Case, Problem, Ref, over_fp32
 from workbench.referee.demand import Demand, Needed
 from workbench.referee.diagonals import Diagonals, in_columns, in_rows, joint, share
 from workbench.referee.known_atoms import solid
@@ -22,20 +23,19 @@ _LINEAR = FREE | frozenset(("mul", "div", "neg", "add", "sub"))
 
 def least_flops(problem: Problem, case: Case) -> float:
     """Operations of the products, done directly; those that are only summed up may be rewritten away."""
-    return sum(one.flops * part for one, part in _parts(problem, case))
-
-
-def unavoidable_flops(problem: Problem, case: Case, transformed: float) -> float:
-    """The same, and no more of a convolution than the algorithm asks for that needs least of it."""
-    return sum(one.fewest_flops(transformed) * part for one, part in _parts(problem, case))
+    unit = over_fp32(problem.contract, 4)
+    return sum(
+        one.flops * part * unit / over_fp32(problem.contract, one.exact_bytes)
+        for one, part in needed_products(problem, case)
+    )
 
 
 def direct_flops(problem: Problem, case: Case) -> float:
-    """Operations of the products by kernels that know of no mask, as most do."""
+    """Operations of the products by kernels that know of no mask, as most do; not weighed."""
     return sum(one.flops for one in _products(sized(problem, case), problem))
 
 
-def _parts(problem: Problem, case: Case) -> Iterator[tuple[Sized, float]]:
+def needed_products(problem: Problem, case: Case) -> Iterator[tuple[Sized, float]]:
     """Every product whose single results are needed, with the share of its operations that are."""
     products = _products(sized(problem, case), problem)
     if not products:

@@ -10,15 +10,24 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from workbench.model import Case, CaseTime, CompileReport, Contract, Problem, Resources, Target
+from workbench.model import (
+    DTYPE_BYTES,
+    Case,
+    CaseTime,
+    CompileReport,
+    Contract,
+    Problem,
+    Resources,
+    Target,
+    over_fp32,
+)
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
-from workbench.referee.clock.physics import UNIT_OVER_FP32
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
 from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import FREE, base_name, flops, sized
+from workbench.referee.work import FREE, base_name, factors, flops, sized
 
 NOTHING_OWN = "no kernel of its own: the reference's library calls"
 EAGER, COMPILE = "eager (model)", "compile (model)"
@@ -32,6 +41,16 @@ class _Part:
     launch_us: float
     bound: Bound
     told: str
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a case asks for, whoever does it."""
+
+    flops: float
+    """Of its products, done directly."""
+    instructions: float
+    contract: Contract
 
 
 def case_times(
@@ -60,11 +79,9 @@ def case_time(
     eager: tuple[EagerOp, ...] = (),
 ) -> CaseTime:
     """Model one declared case."""
-    own = direct_flops(problem, case)
     arithmetic = sum(one.instructions for one in sized(problem, case))
-    parts = list(_parts(target, plan, compiled, seen, (own, arithmetic))) or [
-        _Part(0.0, 0.0, "launch", "nothing")
-    ]
+    work = _Work(direct_flops(problem, case), arithmetic, problem.contract)
+    parts = list(_parts(target, plan, compiled, seen, work)) or [_Part(0.0, 0.0, "launch", "nothing")]
     total = sum(part.us for part in parts) + START_US
     time_us, told = max(total, target.launch_us + START_US), [part.told for part in parts]
     if eager and _is_reference(problem, case, plan):
@@ -110,7 +127,7 @@ def floor_under(target: Target, problem: Problem, case: Case, time_us: float) ->
 
 def products_per_s(target: Target, contract: Contract) -> float:
     """Operations of products a second: in float32, or by the fastest unit of a contract with fewer bits."""
-    return target.fp32_flops_per_s * (1.0 if contract == "ieee-fp32" else UNIT_OVER_FP32[contract])
+    return target.fp32_flops_per_s * over_fp32(contract, 4)
 
 
 def _bound(parts: Sequence[_Part]) -> Bound:
@@ -127,10 +144,10 @@ def _parts(
     plan: Plan,
     compiled: CompileReport,
     seen: Sequence[Observation],
-    work: tuple[float, float],
+    work: _Work,
 ) -> Iterator[_Part]:
     library_flops = sum(_replaced_flops(plan, step) for step in plan.steps if isinstance(step, Library))
-    left = max(work[0] - library_flops, 0.0)
+    left = max(work.flops - library_flops, 0.0)
     shares = _shares(plan, seen)
     for step in plan.steps:
         match step:
@@ -138,12 +155,18 @@ def _parts(
                 us = meta.nbytes / target.dram_bytes_per_s * 1e6 + target.launch_us
                 yield _Part(us, target.launch_us, "memory", f"clears {_bytes(meta.nbytes)}")
             case Library() if base_name(step.op) not in FREE:
-                us = library_us(target, _library_bytes(plan, step), _library_flops(plan, step))
+                operations = _library_flops(plan, step) / over_fp32(work.contract, _factor_bytes(plan, step))
+                us = library_us(target, _library_bytes(plan, step), operations)
                 yield _Part(us + target.launch_us, target.launch_us, "library", f"library {step.op}")
             case Launch():
                 share = shares.get(step, 0.0)
                 yield _launch_part(
-                    target, plan, step, _resources(compiled, step), seen, (left * share, work[1] * share)
+                    target,
+                    plan,
+                    step,
+                    _resources(compiled, step),
+                    seen,
+                    (left * share, work.instructions * share),
                 )
             case _:
                 pass
@@ -227,6 +250,11 @@ def _replaced_flops(plan: Plan, step: Library) -> float:
     if "attention" in base_name(step.op):
         step = step.model_copy(update={"args": step.args[:5]})
     return _library_flops(plan, step)
+
+
+def _factor_bytes(plan: Plan, step: Library) -> int:
+    names = list(_buffers(step.args))[factors(base_name(step.op))]
+    return max((DTYPE_BYTES[plan.meta_of(name).dtype] for name in names), default=4)
 
 
 def _library_flops(plan: Plan, step: Library) -> float:

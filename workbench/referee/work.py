@@ -64,6 +64,11 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             return 0.0
 
 
+def factors(name: str) -> slice:
+    """Which of a product's tensors are multiplied: what is added comes first where there is one."""
+    return slice(1, 3) if name in ("addmm", "baddbmm") else slice(2)
+
+
 def fewest_flops(
     name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any] = (), transformed: float = 1.0
 ) -> float:
@@ -105,6 +110,10 @@ class Sized:
     output: Shape
     written: int
     """Bytes of all results."""
+    factor_bytes: int = 4
+    """Of one element of a product's factors, the wider one's."""
+    exact_bytes: int = 4
+    """The same before conversions that lose nothing: what a kernel may multiply instead."""
 
     @property
     def flops(self) -> float:
@@ -139,13 +148,20 @@ def sized(problem: Problem, case: Case) -> tuple[Sized, ...]:
     known: dict[str, tuple[tuple[Shape, int], ...]] = {
         name: ((meta.shape, meta.nbytes),) for name, meta in problem.metas(case).items()
     }
+    bytes_of = {name: DTYPE_BYTES[meta.dtype] for name, meta in problem.metas(case).items()}
+    exact = dict(bytes_of)
     result = []
     for node in problem.graph.nodes:
         outs = tuple(_out(spec, sizes) for spec in node.outs)
         inputs = tuple((ref.ref, *known[ref.ref][ref.item or 0]) for ref in references(node))
         known[node.name] = outs
         written = sum(n for _, n in outs)
-        result.append(Sized(node, base_name(node.op), inputs, outs[0][0], written))
+        name, sources = base_name(node.op), [ref for ref, _, _ in inputs]
+        bytes_of[node.name] = DTYPE_BYTES[node.outs[0].dtype]
+        same = (name in FREE or name == "_to_copy") and sources
+        exact[node.name] = min(bytes_of[node.name], exact[sources[0]]) if same else bytes_of[node.name]
+        widths = [max((of[ref] for ref in sources[factors(name)]), default=4) for of in (bytes_of, exact)]
+        result.append(Sized(node, name, inputs, outs[0][0], written, *widths))
     return tuple(result)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from workbench.model import DTYPE_BYTES
+from workbench.model import DTYPE_BYTES, over_fp32
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
 
@@ -16,14 +16,16 @@ _PRODUCTS = ("mm", "bmm", "addmm")
 
 
 def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> tuple[float, float]:
-    """Bytes moved and operations of one call."""
+    """Bytes moved and operations of one call, as many as float32's units do in its time."""
     moved = 0.0
     shapes = []
+    widths = []
     for arg in call.given:
         if isinstance(arg, LibraryArgument):
             buffer = program.buffers[arg.buffer]
             shapes.append([size.at(sizes) for size in arg.shape or buffer.shape])
-            moved += math.prod(shapes[-1]) * DTYPE_BYTES[buffer.dtype]
+            widths.append(DTYPE_BYTES[buffer.dtype])
+            moved += math.prod(shapes[-1]) * widths[-1]
     for name in call.results:
         moved += _bytes_of(program, name, sizes)
     if call.op == "aten.convolution.default" and call.args[2] is not None:
@@ -31,9 +33,9 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
     if call.op == "aten.scaled_dot_product_attention.default":
         query, key, value = shapes[:3]
         pairs = math.prod(query[:-1]) * key[-2] / (2 if call.args[5] else 1)  # the causal half
-        return moved, 2.0 * pairs * (key[-1] + value[-1])
+        return moved, 2.0 * pairs * (key[-1] + value[-1]) / over_fp32("ieee-fp32", max(widths[:3]))
     if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
-        return moved, 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
+        return moved, 2.0 * math.prod(shapes[-2]) * shapes[-1][-1] / over_fp32("ieee-fp32", max(widths[-2:]))
     return moved, 0.0
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from workbench.model import DTYPE_BYTES, Case, Contract, OpNode, Problem, Target
+from workbench.model import DTYPE_BYTES, Case, OpNode, Problem, Target, over_fp32
 from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
 from workbench.referee.least_bytes import written_bytes
-from workbench.referee.least_operations import unavoidable_flops
-from workbench.referee.work import FREE, base_name, references
+from workbench.referee.least_operations import needed_products
+from workbench.referee.work import FREE, Sized, base_name, references
 
 OVER_COPY = 1.12
 """Peak of the memory over what a copy reaches: 3.35 TB/s against 3.03 on an H100. A copy that was measured in
 a bad moment says too little (2.63 once): where the driver tells the peak, that counts."""
-UNIT_OVER_FP32: Mapping[Contract, float] = {
-    "ieee-fp32": 3.0,
-    "tf32": 8.5,
-    "16-bit io, fp32 accumulate": 17.0,
-}
-"""Peak of the fastest unit a contract allows over the fp32 rate (60 TFLOP/s): three TF32 products emulate
-one in fp32 (495 / 3 TFLOP/s), TF32 495, 16-bit 990; NVIDIA H100 datasheet, SXM, dense."""
-TRANSFORMED_OVER_FP32: Mapping[Contract, float] = {**UNIT_OVER_FP32, "ieee-fp32": 1.12}
+EMULATED_OVER_FP32 = 3.0
+"""Three TF32 products emulate one in fp32: 495 / 3 of 60 TFLOP/s. No contract's unit is slower."""
+TRANSFORMED_OVER_FP32 = 1.12
 """The same for products of transformed tiles, which Winograd's and FFT's convolutions are made of. Those of
 float32 are done in float32 (67 of 60 TFLOP/s): no library emulates them, and one that did would have to reach
 three quarters of the emulation's peak with its transforms.
@@ -46,13 +39,20 @@ def physics_of(problem: Problem, case: Case, target: Target, dram_peak_bytes_per
     """
     read = sum(_needed(problem, case).values())
     written = written_bytes(problem, case)
-    unit = UNIT_OVER_FP32[problem.contract]
+    unit = max(EMULATED_OVER_FP32, over_fp32(problem.contract, 4))
     return Physics(
         dram_bytes=float(read + max(0, written - target.l2_bytes)),
         dram_bytes_per_s=max(OVER_COPY * target.dram_bytes_per_s, dram_peak_bytes_per_s),
-        flops=unavoidable_flops(problem, case, unit / TRANSFORMED_OVER_FP32[problem.contract]),
+        flops=sum(unit * part * _shortest(problem, one) for one, part in needed_products(problem, case)),
         flops_per_s=unit * target.fp32_flops_per_s,
     )
+
+
+def _shortest(problem: Problem, one: Sized) -> float:
+    """A product by its shortest way, in operations of float32's units."""
+    plain = over_fp32(problem.contract, one.exact_bytes)
+    unit, transformed = (EMULATED_OVER_FP32, TRANSFORMED_OVER_FP32) if plain == 1.0 else (plain, plain)
+    return one.fewest_flops(unit / transformed) / unit
 
 
 def _needed(problem: Problem, case: Case) -> dict[str, int]:

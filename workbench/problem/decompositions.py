@@ -86,6 +86,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.native_group_norm.default: _group_norm,
         aten.round.decimals: _round,
         aten.angle.default: _angle,
+        aten.roll.default: _roll,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
@@ -204,6 +205,22 @@ def _std_mean(
     """Rounded once, at the end: the variance of 16-bit values may be more than 16 bits hold."""
     variance, mean = _moments(_accumulator(x), dim, correction, keepdim)
     return variance.sqrt().to(x.dtype), mean.to(x.dtype)
+
+
+def _roll(x: Tensor, shifts: Any, dims: int | Sequence[int] = ()) -> Tensor:
+    """Two slices in the other order, axis by axis: torch's own looks every element up where it computes."""
+    if not dims:
+        rolled: Tensor = _roll(x.reshape(-1), shifts, (0,)).reshape(x.shape)
+        return rolled
+    axes = [dims] if isinstance(dims, int) else list(dims)
+    by = list(shifts) if isinstance(shifts, (list, tuple)) else [shifts]
+    for shift, axis in zip(by, axes, strict=True):
+        size = x.shape[axis]
+        # So much of its size every shape has that was given; a plan asks it of others.
+        shift = shift if isinstance(shift, int) and abs(shift) <= size else shift % size
+        cut = size - shift if shift > 0 else -shift
+        x = torch.cat([x.narrow(axis, cut, size - cut), x.narrow(axis, 0, cut)], axis) if shift else x
+    return x
 
 
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:

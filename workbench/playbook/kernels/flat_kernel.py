@@ -11,9 +11,11 @@ from functools import partial
 
 from workbench.playbook.analysis.again import BACKWARDS, goes_back
 from workbench.playbook.ir.expr import Expr, Index, Load, behind_conditions, loads_below
+from workbench.playbook.ir.paths import paths_of
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.views import Axis, View
+from workbench.playbook.kernels.beside_vectors import end_of_row
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.copy_loop import along_copies, computed_once, grid_of_copies
 from workbench.playbook.kernels.kernel_text import (
@@ -26,7 +28,7 @@ from workbench.playbook.kernels.kernel_text import (
     lookup_text,
 )
 from workbench.playbook.kernels.last_vector import is_partly_there
-from workbench.playbook.kernels.packs import address, packs_of
+from workbench.playbook.kernels.packs import address, allowed, packs_of
 from workbench.playbook.kernels.wanted_vectors import wanted_vectors
 from workbench.playbook.kernels.whole_rows import Row, declared, rows_of
 from workbench.playbook.kernels.woven_planes import Woven, woven_grid, woven_limits, woven_lines, woven_planes
@@ -35,6 +37,7 @@ from workbench.playbook.text.cuda_text import Text
 from workbench.playbook.text.indexing import (
     MOST_NARROW,
     VectorIndex,
+    divisors_of,
     index_text,
     is_unit,
     name_pieces,
@@ -236,6 +239,7 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     inner.bound.update(_looked_up(frame, rest, packs.elements))
     before, names = _computed_once(frame, once, packs.elements)
     inner.bound.update(names)
+    inner.lines += _ends_known(frame, rest, packs.elements, at, inner)
     _read_first(inner, [store.value for store in kernel.stores], packs.elements)
     inner.prepare(store.value for store in kernel.stores)
     in_rows, after = _in_rows(frame, rows, lines)
@@ -314,6 +318,26 @@ def _looked_up(frame: Frame, kernel: Kernel, elements: Mapping[int, str]) -> dic
     loads = [load for load in loads_below(store.value for store in kernel.stores) if load.lookups]
     whole = [load for load in loads if "{element}" not in elements.get(load.serial, "{element}")]
     return {load.serial: frame.value(load, elements[load.serial]) for load in whole}
+
+
+def _ends_known(
+    frame: Frame, kernel: Kernel, elements: Mapping[int, str], at: VectorIndex, scope: Scope
+) -> list[str]:
+    """Statements that name comparisons with the ends of rows which lead to elements beside a vector: all but
+    the outermost elements know the answer, so that nothing is left of their choice."""
+    paths = paths_of(store.value for store in kernel.stores)
+    beside = [load for load in paths if "{element}" in elements.get(load.serial, "")]
+    conditions = {one.serial: one for load in beside for path in paths[load] for one, _ in path}
+    lines = []
+    for serial in sorted(conditions.keys() - scope.bound.keys()):
+        end = end_of_row(conditions[serial], frame.site.program.sizes)
+        if end is not None and allowed(frame, list(divisors_of(end.view))):
+            frame.divisors.update(divisors_of(end.view))
+            name = frame.names.new("inside")
+            compared = end.text(at.text(end.view).within(11), scope.text(end.bound).code)
+            lines.append(f"const bool {name} = {compared};")
+            scope.bound[serial] = Text(name)
+    return lines
 
 
 def _in_rows(

@@ -15,6 +15,7 @@ from workbench.playbook.ir.paths import Path, paths_of
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
+from workbench.playbook.kernels.beside_vectors import Loaded, beside_vectors
 from workbench.playbook.kernels.copies import Copies
 from workbench.playbook.kernels.kernel_text import Frame, block, lookup_text
 from workbench.playbook.kernels.shared_loads import load_shared
@@ -36,6 +37,8 @@ class Packs:
     lines: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)
     """Statements that load what all vectors of a thread share."""
+    loaded: list[Loaded] = field(default_factory=list)
+    """Vectors of neighbours, which others may lie beside."""
 
 
 _ALL: Mapping[int, str] = {}
@@ -82,6 +85,8 @@ def packs_of(frame: Frame, kernel: Kernel, scope_of: ScopeOf, wanted: Mapping[in
     packs.lines += lines
     packs.elements.update(elements)
     _pieces(frame, kernel, packs, head, scope_of)
+    if frame.copied is None and not frame.ends_inside:
+        packs.elements.update(beside_vectors(packs.loaded, paths_of(roots), packs.elements))
     return packs
 
 
@@ -94,6 +99,8 @@ def _declare(frame: Frame, packs: Packs, load: Load, value: str) -> None:
     name = frame.names.new(f"{load.buffer}_pack")
     packs.lines.append(f"const auto {name} = {value};")
     packs.elements[load.serial] = f"{name}.at[k]"
+    if repeated_row(load.view) is None and not load.lookups:
+        packs.loaded.append(Loaded(load, name))
 
 
 def _declare_shared(frame: Frame, packs: Packs, load: Load, copies: Copies) -> None:
@@ -200,8 +207,7 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope, scope_of: S
         sizes = _undivided(frame, pair, path)
         if sizes is None or not allowed(frame, sizes):
             continue
-        if other is not None:
-            del left[other]
+        ways = [path] if other is None else [path, left.pop(other)]
         frame.divisors.update(size for size in sizes if not size.is_zero)
         frame.vectors.add(found[serial].buffer)
         frame.helpers.add("load")
@@ -211,6 +217,9 @@ def _pieces(frame: Frame, kernel: Kernel, packs: Packs, head: Scope, scope_of: S
         else:
             name = _one_of(frame, packs, head, pair, path)
         packs.elements.update((load.serial, f"{name}.at[k]") for load in pair)
+        packs.loaded += [
+            Loaded(load, name, way) for load, way in zip(pair, ways, strict=True) if not load.lookups
+        ]
 
 
 def _opposite(found: Mapping[int, Load], left: Mapping[int, Path], load: Load, path: Path) -> int | None:

@@ -68,12 +68,17 @@ class _Graph:
     def __init__(self, problem: Problem, sizes: Sizes) -> None:
         self._nodes = problem.graph.nodes
         self._shapes = {spec.name: sizes.shape(spec.dims) for spec in problem.tensors}
+        self._by_name = {node.name: node for node in self._nodes}
         self._users: dict[str, list[OpNode]] = defaultdict(list)
         for node in self._nodes:
             self._shapes[node.name] = sizes.shape(node.outs[0].dims)
             for name in dict.fromkeys(ref.ref for ref in _refs(node.args)):
                 self._users[name].append(node)
-        self._made = [node.name for node in self._nodes if is_pointwise(node) or node.op in _JOINS]
+        self._made = [
+            node.name
+            for node in self._nodes
+            if is_pointwise(node) or (node.op in _JOINS and len(set(self._sources(node.name))) > 1)
+        ]
 
     def kept(self) -> KeptRows | None:
         """Of the longest leading axes that the most values keep to."""
@@ -126,6 +131,15 @@ class _Graph:
         """True for what leaves every element in its place: a slice of all there is, too."""
         whole = user.op == "aten.slice.Tensor" and self._shapes[name] == self._shapes[user.name]
         return whole or user.op in _AS_IT_LIES
+
+    def _sources(self, name: str) -> Iterator[str]:
+        """What a value's elements are taken from: a tensor that is rolled is read once, at another place."""
+        node = self._by_name.get(name)
+        if node is None or not (_moves(node) or node.op in _JOINS):
+            yield name
+            return
+        for ref in _refs(node.args[0]):
+            yield from self._sources(ref.ref)
 
     def _axes(self, user: OpNode, shape: tuple[Size, ...]) -> Iterator[int]:
         """Axes along which an operation of ``_ALONG`` moves elements."""

@@ -108,6 +108,8 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
         return Text(_PREFIX[op] + args[0].within(UNARY + 1), UNARY)
     if op in ("where", "select"):
         condition, yes, no = args
+        if yes == no:
+            return yes
         code = f"{condition.within(_CONDITIONAL + 1)} ? {yes.within(_CONDITIONAL + 1)} : {no.within(3)}"
         return Text(code, _CONDITIONAL)
     if op == "cast":

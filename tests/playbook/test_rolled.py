@@ -1,4 +1,4 @@
-"""Tensors that are rolled: two slices in the other order, and neighbours that lie in a vector that is loaded."""
+"""Tensors that are rolled: two slices in the other order, and neighbours found in a vector that is loaded."""
 
 import re
 

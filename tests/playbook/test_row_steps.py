@@ -171,6 +171,32 @@ def test_teams_with_rows_to_spare(rows: int) -> None:
         check(blurred, source, of(x=(rows, 7))())
 
 
+WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "blurred": (blurred, of(x=(7, 48))()),
+    "blurred in bfloat": (blurred, of(x=((9, 64), bfloat))()),
+    "weighed": (weighed, of(x=(5, 32), w=(3, 32), b=(5,))()),
+    "doubling": (doubling, of(x=(3, 128))()),
+    "automaton": (automaton, {"x": torch.rand(9, 64) > 0.5}),
+}
+
+
+@pytest.mark.parametrize("width", ["2", "4", "8", "16"])
+@pytest.mark.parametrize("team", ["block", "warp"])
+@pytest.mark.parametrize("name", WIDE)
+def test_steps_read_their_rows_in_vectors(name: str, team: str, width: str) -> None:
+    """Rows that the width divides and rows that it does not; hints for memory are none for shared memory."""
+    call, tensors = WIDE[name]
+    vector = (("block_size", "64"), ("steps_by", team), ("stream_hints", "on"), ("vector_width", width))
+    problem = problem_of(call, tensors)
+    chosen = dict(settled(problem, vector))
+    source = generate(problem, settled(problem, vector)).kernel.source
+    if chosen["vector_width"] == width:
+        assert source.count("load<VEC>(kept") + source.count("load<VEC>(&kept") >= 2
+    check(call, source, tensors)
+    if name != "weighed":
+        check(call, source, {"x": tensors["x"][:, :-3].contiguous()})
+
+
 def test_rows_that_have_no_room_are_refused() -> None:
     problem = problem_of(blurred, of(x=(6, 12))())
     source = generate(problem, settled(problem, BLOCKS)).kernel.source

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from workbench.playbook.ir.views import View
 
-_LANES, _BANKS, _WORD = 32, 32, 4
+_LANES, _BANKS, WORD_BYTES = 32, 32, 4
 _SPREADS = (0, 8, 16, 32)
 """Elements behind which a place is left out; 0 for none."""
 _SPREAD_CLOCKS = 0.75
@@ -44,7 +44,7 @@ def clocks_of(access: Access, spread: int, sizes: Mapping[str, int]) -> float:
     for lane in range(_LANES if access.places else 0):
         row, index = divmod(lane, access.places)
         at = element_at(access.place, index, sizes)
-        word = (row * pitch + at + (at // spread if spread else 0)) * access.size // _WORD
+        word = (row * pitch + at + (at // spread if spread else 0)) * access.size // WORD_BYTES
         words[word % _BANKS].add(word)
     return float(max(map(len, words.values()), default=1)) + (_SPREAD_CLOCKS if spread else 0.0)
 

@@ -13,10 +13,11 @@ from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.analysis.apart import MOST_BESIDE, gathered
 from workbench.playbook.analysis.banks import Access, best_spread, pitch_of
 from workbench.playbook.analysis.row_totals import buffers_read
-from workbench.playbook.ir.expr import Pool, loads_below
-from workbench.playbook.ir.program import Buffer, Kernel, Program, ProgramStep, RowSteps
-from workbench.playbook.ir.sizes import Size, product
+from workbench.playbook.ir.expr import Index, Load, Pool, loads_below, unguarded, walk_all
+from workbench.playbook.ir.program import Buffer, Kernel, Program, ProgramStep, RowSteps, Store
+from workbench.playbook.ir.sizes import ZERO, Size, product
 from workbench.playbook.ir.views import Axis, NotAView, View, joined, merged, split
+from workbench.playbook.text.indexing import is_unit
 
 MOST_BYTES = 48 * 1024
 """Of shared memory, that a block has without being asked for more."""
@@ -80,6 +81,49 @@ def place_in_row(view: View, rows: Size, buffer: Buffer) -> View | None:
     if merged(View(row.axes)).axes != merged(View((Axis(rows, width_of(buffer, rows)),))).axes:
         return None
     return joined((column.axes,), row.offset)
+
+
+def step_of(view: View, rows: Size) -> Size | None:
+    """From one row of a tensor to the next; None where there is no one step."""
+    try:
+        row, _ = split(view, rows, view.size // rows)
+    except NotAView:
+        return None
+    axes = merged(View(row.axes)).axes
+    return None if len(axes) > 1 else axes[0].stride if axes else ZERO
+
+
+def in_row(view: View, rows: Size, step: Size) -> View | None:
+    """Where in such a row an element is; None where rows are not that far apart."""
+    if step_of(view, rows) != step:
+        return None
+    row, column = split(view, rows, view.size // rows)
+    return joined((column.axes,), row.offset)
+
+
+def made_of_neighbours(program: Program, kernel: Kernel, steps: RowSteps) -> bool:
+    """True for a step whose places are those of all rows that wait, made of what lies beside them there and
+    of rows in memory, as far from one to the next: index 0 may then be that of a team's first row."""
+    rows, values = steps.rows, [store.value for store in kernel.stores]
+    count = kernel.stores[0].columns // rows
+    open_loads = {leaf.serial for leaf in unguarded(*values)}
+    begins = dict[str, Size]()
+    accesses: list[Store | Load] = [*kernel.stores, *loads_below(values)]
+    for one in accesses:
+        step = step_of(one.view, rows)
+        place = None if step is None else in_row(one.view, rows, step)
+        if step is None or place is None or begins.setdefault(one.buffer, step) != step:
+            return False
+        if one.buffer in steps.kept and width_of(program.buffers[one.buffer], rows) != count:
+            return False
+        if isinstance(one, Store) and not is_unit(place):
+            return False
+        if isinstance(one, Load) and one.buffer in steps.kept:
+            near = not one.lookups and (is_unit(place) or place.is_constant)
+            if one.serial in open_loads and not near:
+                return False
+    places = [part for part in walk_all(values) if isinstance(part, Index)]
+    return all(in_row(part.view, rows, ZERO) is not None for part in places)
 
 
 def width_of(buffer: Buffer, rows: Size) -> Size:

@@ -11,7 +11,7 @@ import math
 from workbench.playbook.analysis import lifetime, reach
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
-from workbench.playbook.analysis.banks import clocks_of
+from workbench.playbook.analysis.banks import WORD_BYTES, clocks_of
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.lifetime import Walk, Work
 from workbench.playbook.analysis.row_steps import (
@@ -20,6 +20,7 @@ from workbench.playbook.analysis.row_steps import (
     bytes_of,
     has_room,
     layout_of,
+    made_of_neighbours,
 )
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.ir.expr import Load, loads_below
@@ -69,12 +70,20 @@ def _walk(asked: Asked, kernel: Kernel, step: Kernel, layout: Layout, teams: int
     put = [store for store in step.stores if store.buffer in kept]
     out = [store for store in step.stores if store.buffer not in kept]
     fresh, near = asked.from_memory(others)
-    width = asked.width(step.stores[0].columns // kernel.steps.rows) if not inside and not out else 1
+    beside = not layout.spread and made_of_neighbours(asked.program, kernel=step, steps=kernel.steps)
+    in_vectors = beside or (not inside and not out)
+    width = asked.width(step.stores[0].columns // kernel.steps.rows) if in_vectors else 1
     cost = instructions_of([s.value for s in step.stores], asked.schedule.fast_math) + _PLACE / width
     cost += (_SHARED * (len(inside) + len(put)) + reach.A_REQUEST * (len(others) + len(out))) / width
     found = accesses_of(asked.program, kernel, step, asked.sizes)
-    # Places that data names are neighbours' neighbours more often than not.
-    lines = sum(clocks_of(access, layout.spread, asked.sizes) for access in found)
+    # Places that data names are neighbours' neighbours more often than not. A vector's bytes take as long as
+    # those of all banks at least, and so do lanes that read one element of each vector.
+    lines = sum(
+        max(clocks_of(access, layout.spread, asked.sizes) / width, access.size / WORD_BYTES)
+        if width > 1
+        else clocks_of(access, layout.spread, asked.sizes)
+        for access in found
+    )
     lines += len(inside) + len(put) - len(found) + len(out) + len(others) / width
     cost += _SPREAD * (len(inside) + len(put)) if layout.spread else 0.0
     turns = math.ceil(places / width / layout.team)

@@ -223,9 +223,16 @@ def line_scope(
 # ------------------------------------------------------------------------------------ vectors
 
 
+def vector_body(frame: Frame, kernel: Kernel) -> list[str]:
+    """Statements for the vector that begins at index ``i``."""
+    assert frame.copied is None
+    _, lines = _vector_body(frame, kernel)
+    return name_pieces(lines, "i", frame.names)
+
+
 def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
     """What all vectors of a thread share, and what is done for each."""
-    frame.helpers.update(["load", "store_once" if streams_stores(frame) else "store"])
+    frame.helpers.add("load")
     rows = rows_of(kernel.stores)
     frame.in_rows = bool(rows)
     frame.divisors.update(row.begin.axes[0].size for row in rows)
@@ -261,7 +268,8 @@ def _vector_body(frame: Frame, kernel: Kernel) -> tuple[list[str], list[str]]:
             line = frame.pointer(store.buffer)
             after.append(f"store_within<VEC, {frame.ends_inside}>({line}, i, {pack});")
             continue
-        function = "store_once" if streams_stores(frame) else "store"
+        function = "store_once" if streams_stores(frame) and store.buffer not in frame.on_chip else "store"
+        frame.helpers.add(function)
         after.append(f"{function}({address(frame, store.buffer, store.view)}, {pack});")
         frame.use_vector(store.buffer, store.view)
     each = _of_each(frame, at, inner.lines)

@@ -293,13 +293,19 @@ class Frame:
     """Vectors that move as one, by buffer, where they are parts of such rows."""
     copied: Copies | None = None
     """Rows that repeat over the line, where a thread's vectors lie a row apart."""
+    begins: dict[str, str] = field(default_factory=dict)
+    """Where index 0 finds a buffer, where that is not its first element in memory."""
+    on_chip: frozenset[str] = frozenset()
+    """Buffers that wait in shared memory."""
 
     @property
     def macros(self) -> Macros:
         return self.site.macros
 
     def pointer(self, buffer: str) -> str:
-        """The parameter that points to a buffer."""
+        """The parameter that points to a buffer, or what it goes by in the lines at hand."""
+        if buffer in self.begins:
+            return self.begins[buffer]
         if buffer not in self.parameters:
             self.parameters[buffer] = self.names.new(buffer)
         return self.parameters[buffer]
@@ -331,8 +337,8 @@ class Frame:
         return CTYPES[self.site.buffer(buffer).dtype]
 
     def has_hints(self, buffer: str) -> bool:
-        """True when __ldcs and __stcs take the buffer's element type; CUDA leaves bool out."""
-        return self.site.buffer(buffer).dtype != "bool"
+        """True when __ldcs and __stcs take the buffer's elements: CUDA leaves bool out, and shared memory."""
+        return self.site.buffer(buffer).dtype != "bool" and buffer not in self.on_chip
 
     def use_vector(self, buffer: str, view: View) -> None:
         """Note that a buffer is accessed through vectors."""

@@ -125,7 +125,8 @@ def _packed(frame: Frame, load: Load) -> str:
         frame.helpers.add("load_within")
         frame.vectors.add(load.buffer)
         return f"load_within<VEC, {frame.ends_inside}>({frame.pointer(load.buffer)}, i)"
-    function = "load_once" if frame.site.schedule.stream and load.view.is_linear else "load"
+    once = frame.site.schedule.stream and load.view.is_linear and load.buffer not in frame.on_chip
+    function = "load_once" if once else "load"
     frame.helpers.add(function)
     frame.use_vector(load.buffer, load.view)
     return f"{function}<VEC>({address(frame, load.buffer, load.view)})"

@@ -19,14 +19,17 @@ from workbench.playbook.analysis.row_steps import (
     Layout,
     arrays_of,
     has_room,
+    in_row,
     layout_of,
+    made_of_neighbours,
     place_in_row,
+    step_of,
 )
 from workbench.playbook.ir.expr import Expr, Index, Load, loads_below, unguarded
 from workbench.playbook.ir.program import Kernel, RowSteps, Store
 from workbench.playbook.ir.sizes import ZERO, Size
-from workbench.playbook.ir.views import NotAView, View, joined, merged, split
-from workbench.playbook.kernels.flat_kernel import narrow_limits, narrowed, streams_stores
+from workbench.playbook.ir.views import View
+from workbench.playbook.kernels.flat_kernel import narrow_limits, narrowed, streams_stores, vector_body
 from workbench.playbook.kernels.kernel_text import (
     KernelText,
     Limits,
@@ -66,13 +69,14 @@ class _Steps:
         self._site, self._kernel = site, kernel
         self._steps: RowSteps = kernel.steps
         whole = Kernel(kernel.all_stores)
-        wide = vector and any(self._goes_wide(one) for one in self._steps.kernels)
-        self._frame = frame_for(site, whole, wide)
-        for word in _WORDS:
-            self._frame.names.new(word)
         threads, cases = site.schedule.threads, site.cases
         self._warps = site.schedule.step_by_warps and has_room(site.program, kernel, threads, True, cases)
         self._layout: Layout = layout_of(site.program, kernel, threads, self._warps, site.cases[0])
+        wide = vector and any(self._goes_wide(one) for one in (*self._steps.kernels, kernel))
+        self._frame = frame_for(site, whole, wide)
+        self._frame.on_chip = frozenset(self._steps.kept)
+        for word in _WORDS:
+            self._frame.names.new(word)
         self._arrays = arrays_of(site.program, kernel)
         self._places = self._named()
 
@@ -168,7 +172,9 @@ class _Steps:
     # -------------------------------------------------------------------------------- one step
 
     def _goes_wide(self, kernel: Kernel) -> bool:
-        """True for a step that makes whole rows of neighbours in memory."""
+        """True for a step that makes its rows in vectors: of neighbours in memory, or of those that wait."""
+        if not self._layout.spread:
+            return made_of_neighbours(self._site.program, kernel, self._steps)
         kept = self._steps.kept
         loads = loads_below(store.value for store in kernel.stores)
         near = all(store.buffer in kept and store.view.is_linear for store in kernel.stores)
@@ -184,8 +190,9 @@ class _Steps:
         count = frame.macros.text(kernel.stores[0].columns // self._steps.rows)
         if frame.vector and self._goes_wide(kernel):
             frame.divisors.add(kernel.stores[0].columns // self._steps.rows)
-            head = f"for (int e = {first} * VEC; e < there * {count}; e += {team} * VEC)"
-            return block(head, self._wide(kernel, count))
+            at, body = ("e", self._apart(kernel, count)) if self._layout.spread else ("i", self._wide(kernel))
+            head = f"for (int {at} = {first} * VEC; {at} < there * {count}; {at} += {team} * VEC)"
+            return block(head, body)
         body = self._elements(kernel)
         index = f"const size_t i = (first_row + row) * {count} + column;"
         needed = [index] if any(re.search(r"\bi\b", line) for line in body) else []
@@ -194,19 +201,33 @@ class _Steps:
             [f"const int row = e / {count}, column = e % {count};", *needed, *body],
         )
 
-    def _wide(self, kernel: Kernel, count: str) -> list[str]:
-        """Statements for a vector of places, which lie in one row."""
-        frame = self._frame
-        index = f"const size_t i = first_row * {count} + e;"
-        if not self._layout.spread:
-            frame.helpers.add("store")
-            return [index, *made_in_vectors(frame, kernel, self._stored_whole)]
-        place = f"const int row = e / {count}, column = e % {count};"
-        made = made_in_vectors(frame, kernel, self._stored_apart)
-        return [place, index, *self._rows_of(kernel), *made]
+    def _wide(self, kernel: Kernel) -> list[str]:
+        """Statements for a vector of places, which lie in one row; index 0 is in the team's first row."""
+        frame, begins, rows, steps = self._frame, dict[str, str](), list[str](), dict[str, Size]()
+        views = {one.buffer: one.view for one in loads_below(store.value for store in kernel.stores)}
+        for buffer, view in {**views, **{one.buffer: one.view for one in kernel.stores}}.items():
+            step = step_of(view, self._steps.rows)
+            assert step is not None
+            if buffer in self._places:
+                begins[buffer] = self._array(buffer)
+            elif not step.is_zero:
+                begins[buffer] = frame.names.new(f"{buffer}_rows")
+                const = "" if buffer in frame.written else "const "
+                begin = f"{frame.pointer(buffer)} + first_row * {frame.macros.text(step)}"
+                rows.append(f"{const}{frame.element_type(buffer)}* {begins[buffer]} = {begin};")
+                steps[buffer] = step
+        frame.begins = begins
+        lines = [re.sub(r"\bsize_t\b", "int", line) for line in vector_body(frame, kernel)]
+        frame.begins = {}
+        frame.divisors.update(step for buffer, step in steps.items() if buffer in frame.vectors)
+        return [*rows, *lines]
 
-    def _stored_whole(self, buffer: str, pack: str) -> list[str]:
-        return [f"store({self._array(buffer)} + e, {pack});"]
+    def _apart(self, kernel: Kernel, count: str) -> list[str]:
+        """The same where places are left out between those of a row."""
+        index = f"const size_t i = first_row * {count} + e;"
+        place = f"const int row = e / {count}, column = e % {count};"
+        made = made_in_vectors(self._frame, kernel, self._stored_apart)
+        return [place, index, *self._rows_of(kernel), *made]
 
     def _stored_apart(self, buffer: str, pack: str) -> list[str]:
         put = f"{self._places[buffer].row}[spread(column + k)] = {pack}.at[k];"
@@ -262,7 +283,7 @@ class _Steps:
         if isinstance(part, Load):
             looked_up = partial(lookup_text, part, frame=self._frame, leaf=scope.text)
             return self._frame.value(part, self._element(part.buffer, part.view, looked_up))
-        alike = self._in_row(part.view, ZERO)
+        alike = in_row(part.view, self._steps.rows, ZERO)
         base = self._at(alike) if alike is not None else self._anywhere(part.view)
         return base if part.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
 
@@ -274,8 +295,8 @@ class _Steps:
             assert place is not None
             code = found(self._at(place)).code
             return f"{self._places[buffer].row}[{f'spread({code})' if self._layout.spread else code}]"
-        step = self._step_of(view)
-        place = None if step is None else self._in_row(view, step)
+        step = step_of(view, self._steps.rows)
+        place = None if step is None else in_row(view, self._steps.rows, step)
         if step is None or place is None:
             return frame.element(buffer, found(self._anywhere(view)))
         if step.is_zero:
@@ -290,19 +311,3 @@ class _Steps:
 
     def _anywhere(self, view: View) -> Text:
         return index_text(view, "i", self._frame.macros, wide=True)
-
-    def _step_of(self, view: View) -> Size | None:
-        """From one row of a tensor to the next; None where there is no one step."""
-        try:
-            row, _ = split(view, self._steps.rows, view.size // self._steps.rows)
-        except NotAView:
-            return None
-        axes = merged(View(row.axes)).axes
-        return None if len(axes) > 1 else axes[0].stride if axes else ZERO
-
-    def _in_row(self, view: View, step: Size) -> View | None:
-        """Where in such a row an element is; None where rows are not that far apart."""
-        if self._step_of(view) != step:
-            return None
-        row, column = split(view, self._steps.rows, view.size // self._steps.rows)
-        return joined((column.axes,), row.offset)

@@ -61,7 +61,7 @@ def _repeated(problem: Problem) -> list[Vector]:
     """Many rows a thread, where what they share is slow to compute."""
     if not traits_of(problem).repeated:
         return []
-    widths = ("4", "8") if traits_of(problem).narrowest_bytes == 2 else ("4",)
+    widths = ("4", "8") if traits_of(problem).narrowest_bytes <= 2 else ("4",)
     found: dict[Vector, None] = {}
     for width in widths:
         for items in ("16", "8", "4"):
@@ -101,7 +101,7 @@ def _apart(problem: Problem) -> list[Vector]:
     if not traits_of(problem).apart:
         return []
     found: dict[Vector, None] = {}
-    narrow = traits_of(problem).narrowest_bytes == 2
+    narrow = traits_of(problem).narrowest_bytes <= 2
     for width, threads in (("8", "256"), ("4", "128"), ("2", "256")) if narrow else _ROWS_A_THREAD:
         vector = (
             ("axis_a_thread", "on"),
@@ -151,7 +151,7 @@ def _walking(problem: Problem) -> list[Vector]:
     if traits.walks == traits.beside:
         return []
     walks = [("4", "64", "2"), ("4", "32", "2"), ("4", "16", "2"), ("2", "16", "2"), ("4", "8", "4")]
-    if traits.narrowest_bytes == 2:
+    if traits.narrowest_bytes <= 2:
         walks = [("8", "64", "2"), ("8", "16", "1"), *walks]
     return [settled(problem, _walk(*walk)) for walk in walks]
 
@@ -173,7 +173,7 @@ def _beside(problem: Problem) -> list[Vector]:
         ("1", "16", "4", "4"),
         ("8", "16", "1", "2"),
     ]
-    if traits_of(problem).narrowest_bytes == 2:
+    if traits_of(problem).narrowest_bytes <= 2:
         walks += [("2", "16", "1", "8"), ("1", "16", "2", "8")]
     return [settled(problem, (*_walk(*walk), ("vector_width", width))) for *walk, width in walks]
 

@@ -104,7 +104,8 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     weighed = settings.get("shared_weights") == "on" or settings.get("row_sums", "apart") != "apart"
     if not (lines or along or beside or weighed):
         return ()
-    return ("1", "2", "4", "8") if traits.narrowest_bytes < 4 else ("1", "2", "4")
+    found = ("1", "2", "4", "8", "16")
+    return found[: {1: 5, 2: 4}.get(traits.narrowest_bytes, 3)]
 
 
 def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:

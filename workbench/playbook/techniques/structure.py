@@ -204,7 +204,7 @@ STRUCTURE = (
     Technique(
         name="vector_width",
         title="vector loads and stores",
-        values=("1", "2", "4", "8"),
+        values=("1", "2", "4", "8", "16"),
         offers=offers.widths,
         structural=False,
         bottleneck="memory",

@@ -125,7 +125,7 @@ class Traits:
     weighed: tuple[SharedWeights, ...]
     """Those of reductions whose neighbouring rows share weights."""
     narrowest_bytes: int
-    """Bytes of the narrowest float that is read or written; 4 where there is none."""
+    """Bytes of the narrowest number that is read or written: 1 where all are bytes, which else do not count."""
     slow_math: bool
     rewrites: frozenset[str]
     """Algebraic rewrites that find something to do."""
@@ -364,6 +364,8 @@ def _narrowest(program: Program, kernels: list[Kernel]) -> int:
     names = {store.buffer for store in stores}
     names |= {load.buffer for load in loads_below(store.value for store in stores)}
     sizes = [DTYPE_BYTES[program.buffers[name].dtype] for name in names]
+    if sizes and max(sizes) == 1:
+        return 1
     return min((size for size in sizes if size > 1), default=4)
 
 

@@ -66,6 +66,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("vector_width", "2"): "Two elements a load",
     ("vector_width", "4"): "Four elements a load",
     ("vector_width", "8"): "Eight elements a load",
+    ("vector_width", "16"): "Sixteen elements a load",
     ("threads_per_row", "block"): "One block a row",
     ("threads_per_row", "warp"): "One warp a row",
     ("rows_a_warp", "1"): "A warp has one row at a time",

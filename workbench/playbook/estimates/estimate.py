@@ -55,6 +55,7 @@ from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
 from workbench.playbook.ir.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.beside_vectors import read_with_vectors
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
@@ -214,6 +215,8 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     cost += instructions_of(once, schedule.fast_math) / items
     plain = {leaf.serial for leaf in unguarded(*roots)}
     lines = {one: reach.lines_of(one, width, asked.element(one), one.serial in plain) for one in loads}
+    beside = read_with_vectors(roots, asked.program.sizes, asked.sizes, width) if width > 1 else set()
+    lines.update(dict.fromkeys(beside, 1.0 / width))
     lines.update(dict.fromkeys(turned, 1.0))
     lines.update(lines_of_rows(asked, kernel, [one for one in loads if one.serial in plain], width))
     if not asked.as_written:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load
-from workbench.playbook.ir.paths import Path
+from workbench.playbook.ir.paths import Path, paths_of
 from workbench.playbook.ir.sizes import Sizes
 from workbench.playbook.ir.views import View
-from workbench.playbook.text.indexing import is_unit
+from workbench.playbook.text.indexing import divisors_of, is_unit, run_of
 
 FAR = 3
 """Places up to which some element of a vector of four is in that vector."""
@@ -54,6 +54,30 @@ def beside_vectors(
         if text is not None:
             found[load.serial] = text
     return found
+
+
+def read_with_vectors(roots: Iterable[Expr], sizes: Sizes, at: Mapping[str, int], width: int) -> set[Load]:
+    """Neighbours that are read under conditions, and still as vectors or at the ends of these alone: each of
+    the conditions is the same for a whole vector, or speaks of the end of a row."""
+    return {
+        load
+        for load, ways in paths_of(roots).items()
+        if is_unit(load.view) and not load.lookups
+        if all(_known(condition, sizes, at, width) for path in ways for condition, _ in path)
+    }
+
+
+def _known(condition: Expr, sizes: Sizes, at: Mapping[str, int], width: int) -> bool:
+    match condition:
+        case Apply(op="and", args=args):
+            return all(_known(one, sizes, at, width) for one in args)
+        case Apply(op="lt" | "ge", args=(Index(view=view), Const(value=int() | str() as bound))):
+            if not is_unit(view):
+                return not any(run_of(view).at(at) % width for _ in view.axes[-1:])
+            if any(size.at(at) % width for size in divisors_of(view)):
+                return False
+            return sizes.read(bound).at(at) % width == 0 or end_of_row(condition, sizes) is not None
+    return False
 
 
 @dataclass(frozen=True)

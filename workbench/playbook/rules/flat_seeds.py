@@ -43,8 +43,11 @@ def flat_seeds(problem: Problem) -> list[Vector]:
             found[settled(problem, own)] = None
     # Two results a thread for windows: they are read element by element, and four touch many lines.
     two = ("off", "2", "256", "1")
-    plain = (("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two)
-    for reciprocal, width, threads, items in (*plain, ("on", "4", "128", "1"), ("on", "4", "128", "2")):
+    plain = [("on", "4", "256", "1"), ("off", "4", "256", "1"), ("on", "1", "256", "1"), two]
+    plain += [("on", "4", "128", "1"), ("on", "4", "128", "2")]
+    if traits.narrowest_bytes == 1:
+        plain += [("on", traits.widest, "256", "1"), ("on", traits.widest, "128", "1")]
+    for reciprocal, width, threads, items in plain:
         vector = (
             ("block_size", threads),
             ("index_width", "32"),
@@ -61,9 +64,8 @@ def _repeated(problem: Problem) -> list[Vector]:
     """Many rows a thread, where what they share is slow to compute."""
     if not traits_of(problem).repeated:
         return []
-    widths = ("4", "8") if traits_of(problem).narrowest_bytes <= 2 else ("4",)
     found: dict[Vector, None] = {}
-    for width in widths:
+    for width in dict.fromkeys(("4", traits_of(problem).widest)):
         for items in ("16", "8", "4"):
             vector = (
                 ("block_size", "128"),
@@ -139,9 +141,10 @@ def _stepping(problem: Problem) -> list[Vector]:
         return []
     found: dict[Vector, None] = {}
     teams = (("warp", "128"), ("warp", "256"), ("block", "256"), ("block", "128"), ("block", "512"))
-    for by, threads in teams:
-        vector = (("block_size", threads), ("index_width", "32"), ("steps_by", by), ("vector_width", "4"))
-        found[settled(problem, vector)] = None
+    for width in dict.fromkeys((traits_of(problem).widest, "4")):
+        for by, threads in teams:
+            vector = (("block_size", threads), ("index_width", "32"), ("steps_by", by))
+            found[settled(problem, (*vector, ("vector_width", width)))] = None
     return list(found)
 
 

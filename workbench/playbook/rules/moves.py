@@ -171,7 +171,7 @@ def _structures(problem: Problem) -> list[Vector]:
     """Vectors that differ in structure, with a usual width."""
     bundles = any(row.bundles for row in traits_of(problem).rows)
     # 16 bytes a load: an RMS norm of 2048 x 8192 in bfloat16 takes 19.8 us on an H200, and 20.8 to 25 by 8.
-    width = "8" if traits_of(problem).narrowest_bytes <= 2 else "4"
+    width = traits_of(problem).widest
     once = not bundles and _read_once(problem)
     joins, turned = _joins(problem), traits_of(problem).turned
     eight = dict(settled(problem, (("threads_per_row", "eight"),))).get("threads_per_row") == "eight"

@@ -33,7 +33,7 @@ _BESIDE = ("block", "warp", "eight")
 def weight_seeds(problem: Problem) -> list[Vector]:
     """Blocks of every size, each with the team that is best by prediction for other rows."""
     traits = traits_of(problem)
-    widest = "8" if traits.narrowest_bytes <= 2 else "4"
+    widest = traits.widest
     found: list[Vector] = []
     if traits.weighed:
         rows = [one.rows.at(case) for one in traits.weighed for case in traits.declared_cases]

@@ -125,7 +125,8 @@ class Traits:
     weighed: tuple[SharedWeights, ...]
     """Those of reductions whose neighbouring rows share weights."""
     narrowest_bytes: int
-    """Bytes of the narrowest number that is read or written: 1 where all are bytes, which else do not count."""
+    """Bytes of the narrowest number that is read or written: 1 where all are bytes, which else count
+    for nothing."""
     slow_math: bool
     rewrites: frozenset[str]
     """Algebraic rewrites that find something to do."""
@@ -163,6 +164,11 @@ class Traits:
             for row in self.rows
         ]
         return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
+
+    @property
+    def widest(self) -> str:
+        """The vector width that fills 16 bytes with the narrowest numbers."""
+        return {1: "16", 2: "8"}.get(self.narrowest_bytes, "4")
 
     @property
     def all_cases(self) -> list[dict[str, int]]:

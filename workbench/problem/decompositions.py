@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -19,6 +19,7 @@ from torch._C import DispatchKey
 from torch._decomp import get_decompositions
 from torch._decomp.decompositions import upsample_compute_output_size
 from torch.export import default_decompositions
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 aten = torch.ops.aten
 
@@ -45,6 +46,16 @@ _WHOLE = [
 ]  # fmt: skip
 
 
+_COPIES = (1, 2, 4, 8, 16, 32)
+"""Of which a float is the exact inverse: a place over so many is a whole number, whatever rounds it."""
+_NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
+_EXACT = (
+    aten._upsample_nearest_exact1d.vec,
+    aten._upsample_nearest_exact2d.vec,
+    aten._upsample_nearest_exact3d.vec,
+)
+
+
 @cache
 def table() -> Mapping[Any, Callable[..., Any]]:
     """Decompositions by operator overload; names this version of torch lacks are left out."""
@@ -61,7 +72,7 @@ def table() -> Mapping[Any, Callable[..., Any]]:
 @contextmanager
 def kept_for_the_table() -> Iterator[None]:
     """For a program's export: torch would break these operations down before any table is asked."""
-    ours = (aten.multi_margin_loss.default, aten.multilabel_margin_loss_forward.default)
+    ours = (aten.multi_margin_loss.default, aten.multilabel_margin_loss_forward.default, *_NEAREST, *_EXACT)
     early = [op for op in ours if DispatchKey.Autograd in op.py_kernels]
     kernels = [op.py_kernels.pop(DispatchKey.Autograd) for op in early]
     try:
@@ -98,6 +109,8 @@ def _own() -> dict[Any, Callable[..., Any]]:
             (aten.upsample_linear1d.vec, aten.upsample_bilinear2d.vec, aten.upsample_trilinear3d.vec),
             _smoothly_resized,
         ),
+        **dict.fromkeys(_NEAREST, partial(_resized_to_nearest, exact=False)),
+        **dict.fromkeys(_EXACT, partial(_resized_to_nearest, exact=True)),
         aten.std_mean.correction: _std_mean,
         aten.std.correction: lambda x, dim=None, *, correction=None, keepdim=False: _std_mean(
             x, dim, correction=correction, keepdim=keepdim
@@ -298,6 +311,28 @@ def _smoothly_resized(
         left, right = result.index_select(axis, before), result.index_select(axis, after)
         result = left * (1 - share) + right * share
     return result.to(x.dtype)
+
+
+def _resized_to_nearest(
+    x: Tensor, size: Sequence[Any] | None, scales: Sequence[float] | None, exact: bool
+) -> Tensor:
+    """The nearest neighbour along each of the last axes. Where there are a power of two for each that was,
+    they are its copies: torch's own decomposition looks every element up where it computes."""
+    sizes = upsample_compute_output_size(x.shape, size, scales)  # type: ignore[no-untyped-call]
+    for axis, count in enumerate(sizes, x.ndim - len(sizes)):
+        whole, scale = x.shape[axis], scales[axis - x.ndim + len(sizes)] if scales else None
+        known = (
+            n for n in _COPIES if scale == n or (not scale and statically_known_true(count == whole * n))
+        )
+        copies = next(known, None)
+        if copies is not None:
+            shape = (*x.shape[: axis + 1], copies, *x.shape[axis + 1 :])
+            x = x if copies == 1 else x.unsqueeze(axis + 1).expand(shape).flatten(axis, axis + 1)
+            continue
+        at = torch.arange(count, device=x.device, dtype=torch.float32)
+        place = ((at + 0.5 if exact else at) * (1 / scale if scale else whole / count)).to(torch.int64)
+        x = x.index_select(axis, place)
+    return x
 
 
 def _group_norm(

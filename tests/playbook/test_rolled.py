@@ -9,6 +9,7 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.model import H100
+from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.moves import seed_vectors
 
@@ -99,3 +100,24 @@ def test_an_automaton_still_keeps_its_rows() -> None:
     source = generate(problem_of(four, tensors), (("fusion", "all"), ("row_steps", "on"))).kernel.source
     assert "Rows wait on the chip" in source and "long long" not in source
     check(four, source, tensors, "checked")
+
+
+def test_bytes_are_read_sixteen_at_a_time() -> None:
+    """Where all are bytes; the first kernels try it, because the model of time sees what lies in a vector."""
+
+    def born(t: Tensors) -> Tensor:
+        x = t["x"]
+        near = sum((x.roll((i, j), (0, 1)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j), x * 0)
+        return ((near == 3) | ((near == 2) & (x == 1))).to(torch.uint8)
+
+    problem = problem_of(born, {"x": torch.randint(0, 2, (4096, 4096), dtype=torch.uint8)}, varying=False)
+    assert dict(seed_vectors(problem, H100, count=4)[-1].vector)["vector_width"] == "16"
+    sizes = problem.cases[0].size_map
+    times = [estimate(problem, (("vector_width", width),), H100, sizes).us for width in ("1", "4", "16")]
+    assert times == sorted(times, reverse=True)
+    for columns in (32, 33):
+        tensors = {"x": torch.randint(0, 2, (6, columns), dtype=torch.uint8)}
+        vector = (("fusion", "all"), ("index_width", "32"), ("vector_width", "16"))
+        source = generate(problem_of(born, tensors), vector).kernel.source
+        assert "16 if " in source
+        check(born, source, tensors)

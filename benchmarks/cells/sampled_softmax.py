@@ -1,4 +1,4 @@
-"""A retrieval loss with negatives of the batch, corrected for how often items are drawn; chance hits hidden."""
+"""A retrieval loss with negatives of the batch, corrected for how often each is drawn; chance hits hidden."""
 
 import torch
 import torch.nn.functional as F

@@ -23,7 +23,7 @@ _BY_AXES = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"
 """Operations on a tensor and a list of places, one for each axis."""
 _CASTS = frozenset(("_to_copy", "convert_element_type", "to"))
 _BEYOND = {"eq": 0, "ne": 0, "lt": 1, "le": 1, "gt": 1, "ge": 1}
-"""Comparisons with a place, and how far behind the last one a number may lie: a length may be all of an axis."""
+"""Comparisons with a place, and how far behind the last a number may lie: a length may be all of an axis."""
 
 
 def indexed_sizes(problem: Problem) -> dict[str, tuple[Dim, ...]]:

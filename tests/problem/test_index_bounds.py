@@ -124,3 +124,17 @@ def test_numbers_that_go_far_beyond_an_axis_are_not_counted_along_it() -> None:
         "inputs = [torch.randn(40, 70), torch.randint(0, 1000, (40,))]"
     )
     assert counted_ends(problem) == {} and end(problem, "i") is None
+
+
+def test_names_that_are_compared_with_one_another_are_alike_now_and_then() -> None:
+    """Of a few that are drawn from a hundred thousand no two are, and what happens then is not seen."""
+    problem = opened(
+        "def loss(logits, ids):\n"
+        "    same = ids[:, None] == ids[None, :]\n"
+        "    return logits.masked_fill(same, -9.0).logsumexp(1)\n"
+        "inputs = [torch.randn(400, 400), torch.randint(0, 100000, (400,))]"
+    )
+    size = problem.tensors[1].dims[0]
+    assert end(problem, "ids") == (100000, size)
+    drawn = [draw(problem, case, "normal", 1)["ids"] for case in problem.proofs]
+    assert any(ids.unique().numel() < ids.numel() for ids in drawn)

@@ -42,15 +42,18 @@ def indexed_sizes(problem: Problem) -> dict[str, tuple[Dim, ...]]:
     return {name: tuple(sizes) for name, sizes in found.items()}
 
 
-def counted_ends(problem: Problem) -> dict[str, Dim]:
-    """Where each integer input ends that is compared with the places of an axis, as lengths of sequences are.
+def counted_ends(problem: Problem) -> dict[str, Dim | tuple[Dim, ...]]:
+    """Where each integer input ends that is compared: with the places of an axis, as lengths of sequences
+    are, or with one another, as the names of items are.
 
-    Drawn from the range that the person's own have, all of them would lie beyond an axis that is shorter.
+    Drawn from the range that the person's own have, all lengths would lie beyond an axis that is shorter, and
+    of a few names no two would be alike.
     """
     nodes = {node.name: node for node in problem.graph.nodes}
     declared = problem.cases[0].size_map
     highs = {spec.name: spec.sampler.high for spec in problem.tensors if spec.sampler.kind == "integers"}
-    found: dict[str, Dim] = {}
+    dims = {spec.name: spec.dims for spec in problem.tensors}
+    found: dict[str, Dim | tuple[Dim, ...]] = {}
     for node in problem.graph.nodes:
         beyond = _BEYOND.get(node.op.split(".")[1])
         if beyond is None:
@@ -63,6 +66,10 @@ def counted_ends(problem: Problem) -> dict[str, Dim]:
             for name in _sources(numbers, nodes) & highs.keys():
                 if highs[name] <= size_of(end, declared):
                     found.setdefault(name, end)
+        names = [_sources(side, nodes) & highs.keys() for side in node.args[:2]]
+        for name in sorted(names[0] | names[-1]) if not beyond and all(names) else ():
+            if dims[name] and isinstance(dims[name][-1], str):
+                found.setdefault(name, (int(highs[name]), dims[name][-1]))
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DType
-from workbench.playbook.ir.ranges import COMPARISONS, Span, span_of
+from workbench.playbook.ir.ranges import all_below
 from workbench.playbook.ir.sizes import Size, Sizes
 from workbench.playbook.ir.views import NotAView, View
 
@@ -110,50 +110,16 @@ class Pool:
         return self._keep(("index", view, dtype), lambda n: Index(dtype, n, view))
 
     def apply(self, op: str, dtype: DType, args: tuple[Expr, ...], name: str = "") -> Expr:
-        if op in ("select", "where") and (told := self._decided(args[0])) is not None:
-            return args[1] if told else args[2]
-        if op in ("and", "or") and (left := self._undecided(op, args)) is not None:
-            return left
+        if op == "select" and (inside := self._decided(args[0])) is not None:
+            return args[1] if inside else args[2]
         key = ("apply", op, dtype, tuple(arg.serial for arg in args))
         return self._keep(key, lambda n: Apply(dtype, n, op, args, name))
 
     def _decided(self, condition: Expr) -> bool | None:
-        """What a condition on places comes to, where it is the same everywhere."""
+        """What a comparison of a place with a size comes to, where it is the same everywhere."""
         match condition:
-            case Const(value=bool() as value):
-                return value
-            case Apply(op="not", args=(operand,)):
-                told = self._decided(operand)
-                return None if told is None else not told
-            case Apply(op=op, args=(left, right)) if op in COMPARISONS:
-                one, other = self._span(left), self._span(right)
-                return None if one is None or other is None else one.compared(op, other)
-        return None
-
-    def _undecided(self, op: str, args: tuple[Expr, ...]) -> Expr | None:
-        """An ``and`` or ``or`` without the operand that is the same everywhere; None where there is none."""
-        for arg, other in (args, args[::-1]):
-            if (told := self._decided(arg)) is not None:
-                return other if told is (op == "and") else self.const(told, "bool")
-        return None
-
-    def _span(self, expr: Expr) -> Span | None:
-        """Where a whole number lies that is made of places and sizes."""
-        match expr:
-            case Const(value=bool()):
-                return None
-            case Const(value=int() | str() as value):
-                size = self.sizes.read(value)
-                return Span(size, size)
-            case Index(view=view):
-                return span_of(view)
-            case Apply(op="cast", dtype="i32" | "i64", args=(Expr(dtype="i32" | "i64") as operand,)):
-                return self._span(operand)
-            case Apply(op="add" | "sub" as op, dtype="i32" | "i64", args=(left, right)):
-                one, other = self._span(left), self._span(right)
-                if one is None or other is None:
-                    return None
-                return one + other if op == "add" else one + -other
+            case Apply(op="lt", args=(Index(view=view), Const(value=int() | str() as bound))):
+                return all_below(view, self.sizes.read(bound))
         return None
 
     def reduction(self, op: str, dtype: DType, body: Expr, rows: View, columns: View) -> Expr:

@@ -357,7 +357,7 @@ def _grid_sampler_2d(
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         y, x_at = top + down, left + right
         inside = (y >= 0) & (y < height) & (x_at >= 0) & (x_at < width)
-        places = (torch.where(inside, place, 0).to(torch.int64) for place in (y, x_at))
+        places = (torch.where(inside, place.to(torch.int64), 0) for place in (y, x_at))
         found = x[(image.reshape(-1, 1, 1, 1), plane.reshape(-1, 1, 1), *places)]
         total = total + torch.where(inside, found, 0) * (shares[0][down] * shares[1][right])
     return total.to(x.dtype)

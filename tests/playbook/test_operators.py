@@ -174,22 +174,3 @@ def test_a_product_of_sizes_is_read_after_its_factors() -> None:
 
     tensors = {"x": torch.randn(2, 3, 6), "y": torch.randn(2, 3)}
     check(call, generate(problem_of(call, tensors), ()).kernel.source, tensors)
-
-
-def sampled(t: dict[str, Tensor]) -> Tensor:
-    return torch.nn.functional.grid_sample(t["x"], t["grid"], align_corners=True)
-
-
-def sampled_by_pixels(t: dict[str, Tensor]) -> Tensor:
-    return torch.nn.functional.grid_sample(t["x"], t["grid"], align_corners=False) * 2
-
-
-@pytest.mark.parametrize("call", [sampled, sampled_by_pixels])
-def test_what_lies_outside_an_image_is_zero_whatever_is_inside(call: Call) -> None:
-    tensors = {"x": torch.randn(2, 3, 9, 11), "grid": torch.randn(2, 6, 7, 2) * 0.8}
-    tensors["x"][0, :, 0, 0] = torch.inf
-    tensors["grid"][0, 0, 0, 0], tensors["grid"][0, 1, 0, 1] = torch.nan, torch.inf
-    source = generate(problem_of(call, tensors), ()).kernel.source
-    assert "library(" not in source
-    (got,) = run(source, tensors).outputs
-    torch.testing.assert_close(got, call(tensors), equal_nan=True)

@@ -89,7 +89,6 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.roll.default: _roll,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
-        aten.grid_sampler_2d.default: _grid_sampler_2d,
         aten.scatter_reduce.two: _scatter_reduce,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
@@ -333,34 +332,6 @@ def _smoothly_resized(
         left, right = result.index_select(axis, before), result.index_select(axis, after)
         result = left * (1 - share) + right * share
     return result.to(x.dtype)
-
-
-def _grid_sampler_2d(
-    x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Any:
-    """Four neighbours weighed, those outside the image zeros; other modes stay whole.
-
-    torch's own decomposition reads a corner with no weight instead, which is NaN where that is infinite.
-    """
-    if interpolation_mode != 0 or padding_mode != 0:
-        return NotImplemented
-    height, width = x.shape[2:]
-    image, plane = (torch.arange(size, device=x.device) for size in x.shape[:2])
-    wide = _accumulator(grid).unsqueeze(1)
-    column, row = (
-        (wide[..., at] + 1) / 2 * (size - 1) if align_corners else ((wide[..., at] + 1) * size - 1) / 2
-        for at, size in enumerate((width, height))
-    )
-    left, top = column.floor(), row.floor()
-    shares = (top + 1 - row, row - top), (left + 1 - column, column - left)
-    total: Any = 0
-    for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        y, x_at = top + down, left + right
-        inside = (y >= 0) & (y < height) & (x_at >= 0) & (x_at < width)
-        places = (torch.where(inside, place.to(torch.int64), 0) for place in (y, x_at))
-        found = x[(image.reshape(-1, 1, 1, 1), plane.reshape(-1, 1, 1), *places)]
-        total = total + torch.where(inside, found, 0) * (shares[0][down] * shares[1][right])
-    return total.to(x.dtype)
 
 
 def _group_norm(

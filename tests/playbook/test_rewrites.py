@@ -227,3 +227,15 @@ def test_numbers_without_axes_are_no_affine_step_of_a_product() -> None:
 
     tensors = of(s=(), b=(), x=(4, 5))()
     check(scaled, generate(problem_of(scaled, tensors, "scaled"), ()).kernel.source, tensors)
+
+
+def value_head(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.addmm(t["bias"], t["x"].tanh(), t["weight"])
+
+
+def test_a_layer_with_one_result_is_a_sum_of_products_whatever_is_added() -> None:
+    """Nothing follows it, so the bias would have gone into the library's product."""
+    given = {"bias": torch.randn(1), "x": torch.randn(33, 24), "weight": torch.randn(24, 1)}
+    source = generate(problem_of(value_head, given), ()).kernel.source
+    assert "library(" not in source and source.count("__global__") == 1
+    check(value_head, source, given, "checked")

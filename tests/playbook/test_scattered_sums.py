@@ -201,6 +201,25 @@ def test_zeros_have_signs_and_nan_has_the_last_word(reduce: str, dtype: torch.dt
     check(call, generate(problem_of(call, given), PLAIN).kernel.source, given, "checked")
 
 
+@pytest.mark.parametrize("reduce", ["amax", "amin", "sum", "mean"])
+@pytest.mark.parametrize("before", [False, True])
+def test_places_that_nothing_comes_to_keep_what_they_have(reduce: str, before: bool) -> None:
+    """Neighbours are aggregated so in every library of graphs: one index for all features of an edge."""
+    given = {"x": odd_numbers(60, 8), "v": odd_numbers(90, 8), "i": indices(60, 90)}
+
+    def call(t: Tensors) -> Tensor:
+        places = t["i"].view(-1, 1).expand_as(t["v"])
+        return t["x"].scatter_reduce(0, places, t["v"], reduce, include_self=before)
+
+    assert given["i"].unique().numel() < 60
+    problem = problem_of(call, given)
+    source = generate(problem, PLAIN).kernel.source
+    assert "library(" not in source
+    check(call, source, given, "checked")
+    if reduce == "mean":  # counted once for the edge, not for each of its features
+        assert any(node.outs[0].dims[1:] == (1,) for node in problem.graph.nodes if "scatter_add" in node.op)
+
+
 @pytest.mark.parametrize("name", ["few places", "few rows", "counts"])
 def test_blocks_add_up_what_few_places_get(name: str) -> None:
     call, tensors = CASES[name]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.playbook.problems import problem_of
+from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of
 from workbench.errors import NotCovered
 from workbench.model import Case, size_of
@@ -141,3 +141,50 @@ def test_rows_of_one_image_are_not_taken_for_rows_of_the_other() -> None:
     source = generate(problem, ()).kernel.source
     for shape in ((3, 6, 8), (3, 8, 6)):
         check(beside_rows, source, {"x": torch.randn(3, 6, 8), "y": torch.rand(shape)}, "checked")
+
+
+def test_the_larger_of_two_sizes_is_neither_of_them() -> None:
+    """At all points that sizes are told apart by, one of the two is the larger."""
+    sizes = Sizes(("s0", "s1"), [{"s0": 5, "s1": 9}])
+    one, other = sizes.read("s1"), sizes.read("min(s0, s1)")
+    assert other.at({"s0": 12, "s1": 3}) == 3 and other not in (one, sizes.read("s0"))
+    least = sizes.read("max(1, s1 - 1)")
+    assert least != sizes.read("s1 - 1") and least == sizes.read("max(1, s1 - 1)")
+    assert sizes.read("2*max(1, s1 - 1)") == least + least != sizes.read("2*s1 - 2")
+    assert least.spell(str.upper) == "(max(1, S1 - 1))" and least.symbols == ("s1",)
+
+
+def proportions(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    rows, columns = t["x"].shape
+    return t["x"] * (columns - 1) + (columns / rows - 0.5)
+
+
+def coordinates(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    rows, columns = t["x"].shape
+    along = torch.arange(columns) / max(columns - 1, 1)
+    return t["x"] * along + (columns - 1) / min(rows, columns)
+
+
+def grouped(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    batch, heads, width = t["q"].shape
+    groups = t["k"].shape[1]
+    q = t["q"].view(batch, groups, heads // groups, width)
+    return (q * t["k"].unsqueeze(2)).permute(0, 3, 1, 2).sum(1).view(batch, heads)
+
+
+@pytest.mark.parametrize("shape", [(7, 12), (12, 7), (3, 1)])
+@pytest.mark.parametrize("call", [proportions, coordinates])
+def test_numbers_made_of_sizes_are_no_whole_numbers(call: Call, shape: tuple[int, int]) -> None:
+    source = generate(problem_of(call, {"x": torch.randn(7, 12)}), ()).kernel.source
+    check(call, source, {"x": torch.randn(*shape)})
+
+
+def test_heads_come_in_groups_of_which_any_number_may_be() -> None:
+    def given(heads: int, groups: int) -> dict[str, torch.Tensor]:
+        return {"q": torch.randn(3, heads, 8), "k": torch.randn(3, groups, 8)}
+
+    source = generate(problem_of(grouped, given(12, 4)), ()).kernel.source
+    for heads, groups in ((12, 4), (10, 5), (9, 3), (6, 6)):
+        check(grouped, source, given(heads, groups))
+    with pytest.raises(NotCovered, match="nothing may be left over"):
+        check(grouped, source, given(10, 4))

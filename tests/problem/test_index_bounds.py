@@ -6,7 +6,7 @@ from problem.cells import opened
 
 from workbench.model import Dim, Problem
 from workbench.numerics.inputs import draw
-from workbench.problem.index_bounds import indexed_sizes
+from workbench.problem.index_bounds import counted_ends, indexed_sizes
 
 EDGES = """def edges(source, target, left, right):
     nodes, heads = left.shape
@@ -78,3 +78,63 @@ def test_what_is_drawn_for_several_tables_is_the_same_on_every_run() -> None:
     problem = opened(EDGES)
     one, other = (draw(problem, problem.proofs[2], "normal", 3)["target_"] for _ in range(2))
     assert torch.equal(one, other)
+
+
+LENGTHS = """def mean(x, lengths):
+    there = torch.arange(x.shape[1])[None] < lengths[:, None]
+    return (x * there).sum(1) / lengths
+inputs = [torch.randn(24, 900), torch.randint(300, 900, (24,))]
+"""
+
+
+def test_lengths_end_with_the_axis_that_they_are_counted_along() -> None:
+    """From the range of the person's own all would lie beyond a short axis, and would not matter."""
+    problem = opened(LENGTHS)
+    columns = problem.tensors[0].dims[1]
+    assert end(problem, "lengths") == f"{columns} + 1"
+    assert any(case.size_map[str(columns)] < 300 for case in problem.proofs)
+    for case in problem.proofs:
+        size = case.size_map[str(columns)]
+        drawn = torch.cat([draw(problem, case, "normal", seed)["lengths"] for seed in range(40)])
+        assert drawn.min() >= 1 and size / 2 < drawn.max() <= size
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        ("x.masked_fill(torch.arange(x.shape[1]) >= i[:, None], 0)", 1),
+        ("x * (i.view(-1, 1) == torch.arange(x.shape[1]))", 0),
+        ("x * (torch.arange(x.shape[1]) < i[:, None] + 3)", None),
+        ("x * (torch.arange(x.shape[1]) * 2 < i[:, None])", None),
+        ("x * (torch.arange(1, x.shape[1] + 1) <= i[:, None])", None),
+    ],
+)
+def test_only_what_is_compared_with_places_is_counted_along_them(body: str, more: int | None) -> None:
+    problem = opened(
+        f"def f(x, i): return {body}\ninputs = [torch.randn(40, 70), torch.randint(2, 70, (40,))]"
+    )
+    size = problem.tensors[0].dims[1]
+    ends = {0: size, 1: f"{size} + 1"}
+    assert counted_ends(problem) == ({} if more is None else {"i": ends[more]})
+
+
+def test_numbers_that_go_far_beyond_an_axis_are_not_counted_along_it() -> None:
+    problem = opened(
+        "def f(x, i): return x * (torch.arange(x.shape[1]) < i[:, None])\n"
+        "inputs = [torch.randn(40, 70), torch.randint(0, 1000, (40,))]"
+    )
+    assert counted_ends(problem) == {} and end(problem, "i") is None
+
+
+def test_names_that_are_compared_with_one_another_are_alike_now_and_then() -> None:
+    """Of a few that are drawn from a hundred thousand no two are, and what happens then is not seen."""
+    problem = opened(
+        "def loss(logits, ids):\n"
+        "    same = ids[:, None] == ids[None, :]\n"
+        "    return logits.masked_fill(same, -9.0).logsumexp(1)\n"
+        "inputs = [torch.randn(400, 400), torch.randint(0, 100000, (400,))]"
+    )
+    size = problem.tensors[1].dims[0]
+    assert end(problem, "ids") == (100000, size)
+    drawn = [draw(problem, case, "normal", 1)["ids"] for case in problem.proofs]
+    assert any(ids.unique().numel() < ids.numel() for ids in drawn)

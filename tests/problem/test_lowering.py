@@ -40,3 +40,13 @@ def test_a_torch_that_is_otherwise_inside_is_asked_in_public(
         assert not lowering._as_known()
     finally:
         lowering._as_known.cache_clear()
+
+
+def test_a_diagonal_is_filled_where_values_are() -> None:
+    def hidden(tensors: dict[str, Tensor]) -> Tensor:
+        scores = tensors["x"] @ tensors["x"].t()
+        scores.fill_diagonal_(-torch.inf)
+        return scores.softmax(1)
+
+    ops = {node.op for node in trace(hidden, {"x": torch.randn(6, 4)}, True).graph.nodes}
+    assert "aten.where.self" in ops and not any("as_strided" in op for op in ops)

@@ -219,3 +219,14 @@ def test_steps_through_a_storage_fix_its_sizes() -> None:
         lambda t: t["x"].as_strided((2, 10, 5), (14, 1, 1)) + 1, {"x": torch.randn(2, 14)}, varying=True
     )
     assert traced.dims == (("x", (2, 14)),) and "stepped through" in traced.notes[0]
+
+
+def test_the_length_of_a_tensor_varies_as_its_first_size_does() -> None:
+    def padded(tensors: dict[str, Tensor]) -> Tensor:
+        x = tensors["x"]
+        rows = torch.arange(len(x)).view(-1, 1) * len([1, 2])
+        return torch.cat([torch.zeros(len(x), 1), rows * x], 1).view(len(x), -1)
+
+    traced = trace(padded, {"x": torch.randn(7, 12)}, True)
+    assert traced.symbols == ("s0", "s1") and traced.outputs[0].dims == ("s0", "s1 + 1")
+    assert len(torch.ones(3)) == 3

@@ -90,3 +90,17 @@ def test_the_export_sees_no_size_of_a_loop():
     assert problem.tensors[0].dims[1] == 64
     assert isinstance(problem.tensors[0].dims[0], str)
     assert len(problem.graph.nodes) < 6 * 10, "sizes are computed in the graph"
+
+
+def test_what_a_loop_takes_slices_of_beside_its_own_is_tried_at_as_many() -> None:
+    """The second tensor may have more steps than the first, and no fewer: no size that is tried is small."""
+    problem = opened(
+        "def paths(z, w, start):\n"
+        "    level = start\n"
+        "    for t in range(z.shape[0]):\n"
+        "        level = level + 0.1 * level * z[t] + w[t]\n"
+        "    return level\n"
+        "inputs = [torch.randn(24, 60000), torch.randn(24, 60000), torch.rand(60000)]"
+    )
+    steps = problem.tensors[1].dims[0]
+    assert problem.proofs and all(case.size_map[str(steps)] >= 24 for case in problem.proofs)

@@ -71,5 +71,7 @@ def _evaluate(node: ast.AST, sizes: Mapping[str, int]) -> int:
             return int(_OPS[type(op)](_evaluate(left, sizes), _evaluate(right, sizes)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluate(operand, sizes)
+        case ast.Call(func=ast.Name(id="min" | "max" as name), args=args, keywords=[]):
+            return (min if name == "min" else max)(_evaluate(arg, sizes) for arg in args)
         case _:
             raise ValueError(f"not a size expression: {ast.unparse(node)}")

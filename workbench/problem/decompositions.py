@@ -100,6 +100,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.roll.default: _roll,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
+        aten.scatter_reduce.two: _scatter_reduce,
         aten.rrelu_with_noise.default: lambda x, noise, *rest, **named: _rrelu(x, *rest, **named),
         aten.rrelu_with_noise_functional.default: lambda x, noise, *rest, **named: (
             _rrelu(x, *rest, **named),
@@ -234,6 +235,39 @@ def _roll(x: Tensor, shifts: Any, dims: int | Sequence[int] = ()) -> Tensor:
         cut = size - shift if shift > 0 else -shift
         x = torch.cat([x.narrow(axis, cut, size - cut), x.narrow(axis, 0, cut)], axis) if shift else x
     return x
+
+
+def _scatter_reduce(
+    x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Means as sums over counts; without what was there before, from what no value loses to.
+
+    A place that nothing comes to keeps what it has.
+    """
+    if reduce == "mean" and x.is_floating_point():
+        count = _counts(x, dim, index) + int(include_self)
+        wide = _accumulator(x)
+        first = wide if include_self else torch.where(count > 0, 0.0, wide)
+        return (first.scatter_add(dim, index, src.to(wide.dtype)) / count.clamp(min=1)).to(x.dtype)
+    if include_self or reduce not in ("sum", "amax", "amin"):
+        return NotImplemented
+    least: Any = 0
+    if reduce != "sum":
+        ends = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+        least = ends.min if reduce == "amax" else ends.max
+        least = least * math.inf if x.is_floating_point() else least
+    first = torch.where(_counts(x, dim, index) > 0, torch.full_like(x, least), x)
+    return aten.scatter_reduce.two(first, dim, index, src, reduce)
+
+
+def _counts(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """How many values come to each place; once for all places that one index is repeated for."""
+    shape = list(x.shape)
+    for axis, step in enumerate(index.stride()):
+        if axis != dim % max(x.ndim, 1) and step == 0 and index.shape[axis] == shape[axis]:
+            index, shape[axis] = index.narrow(axis, 0, 1), 1
+    zeros = torch.zeros(shape, dtype=torch.int32, device=x.device)
+    return zeros.scatter_add(dim, index, torch.ones_like(index, dtype=torch.int32))
 
 
 def _rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, *_: Any) -> Tensor:

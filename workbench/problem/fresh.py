@@ -15,7 +15,7 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 from workbench.problem.cost import elements, multiplications
 from workbench.problem.form import Form
-from workbench.problem.index_bounds import indexed_sizes
+from workbench.problem.index_bounds import counted_ends, indexed_sizes
 from workbench.problem.proofs import MOST_PROOFS, Accept, proofs
 from workbench.problem.reference import run
 from workbench.problem.refusals import Watch, check_outputs
@@ -112,7 +112,11 @@ def _as_told(error: Exception) -> ProblemError:
 
 
 def _bound_choices(problem: Problem) -> Iterator[Problem]:
-    yield problem
+    counted = _with_counted_ends(problem)
+    yield counted
+    if counted != problem:
+        yield _with_indexed_sizes(counted)
+        yield problem
     indexing = _with_indexed_sizes(problem)
     if indexing != problem:
         yield indexing
@@ -131,6 +135,14 @@ def _bound_choices(problem: Problem) -> Iterator[Problem]:
                 low = min(place.sampler.low, 0.0)
                 everywhere = with_sampler(everywhere, place, high_dim=symbol, low=low)
             yield everywhere
+
+
+def _with_counted_ends(problem: Problem) -> Problem:
+    """Lengths and places that are compared with those of an axis end where it does, as the graph has it."""
+    for name, end in counted_ends(problem).items():
+        spec = next(spec for spec in problem.tensors if spec.name == name)
+        problem = with_sampler(problem, spec, high_dim=end, low=min(spec.sampler.low, 1.0))
+    return problem
 
 
 def _with_indexed_sizes(problem: Problem) -> Problem:

@@ -1,14 +1,15 @@
-"""Where integers end that say places: below the size of every axis that they index.
+"""Where integers end that say places: below the size of every axis that they index or are counted along.
 
-Owns what the op graph tells of it: which inputs come to an index unchanged, and which axes that is into.
-Says nothing of places that are computed; those are found out by running the reference.
+Owns what the op graph tells of it: which inputs come unchanged to an index, or to a comparison with the
+places of an axis, and which axes those are. Says nothing of places that are computed; those are found out by
+running the reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Arg, Dim, OpNode, Problem, Ref
+from workbench.model import Arg, Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.movement import MOVES
 
 _ALONG = frozenset(
@@ -21,6 +22,8 @@ _ALONG = frozenset(
 _BY_AXES = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 """Operations on a tensor and a list of places, one for each axis."""
 _CASTS = frozenset(("_to_copy", "convert_element_type", "to"))
+_BEYOND = {"eq": 0, "ne": 0, "lt": 1, "le": 1, "gt": 1, "ge": 1}
+"""Comparisons with a place, and how far behind the last a number may lie: a length may be all of an axis."""
 
 
 def indexed_sizes(problem: Problem) -> dict[str, tuple[Dim, ...]]:
@@ -37,6 +40,51 @@ def indexed_sizes(problem: Problem) -> dict[str, tuple[Dim, ...]]:
             for name in _sources(place, nodes) & whole:
                 found.setdefault(name, {})[dims[table.ref][axis]] = None
     return {name: tuple(sizes) for name, sizes in found.items()}
+
+
+def counted_ends(problem: Problem) -> dict[str, Dim | tuple[Dim, ...]]:
+    """Where each integer input ends that is compared: with the places of an axis, as lengths of sequences
+    are, or with one another, as the names of items are.
+
+    Drawn from the range that the person's own have, all lengths would lie beyond an axis that is shorter, and
+    of a few names no two would be alike.
+    """
+    nodes = {node.name: node for node in problem.graph.nodes}
+    declared = problem.cases[0].size_map
+    highs = {spec.name: spec.sampler.high for spec in problem.tensors if spec.sampler.kind == "integers"}
+    dims = {spec.name: spec.dims for spec in problem.tensors}
+    found: dict[str, Dim | tuple[Dim, ...]] = {}
+    for node in problem.graph.nodes:
+        beyond = _BEYOND.get(node.op.split(".")[1])
+        if beyond is None:
+            continue
+        for places, numbers in (node.args[:2], node.args[1::-1]):
+            size = _places_of(places, nodes)
+            if not isinstance(size, str):
+                continue
+            end = f"{size} + {beyond}" if beyond else size
+            for name in _sources(numbers, nodes) & highs.keys():
+                if highs[name] <= size_of(end, declared):
+                    found.setdefault(name, end)
+        names = [_sources(side, nodes) & highs.keys() for side in node.args[:2]]
+        for name in sorted(names[0] | names[-1]) if not beyond and all(names) else ():
+            if dims[name] and isinstance(dims[name][-1], str):
+                found.setdefault(name, (int(highs[name]), dims[name][-1]))
+    return found
+
+
+def _places_of(arg: Arg, nodes: Mapping[str, OpNode]) -> Dim | None:
+    """The size of the axis whose places these are, first to last; None for anything else."""
+    while isinstance(arg, Ref) and arg.ref in nodes:
+        node = nodes[arg.ref]
+        kind = node.op.split(".")[1]
+        if kind == "arange":
+            whole = node.args[0] == 0 and node.args[2:] in ((), (1,))
+            return node.outs[0].dims[0] if whole else None
+        if kind not in MOVES and kind not in _CASTS:
+            return None
+        arg = node.args[0]
+    return None
 
 
 def _indexed(node: OpNode) -> Iterator[tuple[Ref, int, Arg]]:

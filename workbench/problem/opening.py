@@ -102,7 +102,8 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         fixed = (*along, *few, *even, *terms)
         traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed, ties)
     tell("choosing small sizes to check on")
-    small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes))
+    least = {symbol: low for symbol, low, _ in traced.ranges}
+    small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
     told_of = (
         *_idle_notes(capture),
         *_mode_notes(seen.form),
@@ -123,10 +124,13 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     return _self_tested_somehow(problem, seen)
 
 
-def _small_sizes(problem: Problem, accept: Accept) -> tuple[Case, ...]:
-    """Sizes that vary each alone; where there are none, in proportion to one another."""
+def _small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> tuple[Case, ...]:
+    """Sizes that vary each alone; where there are none, in proportion to one another, or from ``least`` on.
+
+    A loop of thirty steps takes the thirtieth slice of all that it goes along: all of them are as long.
+    """
     tried = (proofs(problem, accept, like=like) for like in ({}, *proportions(problem)))
-    return next((small for small in tried if small), ())
+    return next((small for small in tried if small), ()) or proofs(problem, accept, least=least)
 
 
 def _described(

@@ -40,7 +40,11 @@ Accept = Callable[[Mapping[str, int]], bool]
 
 
 def proofs(
-    problem: Problem, accept: Accept, tied: bool = False, like: Mapping[str, Dim] | None = None
+    problem: Problem,
+    accept: Accept,
+    tied: bool = False,
+    like: Mapping[str, Dim] | None = None,
+    least: Mapping[str, int] | None = None,
 ) -> tuple[Case, ...]:
     """Choose at most ``MOST_PROOFS`` small cases: 1, odd, just below and above powers of two, long rows.
 
@@ -48,7 +52,7 @@ def proofs(
     again with the next larger ones. Needs ``problem.cases``; without symbols the declared case is the
     only proof, if it is small. Very large parameters leave few proofs, or none. With ``tied``, sizes that
     are equal at the declared case stay equal, those of parameters too; in ``like``, symbols are what
-    they are instead of varying: a number, or so many times another.
+    they are instead of varying: a number, or so many times another. No symbol is less than ``least`` has it.
     """
     declared = problem.cases[0]
     fixed = fixed_elements(problem)
@@ -59,11 +63,11 @@ def proofs(
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
     tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
-    like = {**(_ties(problem) if tied else {}), **(like or {})}
+    like, lowest = {**(_ties(problem) if tied else {}), **(like or {})}, least or {}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for pattern in _patterns(problem, declared.size_map):
         for attempt in _attempts(budget.shrunk(pattern, problem)):
-            sizes = {s: size_of(like.get(s, s), attempt) for s in attempt}
+            sizes = {s: max(size_of(like.get(s, s), attempt), lowest.get(s, 0)) for s in attempt}
             if tries and budget.allow(problem, sizes):
                 tries -= 1
                 if accept(sizes):

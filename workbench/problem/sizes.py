@@ -12,7 +12,7 @@ import sympy
 
 
 class NotASize(ValueError):
-    """An expression outside ``+ - * // %`` over integers."""
+    """An expression outside ``+ - * // %``, ``min`` and ``max`` over integers."""
 
 
 _SUM, _PRODUCT, _ATOM = 0, 1, 2
@@ -39,6 +39,8 @@ def _print(node: sympy.Expr, names: Mapping[sympy.Symbol, str]) -> tuple[str, in
         return _binary(node, "//", names), _PRODUCT
     if kind in ("Mod", "PythonMod"):
         return _binary(node, "%", names), _PRODUCT
+    if kind in ("Min", "Max"):  # sympy's own order differs from run to run
+        return f"{_CALLED[kind]}({', '.join(sorted(size_text(arg, names) for arg in node.args))})", _ATOM
     if kind in ("TruncToInt", "FloorToInt") and (scaled := _scaled(node.args[0])) is not None:
         return _product_of(scaled[0], [_wrapped(scaled[1], names, _ATOM)]), _PRODUCT
     raise NotASize(f"{node} is not a size a plan can compute")

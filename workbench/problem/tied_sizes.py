@@ -17,7 +17,7 @@ from workbench.numerics.pointwise import POINTWISE
 
 Axis = tuple[str, int]
 """Name of an input, and a place in its shape."""
-_SYMBOL = re.compile(r"[A-Za-z_]\w*")
+_SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 _POINTS = 5
 

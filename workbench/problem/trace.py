@@ -6,6 +6,7 @@ Runs in a child process that has torch. Owns the export, the decompositions and 
 
 from __future__ import annotations
 
+import builtins
 import io
 import logging
 import warnings
@@ -126,7 +127,7 @@ def _export(
 
     class Reference(nn.Module):
         def forward(self, tensors: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-            with _Lines():
+            with _Lines(), _lengths_that_vary():
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
@@ -138,6 +139,21 @@ def _export(
         returned = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
         orders = tuple(made.get(spec.arg.name) for spec in returned)
         return lowered(program), orders
+
+
+@contextmanager
+def _lengths_that_vary() -> Iterator[None]:
+    """``len`` of a tensor as its first size; Python's own makes a number of it, which fixes the size."""
+    ordinary = builtins.len
+
+    def length(of: Any) -> Any:
+        return of.shape[0] if isinstance(of, Tensor) and of.ndim else ordinary(of)
+
+    builtins.len = length
+    try:
+        yield
+    finally:
+        builtins.len = ordinary
 
 
 @contextmanager

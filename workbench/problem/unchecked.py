@@ -2,7 +2,8 @@
 
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
 the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
-labels have the places' sizes: an export would take them for sizes of their own.
+labels have the places' sizes: an export would take them for sizes of their own. A diagonal is filled through
+a view of the storage, which no graph of values has.
 """
 
 from __future__ import annotations
@@ -70,6 +71,14 @@ def _corrcoef(input: Tensor) -> Tensor:
     return (found / spread.unsqueeze(1) / spread).clamp(-1, 1)
 
 
+def _fill_diagonal(input: Tensor, value: float | Tensor, wrap: bool = False) -> Tensor:
+    """A matrix's own tensor with its diagonal filled; taller ones that wrap, and cubes, as torch does it."""
+    if input.ndim != 2 or wrap:
+        return input.fill_diagonal_(value, wrap)  # type: ignore[arg-type]
+    rows, columns = (torch.arange(size, device=input.device) for size in input.shape)
+    return input.copy_(torch.where(rows.unsqueeze(1) == columns, value, input))
+
+
 def _labelled(loss: Callable[..., Any]) -> Callable[..., Any]:
     """The loss, asked whether its labels (N, ...) have the sizes of its logits (N, classes, ...)."""
 
@@ -86,6 +95,7 @@ def _labelled(loss: Callable[..., Any]) -> Callable[..., Any]:
 UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     F.gaussian_nll_loss: _gaussian_nll_loss,
     F.one_hot: _one_hot,
+    torch.Tensor.fill_diagonal_: _fill_diagonal,
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
     **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},
     **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _corrcoef),

@@ -24,9 +24,8 @@ def stages_of(kernels: Sequence[Kernel]) -> list[list[int]]:
 
 
 def _in_order(first: Kernel, second: Kernel) -> bool:
-    """True where the second must wait for the first."""
-    made, written = _written(first), _written(second)
-    return bool(made & (_read(second) | written) or _read(first) & written)
+    """True where the second must wait for the first. Pieces of one buffer have places of their own."""
+    return bool(_written(first) & _read(second) or _read(first) & _written(second))
 
 
 def _written(kernel: Kernel) -> set[str]:

@@ -15,6 +15,7 @@ from workbench.playbook.analysis.plane_turns import LAG_BYTES, MOST_PLANES
 from workbench.playbook.analysis.row_totals import buffers_read
 from workbench.playbook.ir.agreements import (
     agreements,
+    exact_quotients,
     in_order_of_reading,
     least_sizes,
     most_sizes,
@@ -116,6 +117,8 @@ class PlanText:
 
         for one, other in agreements(self.problem, self.locals):
             self._require([f"{one} == {other}"], f"sizes that meet must be equal: {one} and {other}")
+        for whole, part in exact_quotients(self.problem, self.locals):
+            self._require([f"{whole} % {part} == 0"], f"nothing may be left over: {part} divides {whole}")
         for one, other in most_sizes(self.problem, self.locals):
             self._require([f"{one} <= {other}"], f"an index has no more elements than values: {one}, {other}")
         for size, least in least_sizes(self.problem, self.locals):

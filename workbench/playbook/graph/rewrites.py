@@ -119,6 +119,8 @@ def _with_bias(
     after = users.get(node.name, [])
     if product is None or product.op != "aten.mm.default" or users[name] != [node]:
         return node
+    if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
+        return node
     same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
     if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
         return node

@@ -178,7 +178,7 @@ def _affine_chain(edit: GraphEdit, node: OpNode) -> tuple[OpNode, list[OpNode]] 
         at = edit.made(at.args[0])
     if at is None or at.op != "aten.mm.default" or not steps or edit.users(at) != [steps[0]]:
         return None
-    return at, steps
+    return None if 1 in at.outs[0].dims else (at, steps)
 
 
 def _is_line(edit: GraphEdit, arg: Arg, dims: Sequence[Dim]) -> bool:

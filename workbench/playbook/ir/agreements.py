@@ -18,6 +18,7 @@ from workbench.playbook.ir.sizes import ONE, Products, Sizes
 
 T = TypeVar("T")
 
+_QUOTIENT = re.compile(r"\b([A-Za-z_]\w*)//([A-Za-z_]\w*)")
 _DIVISOR = re.compile(r"//\s*(\d+)")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 
@@ -30,11 +31,31 @@ def sizes_of(problem: Problem) -> Sizes:
 
     Sizes at which a tensor is empty, as ``x[:, 1:]`` of one column is, say nothing: zero divides nothing.
     """
+    dims, accepted = _known(problem)
+    divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
+    return Sizes(problem.symbols, accepted, divisors, _equal_products(problem), _exact(dims, accepted))
+
+
+def _known(problem: Problem) -> tuple[set[str], list[Mapping[str, int]]]:
+    """Sizes of all results, and of what symbols the reference accepts, without those that leave one empty."""
     dims = {str(dim) for node in problem.graph.nodes for out in node.outs for dim in out.dims}
     accepted = [case.size_map for case in (*problem.proofs, *problem.cases, *problem.accepted)]
-    accepted = [sizes for sizes in accepted if not _some_empty(dims, sizes)]
-    divisors = {int(found) for dim in dims for found in _DIVISOR.findall(dim)}
-    return Sizes(problem.symbols, accepted, divisors, _equal_products(problem))
+    return dims, [sizes for sizes in accepted if not _some_empty(dims, sizes)]
+
+
+def _exact(dims: Iterable[str], accepted: Sequence[Mapping[str, int]]) -> list[tuple[str, str]]:
+    """Sizes that one divides by another, as heads by groups of heads, where nothing is ever left over."""
+    found = dict.fromkeys(pair for dim in sorted(dims) for pair in _QUOTIENT.findall(dim))
+    return [
+        (whole, part)
+        for whole, part in found
+        if all(sizes[part] and sizes[whole] % sizes[part] == 0 for sizes in accepted)
+    ]
+
+
+def exact_quotients(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Sizes in the plan language, each with one that divides it without rest: elsewhere nothing is known."""
+    return [(names[whole], names[part]) for whole, part in _exact(*_known(problem))]
 
 
 def _equal_products(problem: Problem) -> list[Products]:
@@ -147,7 +168,9 @@ def _falls_short(size: Dim, end: int, sizes: Mapping[str, int]) -> bool:
 
 def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
     """A size as the graph has it: by its value, another spelling would do."""
-    return re.sub(r"[A-Za-z_]\w*", lambda found: names[found.group()], str(dim)).replace("//", " // ")
+    return re.sub(r"\b[A-Za-z_]\w*\b(?!\()", lambda found: names[found.group()], str(dim)).replace(
+        "//", " // "
+    )
 
 
 def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:

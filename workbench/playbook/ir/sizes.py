@@ -3,7 +3,8 @@
 Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points: some where
 every symbol is a multiple of 5040 and of whatever the graph divides by, and some that the reference is known
 to accept. So ``32*(s1//32)`` equals ``s1`` where only multiples of 32 are accepted, and ``(s1 + 1)//2``
-differs from ``s1//2`` where odd sizes are.
+differs from ``s1//2`` where odd sizes are. A ``max`` or ``min`` may bend anywhere between the points: sizes
+with one are equal to those with the same alone.
 Never prints CUDA or a plan; ``spell`` gives the text with other names for the symbols.
 """
 
@@ -25,7 +26,8 @@ _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 7
 Products = tuple[tuple[str, ...], ...]
 """Symbols whose products are equal, as ``(("h", "w"), ("p", "q"))``."""
 Terms = tuple[tuple[tuple[str, ...], int], ...]
-_SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b")
+_BEND = re.compile(r"\b(min|max)\(")
+_SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Size:
     """Texts whose product, times the coefficient, is the size; each an atom of Python's grammar."""
     terms: Terms = field(compare=False, default=())
     """The summands, where the size is a sum: factors and coefficient. Empty for a plain product."""
+    bends: tuple[str, ...] = ()
+    """Factors with a ``max`` or ``min``, which a few points do not tell from what it chooses there."""
 
     @property
     def text(self) -> str:
@@ -122,9 +126,11 @@ class Size:
 
 
 def _size(probes: tuple[int, ...], coefficient: int, factors: tuple[str, ...]) -> Size:
-    if all(value == probes[0] for value in probes):
+    ordered = tuple(sorted(factors, key=lambda text: (len(text), text)))
+    bends = tuple(text for text in ordered if _BEND.search(text))
+    if all(value == probes[0] for value in probes) and not bends:
         return number(probes[0])
-    return Size(probes, coefficient, tuple(sorted(factors, key=lambda text: (len(text), text))))
+    return Size(probes, coefficient, ordered, bends=bends)
 
 
 def number(value: int) -> Size:
@@ -207,8 +213,23 @@ def _telling(
     return chosen
 
 
+def _with_exact(point: Mapping[str, int], exact: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """The point with every size a multiple of those that divide it: ``s4*(s1//s4)`` is ``s1`` there."""
+    found = dict(point)
+    left = list(exact)
+    while left:  # what divides another is settled first; of a circle, whatever comes
+        wholes = {whole for whole, _ in left}
+        whole, part = next((pair for pair in left if pair[1] not in wholes), left[0])
+        left.remove((whole, part))
+        found[whole] *= found[part]
+    return found
+
+
 class Sizes:
-    """Reads dimensions over a problem's symbols; ``equal`` are products that are always equal."""
+    """Reads dimensions over a problem's symbols.
+
+    ``equal`` are products that are always equal, ``exact`` sizes with one that divides them without rest.
+    """
 
     def __init__(
         self,
@@ -216,12 +237,14 @@ class Sizes:
         accepted: Iterable[Mapping[str, int]] = (),
         divisors: Iterable[int] = (),
         equal: Sequence[Products] = (),
+        exact: Sequence[tuple[str, str]] = (),
     ) -> None:
         names = tuple(symbols)
         divisors = frozenset(divisors)
         multiple = math.lcm(5040, *(divisor for divisor in divisors if divisor))
         points: list[Mapping[str, int]] = [
-            _with_equal(_divisible(names, at, multiple), equal, multiple) for at in range(_DIVISIBLE)
+            _with_exact(_with_equal(_divisible(names, at, multiple), equal, multiple), exact)
+            for at in range(_DIVISIBLE)
         ]
         known = [case for case in accepted if set(names) <= set(case)]
         points += _telling(names, known, {2, *divisors} - {0})

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, walk
-from workbench.playbook.ir.operations import BITS_OF, FLOAT_OF
+from workbench.playbook.ir.operations import BITS_OF, FLOAT_OF, is_float
 from workbench.playbook.text.cuda_text import CTYPES, Text, number, spell
 from workbench.playbook.text.names import Macros, Names
 
@@ -100,7 +100,12 @@ class Scope:
             self._in_branch = outer
 
     def _combined(self, part: Apply, done: dict[int, Text]) -> Text:
-        return spell(part, tuple(self._known(arg, done) for arg in part.args), self._fast)
+        first, *others = (self._known(arg, done) for arg in part.args)
+        if others and all(
+            _is_real_size(arg) for arg in part.args
+        ):  # whole numbers to C++, which drops the rest
+            first = Text(f"{CTYPES[part.args[0].dtype]}({first.code})")
+        return spell(part, (first, *others), self._fast)
 
     def _known(self, expr: Expr, done: dict[int, Text]) -> Text:
         return self.bound.get(expr.serial) or done[expr.serial]
@@ -176,3 +181,8 @@ def _short(body: Expr) -> str:
 def used_in(roots: Iterable[Expr]) -> set[int]:
     """Serials of everything below the roots."""
     return {expr.serial for root in roots for expr in walk(root)}
+
+
+def _is_real_size(expr: Expr) -> bool:
+    """True for a size that is computed with as a float, though its name stands for a whole number."""
+    return isinstance(expr, Const) and isinstance(expr.value, str) and is_float(expr.dtype)

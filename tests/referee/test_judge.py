@@ -237,7 +237,7 @@ def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
 
 
 def test_a_race_is_told_as_the_cause_of_wrong_numbers_where_none_was_looked_for() -> None:
-    """The typical case has more threads than are traced; a smaller one shows why its numbers are wrong."""
+    """The typical case is traced in part only; it or a smaller one shows why its numbers are wrong."""
     source = RIGHT.replace("__syncthreads();", "")
     options = JudgeOptions(seed=0, wall_s=60, kinds=("normal",), traced_threads=200)
     typical = judged(Kernel(source=source), options.model_copy(update={"races": False})).outcome

@@ -333,7 +333,12 @@ class Judgement:
         again = [c for c in again if c not in self.probes]
         trials += [Trial(case=case, plan=self.plans[case], once=True) for case in again if trials]
         trials += [Trial(case=c, plan=self.plans[c], once=True, probe=True) for c in self.probes if trials]
-        return tuple(trials), own
+        return tuple(t.model_copy(update={"room": self._room(t)}) for t in trials), own
+
+    def _room(self, trial: Trial) -> int:
+        alone = trial.case.label.removesuffix(ONE_SM) + ONE_SM
+        on_one_sm = next((plan for case, plan in self.plans.items() if case.label == alone), None)
+        return 1 if trial.plan == on_one_sm else self.target.sm_count
 
     @property
     def _most(self) -> int:

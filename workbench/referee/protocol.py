@@ -30,6 +30,9 @@ class Trial(Value):
     """True for a case that is tried on ordinary values only."""
     probe: bool = False
     """True for sizes a plan's conditions asked for: whether the reference takes them is not known yet."""
+    room: int = 1
+    """Blocks that the plan may count on to be on the card at the same time, however they begin: one a
+    multiprocessor of the card it is for; one where it is the same for a card that has one multiprocessor."""
 
 
 class TrialRequest(Value):

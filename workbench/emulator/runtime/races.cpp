@@ -134,14 +134,16 @@ bool published(const Launch& launch, uint64_t one, uint64_t other) {
 
 // ``then``: the earlier access's time in its own block; with kTells where blocks are ordered generously.
 void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier,
-                 uint32_t other_pc, uint32_t meeting, uint32_t then) {
+                 uint32_t other_pc, uint32_t meeting, uint32_t then, uint32_t epoch) {
   if (meeting != worker.launch->meeting) return;  // a grid barrier lies between
   Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
   uint64_t block = (earlier >> 33) - 1;
   if (block != worker.block) {
     uint32_t when = static_cast<uint32_t>(lane.event->value);
+    Moment mine{worker.barrier_epoch, lane.thread->warp};
+    Moment its{epoch, static_cast<uint32_t>(rank_in_global_key(earlier) / kWarp)};
     if ((when | then) & kTells ? published(*worker.launch, block, worker.block)
-                               : worker.launch->order->knows(worker.block, when, block, then))
+                               : worker.launch->order->knows(worker.block, mine, when, block, its, then))
       return;
     fault.message = "block " + std::to_string(block);
   }
@@ -157,13 +159,14 @@ void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint6
   bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
   if (conflict_in_global(write, key) && !one_request)
     note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write,
-                cell.write_pc, cell.write_meeting, cell.write_time);
+                cell.write_pc, cell.write_meeting, cell.write_time, cell.write_epoch);
   if (!reads && conflict_in_global(read, key))
-    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting, kTells);
+    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting, kTells, 0);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
   (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
   (reads ? cell.read_meeting : cell.write_meeting) = worker.launch->meeting;
   if (!reads) cell.write_time = static_cast<uint32_t>(lane.event->value);
+  if (!reads) cell.write_epoch = worker.barrier_epoch;
   if (!reads) cell.write_request = worker.request;
 }
 

@@ -57,9 +57,9 @@ _WAITS = {
 _MEETINGS = {
     "not_cooperative": "waits for the whole grid, whose launch is not cooperative: write cooperative=True",
     "missing_blocks": "waits at this grid barrier for ever: {said}",
-    "waits_for_later_block": "waits for a block that has not begun, and nobody promises in which order they do, "
-    "or that there is room: write cooperative=True in the launch, or number blocks as they begin (a ticket, by "
-    "atomicAdd) and let them wait only for those before them",
+    "waits_for_later_block": "waits for a block that has not begun, and nobody promises in which order they "
+    "do, or that there is room: write cooperative=True in the launch, or number blocks as they begin (a "
+    "ticket, by atomicAdd) and let them wait only for those before them",
 }
 
 

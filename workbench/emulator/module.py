@@ -76,7 +76,7 @@ class Geometry:
     """Races are looked for in every so-manieth run of blocks, the first of them at ``race_first``."""
     race_first: int = 0
     resident: int = 0
-    """Blocks that take turns on one OS thread, as on a card that has room for so many; 0: each runs to its end."""
+    """Blocks that take turns on one OS thread, as on a card with so much room; 0: each runs to its end."""
     first: int = 0
     step: int = 1
     """The n-th block to begin, or cluster, is number ``first + n * step``, modulo how many there are."""

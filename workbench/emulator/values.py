@@ -86,11 +86,11 @@ class Options(Value):
     order: BlockOrder = "by number"
     """In which order blocks begin."""
     resident: int = 0
-    """Blocks that are on the card at the same time and take turns (checked modules only); 0 has each run to its
-    end before the next one begins."""
+    """Blocks that are on the card at the same time and take turns (checked modules only); 0 has each run to
+    its end before the next one begins."""
     draw: int = 0
-    """From which number is drawn what a kernel must not know: when the clock began, which blocks are looked at,
-    in which order they begin."""
+    """From which number is drawn what a kernel must not know: when the clock began, which blocks are looked
+    at, in which order they begin."""
 
 
 class LaunchCounts(Value):

@@ -57,9 +57,7 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
         return ()
     typical = typical_trial(trials)
     others = sorted((t for t in trials if t is not typical), key=elements)
-    planned = []
-    for trial in (typical, *others):
-        planned.append(PlannedCheck(trial, "normal", 0, "checked", races=options.races))
+    planned = [PlannedCheck(t, "normal", 0, "checked", races=options.races) for t in (typical, *others)]
     planned.append(PlannedCheck(typical, "normal", 0, "plain", repeat=True))
     for kind in options.kinds:
         times = _special_times(typical) if kind == "special values" else int(kind != "normal")

@@ -34,7 +34,7 @@ class JudgeOptions(Value):
     most_elements: int = 2**22
     """Declared cases up to this size may stand in where there is no small size to check on."""
     traced_threads: int = 2**15
-    """Races are looked for in all blocks of a launch of up to this many threads, in some blocks of a larger one."""
+    """Races are looked for in all blocks of a launch of up to this many threads, in some of a larger one."""
 
     def drawn(self) -> JudgeOptions:
         """With a seed: the given one, else that of ``$WORKBENCH_SEED``, else a fresh one.

@@ -150,7 +150,7 @@ class _Trials:
     def _cause(
         self, failed: Outcome, at: matrix.PlannedCheck, checks: Sequence[matrix.PlannedCheck]
     ) -> Outcome:
-        """Of wrong numbers where races were not looked for everywhere: the race, where a smaller case has one."""
+        """Of wrong numbers where races were not looked for everywhere: a smaller case's race, if any."""
         traced = [planned for planned in checks if self._traced(planned)]
         if not isinstance(failed, Mismatch) or self._traced(at) or not traced:
             return failed

@@ -54,7 +54,7 @@ size. Where a plan does not ask how its inputs lie, it is given inputs that lie 
 
 Blocks whose launch lets them tell one another something (by atomics, volatile reads, reads past the
 first-level cache) are run three times: by number, last first, and in an order that is drawn; a block that
-waits then has the room that the plan was made for, one block a multiprocessor, or one block where the plan
+waits then has the room that the plan was made for, one block a multiprocessor, or two blocks where the plan
 does not ask how many there are. Races are looked for at every size, in all blocks of a small launch and in
 blocks that are drawn of a large one.
 

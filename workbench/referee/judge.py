@@ -62,6 +62,7 @@ from workbench.referee.probing import (
     unexercised,
 )
 from workbench.referee.protocol import (
+    LEAST_ROOM,
     MESSAGE,
     NO_NUMBERS,
     CheckDone,
@@ -338,7 +339,7 @@ class Judgement:
     def _room(self, trial: Trial) -> int:
         alone = trial.case.label.removesuffix(ONE_SM) + ONE_SM
         on_one_sm = next((plan for case, plan in self.plans.items() if case.label == alone), None)
-        return 1 if trial.plan == on_one_sm else self.target.sm_count
+        return LEAST_ROOM if trial.plan == on_one_sm else self.target.sm_count
 
     @property
     def _most(self) -> int:

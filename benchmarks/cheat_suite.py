@@ -52,11 +52,19 @@ Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen
 through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
 size. Where a plan does not ask how its inputs lie, it is given inputs that lie otherwise.
 
+Blocks whose launch lets them tell one another something (by atomics, volatile reads, reads past the
+first-level cache) are run three times: by number, last first, and in an order that is drawn; a block that
+waits then has the room that the plan was made for, one block a multiprocessor, or two blocks where the plan
+does not ask how many there are. Races are looked for at every size, in all blocks of a small launch and in
+blocks that are drawn of a large one.
+
 What no row of this page shows: a kernel that is wrong only at sizes, values or moments which no check
-visits all the same. A condition on the time of day is not found; nor is a race in a kernel that can tell the
-emulator from a card (by the size of a shared pointer, say; the clock no longer gives it away) and behaves
-there; a way of the plan that only two large sizes take together is not run on the emulator, and the verdict
-says so.
+visits all the same: on the emulator a row of 2500 elements where no text compares with such a number,
+anywhere a value beyond 10,000. A condition on the time of day is not found; nor is a race in a kernel that
+can tell the emulator from a card (by the size of a shared pointer, say; the clock gives it away neither by
+standing still nor by when it began) and behaves there; nor one between a flag and the word beside it in a
+`__device__` variable, both volatile; a way of the plan that only two large sizes take together is not run
+on the emulator, and the verdict says so.
 
 Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
 evaluation and the receipt say which they were, and `WORKBENCH_SEED=N` repeats them. On a GPU the expected

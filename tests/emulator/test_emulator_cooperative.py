@@ -148,7 +148,7 @@ def test_a_grid_barrier_needs_a_cooperative_launch() -> None:
 
 def test_blocks_that_wait_for_later_ones_without_a_promise_are_told() -> None:
     (hazard,) = run(with_own(64).replace(", cooperative=True", "")).report.hazards
-    assert hazard.hazard == "barrier" and "nobody promises that it starts" in hazard.message
+    assert hazard.hazard == "barrier" and "nobody promises in which order they do" in hazard.message
 
 
 HOPE = """/* plan
@@ -195,8 +195,8 @@ def test_a_barrier_by_hope_is_told_on_a_machine_of_many_cores(
     monkeypatch.setattr("workbench.emulator.module.cores", lambda: 16)
     source = HOPE.replace("WAIT", wait)
     (hazard,) = run(source).report.hazards
-    assert hazard.hazard == "barrier" and "nobody promises that it starts" in hazard.message
-    assert "block (0, 0, 0) waits for a block after its own" in hazard.message
+    assert hazard.hazard == "barrier" and "nobody promises in which order they do" in hazard.message
+    assert "block (0, 0, 0) waits for a block that has not begun" in hazard.message
     assert hazard.line == source[: source.index(wait)].count("\n") + 1
 
 

@@ -170,7 +170,7 @@ def test_nobody_promises_that_a_later_block_starts() -> None:
     args = {"flag": Out((1,), "i32", zero=True), "y": Out((64,))}
     (hazard,) = run("faults.cu:waits_for_later_block", Shape(64, 1), args, workers=1).report.hazards
     assert hazard.hazard == "barrier"
-    assert "thread (0, 0, 0) of block (0, 0, 0) waits for a block after its own" in hazard.message
+    assert "thread (0, 0, 0) of block (0, 0, 0) waits for a block that has not begun" in hazard.message
     assert "write cooperative=True in the launch" in hazard.message
 
 

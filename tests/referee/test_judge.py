@@ -27,6 +27,7 @@ from workbench.model import (
 from workbench.referee import judge as judging
 from workbench.referee.judge import judge
 from workbench.referee.options import JudgeOptions
+from workbench.referee.protocol import LEAST_ROOM
 from workbench.workers import Raised, Result, torch_ready
 
 QUICK = JudgeOptions(wall_s=120)
@@ -236,8 +237,21 @@ def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
     assert wrong.case == "33x33 on one multiprocessor"
 
 
+@pytest.mark.parametrize(
+    ("source", "room"), [(RIGHT, LEAST_ROOM), (ONE_ROUND, H100.sm_count)], ids=["any", "asks"]
+)
+def test_blocks_may_count_on_the_room_of_the_card_that_the_plan_is_for(source: str, room: int) -> None:
+    """A plan that is the same for a card with one multiprocessor has to do with room for two blocks."""
+    judgement = judging.Judgement(PROBLEM, Kernel(source=source), H100, QUICK, lambda stage: None)
+    assert judgement._planned() is None
+    trials, _ = judgement._trials()
+    rooms = {trial.case.label: trial.room for trial in trials}
+    assert rooms["33x33"] == room
+    assert {trial.room for trial in trials if trial.case.label.endswith("one multiprocessor")} <= {LEAST_ROOM}
+
+
 def test_a_race_is_told_as_the_cause_of_wrong_numbers_where_none_was_looked_for() -> None:
-    """The typical case has more threads than are traced; a smaller one shows why its numbers are wrong."""
+    """The typical case is traced in part only; it or a smaller one shows why its numbers are wrong."""
     source = RIGHT.replace("__syncthreads();", "")
     options = JudgeOptions(seed=0, wall_s=60, kinds=("normal",), traced_threads=200)
     typical = judged(Kernel(source=source), options.model_copy(update={"races": False})).outcome

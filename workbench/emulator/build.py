@@ -68,7 +68,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
         raise EmulatorBuildError(diagnostics.parse(str(error), source, kernels)) from None
     if re.search(r"\bvolatile\b", without_comments(source)):
         mode = "checked"  # only there a loop that polls a volatile lets the others run
-    name = toolchain.digest(_LAYOUT, toolchain.headers(), runtime.name, *toolchain.FLAGS[mode], text)
+    name = toolchain.digest(_LAYOUT, toolchain.headers(), runtime.name, *toolchain.flags(mode), text)
     facts = toolchain.cache_folder() / f"kernel-{name}.json"
     known = _remembered(facts) if runtime.exists() else None
     if known is not None:
@@ -120,7 +120,7 @@ def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> 
     unit, object_file, library = folder / "unit.cpp", folder / "unit.o", folder / "module.so"
     unit.write_text(text)
     include = [*toolchain.include_flags(), "-include", str(header)]
-    command = [toolchain.compiler(), *toolchain.FLAGS[mode], *include]
+    command = [toolchain.compiler(), *toolchain.flags(mode), *include]
     warnings = toolchain.run([*command, "-c", unit.name, "-o", object_file.name], folder)
     inputs = [object_file.name]
     contents = elf.contents(object_file)

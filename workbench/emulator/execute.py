@@ -83,6 +83,7 @@ class _Seen:
     launches: list[LaunchCounts] = field(default_factory=list)
     trap: str | None = None
     stopped: bool = False
+    converses: bool = False
     used: dict[str, Binary] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -189,6 +190,7 @@ class _Run:
         self.seen.contested += findings.contested()
         self.seen.trap = self.seen.trap or findings.trap()
         self.seen.stopped = bool(result["stopped"])
+        self.seen.converses |= bool(result["converses"])
         self.seen.launches.append(findings.counts())
         self.seen.sites += findings.sites()
 
@@ -289,6 +291,7 @@ class _Run:
             printed=seen.printed,
             remarks=tuple(remark for binary in seen.used.values() for remark in binary.remarks),
             unwritten=() if seen.stopped else tuple(self._unwritten()),
+            converses=seen.converses,
             kept=() if seen.stopped else self._kept(),
             seconds=seen.seconds,
         )

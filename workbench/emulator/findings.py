@@ -57,8 +57,9 @@ _WAITS = {
 _MEETINGS = {
     "not_cooperative": "waits for the whole grid, whose launch is not cooperative: write cooperative=True",
     "missing_blocks": "waits at this grid barrier for ever: {said}",
-    "waits_for_later_block": "waits for a block after its own, and nobody promises that it starts: write "
-    "cooperative=True in the launch, or let blocks wait only for those before them",
+    "waits_for_later_block": "waits for a block that has not begun, and nobody promises in which order they "
+    "do, or that there is room: write cooperative=True in the launch, or number blocks as they begin (a "
+    "ticket, by atomicAdd) and let them wait only for those before them",
 }
 
 
@@ -231,12 +232,15 @@ class Findings:
             return f"through a null pointer{f' (byte {offset})' if offset else ''}"
         if place < 0:
             return "memory far from every tensor"
+        if place >= len(self.scene.buffers):
+            name, *_ = self.scene.binary.variables[place - len(self.scene.buffers)]
+            return f"byte {offset} of variable {array_name(name)}"
         label, meta = self.scene.buffers[place]
         return f"{label}{element(meta, offset)}"
 
     def _begins_inside(self, fault: Mapping[str, Any]) -> bool:
         """A vector of which only the first elements are the tensor's."""
-        if fault["place"] < 0 or fault["offset"] < 0:
+        if not 0 <= fault["place"] < len(self.scene.buffers) or fault["offset"] < 0:
             return False
         meta = self.scene.buffers[fault["place"]][1]
         return not meta.is_contiguous or fault["offset"] < meta.nbytes

@@ -37,9 +37,11 @@ class _Config(ctypes.Structure):
         ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("cluster", ctypes.c_uint32 * 3),
         ("dynamic_shared_bytes", ctypes.c_uint32), ("workers", ctypes.c_uint32),
         ("checks", ctypes.c_uint32), ("reverse", ctypes.c_uint32), ("sample", ctypes.c_uint32),
-        ("text_bytes", ctypes.c_uint32), ("buffers", ctypes.c_uint32),
+        ("race_sample", ctypes.c_uint32), ("race_first", ctypes.c_uint32),
+        ("text_bytes", ctypes.c_uint32), ("buffers", ctypes.c_uint32), ("variables", ctypes.c_uint32),
         ("shared_arrays", ctypes.c_uint32), ("guards", ctypes.c_uint32), ("shadow_shift", ctypes.c_uint32),
-        ("cooperative", ctypes.c_uint32), ("undefined", ctypes.c_uint32),
+        ("cooperative", ctypes.c_uint32), ("undefined", ctypes.c_uint32), ("resident", ctypes.c_uint32),
+        ("first", ctypes.c_uint64), ("step", ctypes.c_uint64), ("clock_start", ctypes.c_uint64),
         ("module_base", ctypes.c_uint64), ("touch_tls", ctypes.c_void_p),
         ("shared", ctypes.c_void_p), ("guard_offsets", ctypes.c_void_p),
         ("dynamic_offset", ctypes.c_uint64), ("data_low", ctypes.c_uint64), ("data_high", ctypes.c_uint64),
@@ -70,6 +72,15 @@ class Geometry:
     workers: int = 1
     reverse: bool = False
     sample: int = 1
+    race_sample: int = 1
+    """Races are looked for in every so-manieth run of blocks, the first of them at ``race_first``."""
+    race_first: int = 0
+    resident: int = 0
+    """Blocks that take turns on one OS thread, as on a card with so much room; 0: each runs to its end."""
+    first: int = 0
+    step: int = 1
+    """The n-th block to begin, or cluster, is number ``first + n * step``, modulo how many there are."""
+    clock_start: int = 0
     cluster: Dim3 = (1, 1, 1)
     cooperative: bool = False
     undefined: int = 0
@@ -93,6 +104,9 @@ class LoadedBinary:
         self._guards = (ctypes.c_uint64 * max(1, len(binary.guards)))(*binary.guards)
         for entry in range(len(binary.kernels)):
             self.signature(entry)  # written down in the module once
+        base = self._touch - binary.touch_offset
+        item = 1 << binary.shadow_shift
+        self._variables = tuple(Memory(base + low, base + high, item) for _, low, high in binary.variables)
         self._initial = {name: self._value(low, high) for name, low, high in binary.variables}
 
     def signature(self, entry: int) -> tuple[str, ...]:
@@ -124,8 +138,9 @@ class LoadedBinary:
         """
         storage = [ctypes.create_string_buffer(cell, max(len(cell), 16)) for cell in cells]
         arguments = (ctypes.c_void_p * max(1, len(storage)))(*(ctypes.addressof(cell) for cell in storage))
-        buffers = (_Buffer * max(1, len(memory)))(
-            *(_Buffer(m.low, m.high, m.item_bytes, m.read_only, m.marks or None) for m in memory)
+        pieces = (*memory, *self._variables)
+        buffers = (_Buffer * max(1, len(pieces)))(
+            *(_Buffer(m.low, m.high, m.item_bytes, m.read_only, m.marks or None) for m in pieces)
         )
         config = self._config(geometry, len(memory))
         config.progress = progress or None
@@ -148,13 +163,20 @@ class LoadedBinary:
             checks=geometry.checks,
             reverse=geometry.reverse,
             sample=geometry.sample,
+            race_sample=geometry.race_sample,
+            race_first=geometry.race_first,
             text_bytes=binary.text_bytes,
             buffers=buffers,
+            variables=len(self._variables),
             shared_arrays=len(binary.shared_arrays),
             guards=len(binary.guards),
             shadow_shift=binary.shadow_shift,
             cooperative=geometry.cooperative,
             undefined=geometry.undefined,
+            resident=geometry.resident,
+            first=geometry.first,
+            step=geometry.step,
+            clock_start=geometry.clock_start,
             module_base=base,
             touch_tls=self._touch,
             shared=ctypes.addressof(self._arrays),

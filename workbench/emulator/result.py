@@ -62,6 +62,7 @@ class LaunchResult(TypedDict):
     warp_operations: Count
     printed: Annotated[str, Field(max_length=MOST_PRINTED)]
     print_calls: Count
+    converses: Annotated[int, Field(ge=0, le=1)]
     faults: Annotated[list[Fault], Field(max_length=MOST_ENTRIES)]
     sites: Annotated[list[Site], Field(max_length=MOST_ENTRIES)]
 

@@ -182,8 +182,8 @@ class Runner:
 
 def _at_once(geometry: Geometry) -> int:
     """Blocks that run at the same time."""
-    if geometry.cooperative:
-        return math.prod(geometry.grid)
+    if geometry.resident:
+        return geometry.resident
     return max(geometry.workers or module.cores(), math.prod(geometry.cluster))
 
 

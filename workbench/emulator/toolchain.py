@@ -83,6 +83,22 @@ def compiler() -> str:
 
 
 @cache
+def poisoned_locals() -> tuple[str, ...]:
+    """Registers start undefined too: a variable that nobody has set holds a huge number, not a zero by luck.
+
+    Known to g++ 12 and later; nothing before.
+    """
+    flag = "-ftrivial-auto-var-init=pattern"
+    command = [compiler(), flag, "-fsyntax-only", "-x", "c++", os.devnull]
+    return (flag,) if subprocess.run(command, capture_output=True).returncode == 0 else ()
+
+
+def flags(mode: Mode) -> tuple[str, ...]:
+    """What a kernel and the precompiled header are compiled with."""
+    return (*FLAGS[mode], *poisoned_locals())
+
+
+@cache
 def cuda_includes() -> tuple[Path, ...]:
     """Folders of CUDA's headers: one, or several where the wheels were installed apart."""
     try:
@@ -233,14 +249,14 @@ def include_flags() -> list[str]:
 
 def precompiled(mode: Mode) -> Path:
     """The emulator's header, precompiled for one mode; include it first with ``-include``."""
-    name = digest(headers(), *FLAGS[mode])
+    name = digest(headers(), *flags(mode))
 
     def make(folder: Path) -> None:
         folder.mkdir()
         header = folder / "emulator.h"
         header.write_text(f'#include "{HERE / "include" / "emulator.h"}"\n')
         output = ["-x", "c++-header", str(header), "-o", f"{header}.gch"]
-        _run_own([compiler(), *FLAGS[mode], *include_flags(), *output])
+        _run_own([compiler(), *flags(mode), *include_flags(), *output])
 
     return once(cache_folder() / f"header-{name}", make) / "emulator.h"
 

@@ -12,6 +12,8 @@ from workbench.model import Counts, Diagnostic, Hazard, Printed, Value
 Mode = Literal["plain", "checked"]
 """``plain``: optimised, numbers only. ``checked``: every load and store is looked at."""
 
+BlockOrder = Literal["by number", "last first", "drawn"]
+
 Consts = tuple[tuple[str, str], ...]
 Instance = tuple[str, Consts]
 
@@ -78,7 +80,17 @@ class Options(Value):
     """Which value a shuffle gives for a lane that takes no part: 0 is all ones, 1 and 2 are large numbers of
     either sign. A kernel whose results depend on it uses what is undefined."""
     traced_blocks: int = 1024
-    """Statistics and races look at about this many blocks of a launch at most; bounds at all of them."""
+    """Statistics look at about this many blocks of a launch at most; bounds are checked in all of them."""
+    raced_threads: int = 2**15
+    """Of a launch of more threads races are looked for in some blocks only, which are drawn."""
+    order: BlockOrder = "by number"
+    """In which order blocks begin."""
+    resident: int = 0
+    """Blocks that are on the card at the same time and take turns (checked modules only); 0 has each run to
+    its end before the next one begins."""
+    draw: int = 0
+    """From which number is drawn what a kernel must not know: when the clock began, which blocks are looked
+    at, in which order they begin."""
 
 
 class LaunchCounts(Value):
@@ -129,6 +141,9 @@ class RunReport(Value):
     remarks: tuple[Diagnostic, ...] = ()
     """What the compiler doubts in the libraries that ran."""
     unwritten: tuple[Unwritten, ...] = ()
+    converses: bool = False
+    """True when blocks of a launch may tell one another something: where they begin in another order that may
+    show. Looked for with races."""
     kept: tuple[str, ...] = ()
     """``__device__`` variables that the run left with other values than they had: it can tell runs apart."""
     seconds: float = 0.0

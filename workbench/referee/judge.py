@@ -62,6 +62,7 @@ from workbench.referee.probing import (
     unexercised,
 )
 from workbench.referee.protocol import (
+    LEAST_ROOM,
     MESSAGE,
     NO_NUMBERS,
     CheckDone,
@@ -333,7 +334,12 @@ class Judgement:
         again = [c for c in again if c not in self.probes]
         trials += [Trial(case=case, plan=self.plans[case], once=True) for case in again if trials]
         trials += [Trial(case=c, plan=self.plans[c], once=True, probe=True) for c in self.probes if trials]
-        return tuple(trials), own
+        return tuple(t.model_copy(update={"room": self._room(t)}) for t in trials), own
+
+    def _room(self, trial: Trial) -> int:
+        alone = trial.case.label.removesuffix(ONE_SM) + ONE_SM
+        on_one_sm = next((plan for case, plan in self.plans.items() if case.label == alone), None)
+        return LEAST_ROOM if trial.plan == on_one_sm else self.target.sm_count
 
     @property
     def _most(self) -> int:

@@ -57,10 +57,7 @@ def checks_of(trials: Sequence[Trial], options: JudgeOptions, own_tensors: bool)
         return ()
     typical = typical_trial(trials)
     others = sorted((t for t in trials if t is not typical), key=elements)
-    planned = []
-    for trial in (typical, *others):
-        races = options.races and _threads(trial) <= options.traced_threads
-        planned.append(PlannedCheck(trial, "normal", 0, "checked", races=races))
+    planned = [PlannedCheck(t, "normal", 0, "checked", races=options.races) for t in (typical, *others)]
     planned.append(PlannedCheck(typical, "normal", 0, "plain", repeat=True))
     for kind in options.kinds:
         times = _special_times(typical) if kind == "special values" else int(kind != "normal")
@@ -132,7 +129,8 @@ def elements(trial: Trial) -> int:
     return max(made, sum(meta.numel for _, meta in trial.plan.arguments))
 
 
-def _threads(trial: Trial) -> int:
+def threads(trial: Trial) -> int:
+    """Of all launches: with many of them races are looked for in some blocks only."""
     return sum(math.prod(step.grid) * math.prod(step.block) for step in trial.plan.launches)
 
 

@@ -26,7 +26,7 @@ class JudgeOptions(Value):
     kinds: tuple[InputKind, ...] = KINDS
     """Kinds of input beside the person's own tensors."""
     races: bool = True
-    """Look for races and for shared memory read before it was written, at the smaller sizes."""
+    """Look for races and for shared memory read before it was written."""
     wall_s: float = 60.0
     """Wall seconds for building and running all checks."""
     memory_bytes: int = 3 * 2**30
@@ -34,7 +34,7 @@ class JudgeOptions(Value):
     most_elements: int = 2**22
     """Declared cases up to this size may stand in where there is no small size to check on."""
     traced_threads: int = 2**15
-    """Races are looked for in launches of up to this many threads together."""
+    """Races are looked for in all blocks of a launch of up to this many threads, in some of a larger one."""
 
     def drawn(self) -> JudgeOptions:
         """With a seed: the given one, else that of ``$WORKBENCH_SEED``, else a fresh one.

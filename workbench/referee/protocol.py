@@ -21,6 +21,10 @@ NO_NUMBERS = "nothing but NaN or infinity in it, so that the check on your own i
 """Of a tensor the person gave."""
 
 
+LEAST_ROOM = 2
+"""Blocks that any card has room for: one that waits, and one that it waits for."""
+
+
 class Trial(Value):
     """A case the kernel claims to handle, with its plan."""
 
@@ -30,6 +34,9 @@ class Trial(Value):
     """True for a case that is tried on ordinary values only."""
     probe: bool = False
     """True for sizes a plan's conditions asked for: whether the reference takes them is not known yet."""
+    room: int = LEAST_ROOM
+    """Blocks that the plan may count on to be on the card at the same time, however they begin: one a
+    multiprocessor of the card it is for; the least where a card with one multiprocessor has the same plan."""
 
 
 class TrialRequest(Value):

@@ -21,7 +21,7 @@ from workbench.emulator.build import build
 from workbench.emulator.execute import Execution, execute
 from workbench.emulator.hosts import RunnerEnded
 from workbench.emulator.runner import Runner, start
-from workbench.emulator.values import Consts, Mode, Module, Options
+from workbench.emulator.values import BlockOrder, Consts, Mode, Module, Options
 from workbench.errors import EmulatorBuildError, EmulatorLaunchError, EmulatorUnsupported, ProblemError
 from workbench.model import (
     Check,
@@ -54,6 +54,7 @@ BUILDERS = 2
 
 OTHER_VALUES = (1, 2)
 """Of ``Options.undefined``: large numbers of either sign."""
+OTHER_ORDERS: tuple[BlockOrder, ...] = ("last first", "drawn")
 ORDER = 1e-3
 """What the order of additions may change; the values above change far more."""
 
@@ -149,9 +150,9 @@ class _Trials:
     def _cause(
         self, failed: Outcome, at: matrix.PlannedCheck, checks: Sequence[matrix.PlannedCheck]
     ) -> Outcome:
-        """Of wrong numbers where no races were looked for: the race, where a smaller case has one."""
-        traced = [planned for planned in checks if planned.races]
-        if not isinstance(failed, Mismatch) or at.races or not traced:
+        """Of wrong numbers where races were not looked for everywhere: a smaller case's race, if any."""
+        traced = [planned for planned in checks if self._traced(planned)]
+        if not isinstance(failed, Mismatch) or self._traced(at) or not traced:
             return failed
         planned = max(traced, key=lambda planned: matrix.elements(planned.trial))
         try:
@@ -169,6 +170,10 @@ class _Trials:
             return failed
         self._report(planned, expected, execution, differences)
         return found
+
+    def _traced(self, planned: matrix.PlannedCheck) -> bool:
+        """True where races are looked for in all blocks."""
+        return planned.races and matrix.threads(planned.trial) <= self.request.options.traced_threads
 
     def eager(self) -> tuple[EagerCase, ...]:
         """Operations of the reference at every declared case."""
@@ -220,9 +225,18 @@ class _Trials:
         *,
         reverse: bool = False,
         undefined: int = 0,
+        order: BlockOrder = "by number",
     ) -> Execution:
-        case = planned.trial.case.label
-        options = Options(case=case, races=planned.races, reverse=reverse, undefined=undefined)
+        options = Options(
+            case=planned.trial.case.label,
+            races=planned.races,
+            raced_threads=self.request.options.traced_threads,
+            reverse=reverse,
+            undefined=undefined,
+            order=order,
+            resident=0 if order == "by number" else planned.trial.room,
+            draw=planned.seed,
+        )
         work = partial(execute, planned.trial.plan, module, expected.tensors, options, self.runner)
         return self._timed("emulate", work)
 
@@ -237,6 +251,8 @@ class _Trials:
             return used
         if isinstance(failed, Mismatch):
             return self._keeps_one_of_two(planned, module, expected, execution) or failed
+        if failed is None and execution.report.converses:
+            failed = self._in_other_orders(planned, module, expected, execution)
         if failed is not None or not planned.repeat:
             return failed
         again = self._execute(planned, module, expected, reverse=True)
@@ -246,6 +262,24 @@ class _Trials:
         differences = _differences(again, expected.bounds)
         self._report(planned, expected, again, differences, "threads in reverse order")
         return verdict(planned, again, differences)
+
+    def _in_other_orders(
+        self, planned: matrix.PlannedCheck, module: Module, expected: Expectation, execution: Execution
+    ) -> Outcome | None:
+        """Blocks that tell one another something, where others begin first: CUDA promises no order.
+
+        Wrong numbers there are a race between blocks that only their numbers decided.
+        """
+        for order in OTHER_ORDERS:
+            again = self._execute(planned, module, expected, order=order)
+            self.deterministic &= _same_bits(execution.outputs, again.outputs)
+            differences = _differences(again, expected.bounds)
+            failed = verdict(planned, again, differences)
+            if failed is None:
+                continue
+            self._report(planned, expected, again, differences, f"order of blocks: {order}")
+            return told_of_order(failed, order)
+        return None
 
     def _uses_absent_lane(
         self,
@@ -340,6 +374,16 @@ def verdict(
     if report.kept:
         return keeps_state(report.kept)
     return None
+
+
+def told_of_order(failed: Outcome, order: BlockOrder) -> Outcome:
+    """What came of another order of blocks, in words that say so."""
+    how = f"where blocks begin in another order ({order}), which CUDA allows"
+    if isinstance(failed, Mismatch):
+        return Hazard(hazard="race", case=failed.case, line=None, message=f"{failed.message}: {how}")
+    if isinstance(failed, Hazard):
+        return failed.model_copy(update={"message": f"{failed.message}: {how}"})
+    return failed
 
 
 def _differences(execution: Execution, limits: tuple[OutputBound, ...]) -> tuple[Difference, ...]:

@@ -106,3 +106,17 @@ __global__ void plain_flag(const float* x, float* partial, int* done, float* y, 
   __threadfence();
   y[0] = partial[0] + sum;
 }
+
+// Which block began when.
+__global__ void tickets(int* ticket, int* y) { y[atomicAdd(ticket, 1)] = blockIdx.x; }
+
+// A running count, passed on from block to block by number: right where there is room for those that wait.
+__global__ void passed_on_by_number(volatile int* told, int* y) {
+  while (blockIdx.x > 0 && told[blockIdx.x - 1] == 0) {
+  }
+  __threadfence();
+  int before = blockIdx.x ? told[blockIdx.x - 1] : 0;
+  y[blockIdx.x] = before;
+  __threadfence();
+  told[blockIdx.x] = before + 1;
+}

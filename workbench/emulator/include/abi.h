@@ -83,13 +83,17 @@ struct emu_config {
   uint32_t workers;
   uint32_t checks;   // emu_check bits
   uint32_t reverse;  // threads and warps take their turns from the last to the first
-  uint32_t sample;   // trace every n-th block only; bounds are checked in all of them
+  uint32_t sample;   // count accesses in every n-th block only; bounds are checked in all of them
+  uint32_t race_sample, race_first;  // look for races in every n-th run of blocks only, from this one on
   uint32_t text_bytes;
-  uint32_t buffers;
+  uint32_t buffers, variables;  // tensors, and __device__ variables, which follow them
   uint32_t shared_arrays, guards;
   uint32_t shadow_shift;  // log2 of the bytes that one cell of shadow memory stands for
   uint32_t cooperative;   // all blocks are there at the same time
   uint32_t undefined;     // which value a shuffle gives for a lane that takes no part (see warp.cpp)
+  uint32_t resident;      // blocks that take turns, as on a card with room for so many; 0: each runs to its end
+  uint64_t first, step;   // the n-th block to begin is number (first + n * step) % blocks
+  uint64_t clock_start;   // what a first look at the clock gives
   uint64_t module_base;
   void (*touch_tls)();            // makes the C library create this module's TLS for the calling OS thread
   const emu_range* shared;        // static __shared__ arrays, as offsets into the module's TLS

@@ -170,7 +170,7 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
                  near_shared(*worker, address) ? "out_of_bounds_shared" : "out_of_bounds");
     }
     check_buffer(*worker, thread, buffers[buffer], event);
-    event.kind |= kGlobal;
+    event.kind |= buffer < worker->launch->config.buffers ? kGlobal : kGlobal | kVariable;
     if (const Order* order = worker->launch->order.get())
       event.value = order->now(worker->block) | (tells || thread.looked == address ? kTells : 0);
   }
@@ -188,7 +188,7 @@ void tell(uint64_t address) {
   Worker* worker = current_worker;
   if (!worker || !worker->running) return;
   Order* order = order_at(*worker, address);
-  if (order && order->has_fenced(worker->block)) order->tell(worker->block, address, false);
+  if (order && order->has_fenced(worker->block)) order->tell(worker->block, worker->moment(), address, false);
 }
 
 // One store of the kernel's: unlike a copy's pieces it is done once the thread goes on.
@@ -221,7 +221,10 @@ void volatile_read(uint64_t address, unsigned size, const void* return_address) 
   Worker* worker = current_worker;
   if (!worker || !worker->running) return;
   poll(*worker, *worker->running, return_address);
-  if (order_at(*worker, address)) worker->running->looking = address;
+  if (order_at(*worker, address)) {
+    worker->running->looking = address;
+    worker->launch->converses = true;
+  }
 }
 
 void volatile_write(uint64_t address, unsigned size, const void* return_address) {
@@ -298,7 +301,9 @@ void emu_looked(const void* pointer) {
   if (!worker || !worker->running) return;
   emu::poll(*worker, *worker->running, CALLER);
   emu::Order* order = emu::order_at(*worker, ADDRESS(pointer));
-  if (!order || !order->look(worker->block, ADDRESS(pointer))) return;
+  if (!order || !pointer) return;
+  worker->launch->converses = true;
+  if (!order->look(worker->block, worker->moment(), ADDRESS(pointer))) return;
   emu::listen(*worker);
   worker->running->looked = ADDRESS(pointer);
 }
@@ -310,8 +315,9 @@ void emu_atomic_access(const void* address, unsigned size, const void* return_ad
   if (worker.launch->config.checks) emu::access(ADDRESS(address), size, emu::kAtomic, return_address, true);
   emu::poll(worker, *worker.running, return_address);
   if (emu::Order* order = emu::order_at(worker, ADDRESS(address))) {
-    order->tell(worker.block, ADDRESS(address), true);
+    order->tell(worker.block, worker.moment(), ADDRESS(address), true);
     worker.running->looking = ADDRESS(address);
+    worker.launch->converses = true;
   }
 }
 }

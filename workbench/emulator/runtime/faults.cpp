@@ -234,6 +234,7 @@ std::string to_json(const Launch& launch) {
   json.field("warp_operations", launch.tally.warp_operations);
   json.field("printed", printed(launch));
   json.field("print_calls", launch.print_calls);
+  json.field("converses", launch.converses ? 1 : 0);
   json.key("faults");
   json.open('[');
   for (const auto& [key, fault] : launch.faults)

@@ -108,11 +108,10 @@ void poison_shared(Worker& worker) {
 }
 
 void run_one(Launch& launch, Worker& worker) {
-  worker.tally.traced_blocks += worker.tracing;
+  worker.tally.traced_blocks += worker.counting;
   run_block(worker);
   note_progress(worker);
-  uint64_t done = ++launch.blocks_done;
-  if (launch.config.progress) __atomic_store_n(launch.config.progress, done, __ATOMIC_RELAXED);
+  note_ended_block(launch);
 }
 
 void run_blocks(Launch& launch, Worker& worker) {
@@ -121,8 +120,9 @@ void run_blocks(Launch& launch, Worker& worker) {
   CrashGuard guard(worker);
   const emu_config& config = launch.config;
   for (;;) {
-    worker.block = launch.next_block++;
-    if (worker.block >= launch.blocks) break;
+    uint64_t turn = launch.next_block++;
+    if (turn >= launch.blocks) break;
+    worker.block = in_order(config, turn, launch.blocks);
     if (worker.given_up()) {
       launch.blocks_done++;  // nobody waits for it: it counts as started, and will write nothing
       break;
@@ -131,7 +131,7 @@ void run_blocks(Launch& launch, Worker& worker) {
     worker.block_index = {static_cast<unsigned>(worker.block % row),
                           static_cast<unsigned>(worker.block % plane / row),
                           static_cast<unsigned>(worker.block / plane)};
-    worker.tracing = config.checks && worker.block % config.sample == 0;
+    choose_traced(worker, config, worker.block);
     poison_shared(worker);
     run_one(launch, worker);
   }
@@ -151,13 +151,14 @@ void run_rank(Launch& launch, Cluster& cluster, unsigned rank) {
   const uint32_t *size = launch.config.cluster, *grid = launch.config.grid;
   uint64_t row = grid[0] / size[0], plane = row * (grid[1] / size[1]);
   uint64_t clusters = launch.blocks / cluster.members.size();
-  for (uint64_t number = 0; number < clusters; number++) {
+  for (uint64_t turn = 0; turn < clusters; turn++) {
+    uint64_t number = in_order(launch.config, turn, clusters);
     worker.block_index = {static_cast<unsigned>(number % row * size[0] + rank % size[0]),
                           static_cast<unsigned>(number % plane / row * size[1] + rank / size[0] % size[1]),
                           static_cast<unsigned>(number / plane * size[2] + rank / (size[0] * size[1]))};
     worker.block = worker.block_index.x + static_cast<uint64_t>(grid[0]) * worker.block_index.y +
                    static_cast<uint64_t>(grid[0]) * grid[1] * worker.block_index.z;
-    worker.tracing = launch.config.checks && number % launch.config.sample == 0;
+    choose_traced(worker, launch.config, number);
     poison_shared(worker);
     launch.next_block++;
     worker.left_at = kNever;
@@ -200,8 +201,8 @@ void run_clusters(Launch& launch) {
   }
 }
 
-// All blocks on one OS thread, in turns.
-void run_cooperative(Launch& launch) {
+// Blocks on one OS thread, in turns.
+void run_in_turns(Launch& launch) {
   Worker& worker = *take_worker();
   prepare(worker, launch);
   worker.cluster = nullptr;
@@ -330,8 +331,9 @@ void emu_yield() {
 }
 
 long long emu_clock64() {
-  constexpr long long start = 0x1234'5678'9abcll, step = 37;  // like a card's; checked launches see the same in every run
-  return start + step * static_cast<long long>(current_worker ? ++current_worker->clock_looks : 0);
+  constexpr long long step = 37;  // like a card's; a launch that is repeated sees the same
+  if (!current_worker) return step;
+  return static_cast<long long>(current_worker->launch->config.clock_start) + step * ++current_worker->clock_looks;
 }
 
 void emu_trap(const char* message) { emu::trap(__builtin_return_address(0), message); }
@@ -355,7 +357,7 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
   launch.config = *config;
   launch.entry = entry;
   launch.arguments = arguments;
-  launch.buffers.assign(buffers, buffers + config->buffers);
+  launch.buffers.assign(buffers, buffers + config->buffers + config->variables);
   launch.blocks = static_cast<uint64_t>(config->grid[0]) * config->grid[1] * config->grid[2];
   bool races = config->checks & EMU_RACES;
   if (races) {
@@ -368,7 +370,7 @@ char* emu_launch(const emu_config* config, emu_entry entry, void** arguments, co
     launch.shadow.push_back(static_cast<emu::GlobalCell*>(shadow));
   }
   if (config->cluster[0] * config->cluster[1] * config->cluster[2] > 1) emu::run_clusters(launch);
-  else if (config->cooperative) emu::run_cooperative(launch);
+  else if (config->resident) emu::run_in_turns(launch);
   else emu::run_on_all_cores(launch);
   for (size_t i = 0; i < launch.buffers.size(); i++)
     if (launch.shadow[i]) munmap(launch.shadow[i], emu::shadow_bytes(launch.buffers[i]));

@@ -105,8 +105,9 @@ void handle_request(Worker& worker, const LaneEvent* lanes, int count) {
   worker.tally.events += count;
   worker.request++;
   uint32_t checks = worker.launch->config.checks;
-  if (checks & EMU_STATISTICS) count_request(worker, lanes, count);
-  if (checks & (EMU_RACES | EMU_SHARED_INITIAL)) check_order(worker, lanes, count);
+  bool variable = lanes[0].event->kind & kVariable;
+  if ((checks & EMU_STATISTICS) && worker.counting && !variable) count_request(worker, lanes, count);
+  if (worker.racing) check_order(worker, lanes, count);
 }
 
 bool same_path(Thread* const* lanes, int count) {

@@ -311,7 +311,8 @@ void end_block(Worker& worker) {
 
 void settle(Thread& thread) {
   if (thread.looking) {
-    current_worker->launch->order->look(current_worker->block, thread.looking);
+    Worker& worker = *current_worker;
+    worker.launch->order->look(worker.block, {worker.barrier_epoch, thread.warp}, thread.looking);
     thread.looking = 0;
   }
   if (!thread.unsettled) return;

@@ -31,7 +31,10 @@ constexpr size_t kPrintedBytes = 4096;  // of what a launch's threads print, so 
 constexpr uint64_t kHopeless = 1 << 14;
 
 // Kind of an access: one of the first three, or-ed with the space once that is known.
-enum : uint8_t { kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20 };
+enum : uint8_t {
+  kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20,
+  kVariable = 0x40,  // beside kGlobal: of a __device__ variable, which is no tensor's traffic
+};
 
 // Beside a time: the access is of a place by which blocks tell one another, and not of what they tell.
 constexpr uint32_t kTells = 1u << 31;
@@ -129,7 +132,7 @@ struct SharedCell {
 // Last accesses to one element of a global buffer, and after how many grid barriers they were.
 struct GlobalCell {
   uint64_t write, read;
-  uint32_t write_time;  // of the block, see order.h; with kTells
+  uint32_t write_time, write_epoch;  // of the block, see order.h; the time with kTells
   uint32_t write_pc, read_pc;
   uint32_t write_request;
   uint32_t write_meeting, read_meeting;
@@ -159,9 +162,10 @@ struct Launch {
   emu_config config;
   emu_entry entry;
   void** arguments;
-  std::vector<emu_buffer> buffers;
+  std::vector<emu_buffer> buffers;  // variables behind the tensors
   std::vector<GlobalCell*> shadow;  // one array a buffer, when races are looked for
   uint64_t blocks;
+  std::atomic<bool> converses{false};  // a block has looked, with races looked for, at what others may tell
   std::atomic<uint64_t> next_block{0};
   std::atomic<uint64_t> blocks_done{0};
   std::atomic<uint64_t> blocks_stuck{0};  // started, and only polling for longer than kHopeless turns
@@ -219,7 +223,8 @@ struct BlockState {
   int alive = 0, at_barrier = 0, predicate_count = 0, predicate_result = 0;
   int at_grid_barrier = 0;
   bool meets_grid = false;  // all of its threads wait at a grid barrier
-  bool tracing = false;     // its accesses are logged
+  bool counting = false, racing = false;  // its accesses are counted, held against those of others
+  bool tracing = false;                   // one of these: its accesses are logged
   uint64_t idle_turns = 0;  // yields since a thread of this block last got anywhere
   std::vector<Missed> missed;  // of the last barrier
   std::vector<SharedCell> shared_shadow;
@@ -279,12 +284,34 @@ struct Worker : BlockState {
     return thread_count - warp * kWarp < kWarp ? thread_count - warp * kWarp : kWarp;
   }
   bool given_up() const { return block >= launch->first_given_up.load(std::memory_order_relaxed); }
+  Moment moment() const { return {barrier_epoch, running->warp}; }
 };
+
+// Which block, or cluster, of ``count`` is the n-th to begin.
+inline uint64_t in_order(const emu_config& config, uint64_t turn, uint64_t count) {
+  return static_cast<uint64_t>((config.first + static_cast<unsigned __int128>(turn) * config.step) % count);
+}
+
+// Which accesses of a block, or of the blocks of a cluster, are looked at. Races are between neighbours, mostly:
+// of a launch with too many threads runs of blocks are taken.
+constexpr uint64_t kRun = 16;
+inline void choose_traced(BlockState& state, const emu_config& config, uint64_t number) {
+  state.counting = config.checks && number % config.sample == 0;
+  state.racing = config.checks & (EMU_RACES | EMU_SHARED_INITIAL) &&
+                 number / kRun % config.race_sample == config.race_first;
+  state.tracing = state.counting || state.racing;
+}
 
 inline void note_progress(Worker& worker) {
   worker.progress++;
   if (UNLIKELY(worker.idle_turns >= kHopeless)) worker.launch->blocks_stuck--;
   worker.idle_turns = 0;
+}
+
+// For whoever waits outside.
+inline void note_ended_block(Launch& launch) {
+  uint64_t done = ++launch.blocks_done;
+  if (launch.config.progress) __atomic_store_n(launch.config.progress, done, __ATOMIC_RELAXED);
 }
 
 // Initial-exec: one instruction to read; the library is small enough for the static TLS reserve.

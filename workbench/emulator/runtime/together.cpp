@@ -1,7 +1,8 @@
-// A cooperative launch: all blocks are there at the same time, and take turns on one OS thread. A block's turn
-// ends when all of its threads wait at a grid barrier, when they only poll, or when it has ended; its shared
-// memory is then put aside, since the next block has the same addresses. The order is fixed, so that a verdict
-// never depends on which OS thread was faster.
+// Blocks that take turns on one OS thread, as on a card that has room for so many: another one begins when one
+// has ended. Of a cooperative launch all are there at the same time. A block's turn ends when all of its threads
+// wait at a grid barrier, when they only poll, or when it has ended; its shared memory is then put aside, since
+// the next block has the same addresses. In which order they begin the launch says, so that a verdict never
+// depends on which OS thread was faster.
 #include "together.h"
 
 #include <sys/mman.h>
@@ -59,6 +60,14 @@ struct Waiting {
   std::vector<Warp> warps;
   std::vector<char> shared;
   bool begun = false, ended = false;
+
+  // Of an ended block only who it was is asked for.
+  void forget() {
+    std::vector<Thread>().swap(threads);
+    std::vector<Warp>().swap(warps);
+    std::vector<char>().swap(shared);
+    std::vector<SharedCell>().swap(state.shared_shadow);
+  }
 };
 
 class Together {
@@ -80,20 +89,20 @@ class Together {
     while (idle_rounds < kIdleRounds) {
       uint64_t before = worker_.progress;
       bool ran = false;
-      for (uint64_t turn = 0; turn < blocks_.size(); turn++) {
-        uint64_t number = launch_.config.reverse ? blocks_.size() - 1 - turn : turn;
-        if (blocks_[number].ended || blocks_[number].state.meets_grid) continue;
+      for (; on_card_.size() < launch_.config.resident && begun_ < blocks_.size(); begun_++)
+        on_card_.push_back(in_order(launch_.config, begun_, blocks_.size()));
+      for (uint64_t number : on_card_) {
+        if (blocks_[number].state.meets_grid) continue;
         take_turn(number);
         ran = true;
       }
+      std::erase_if(on_card_, [&](uint64_t number) { return blocks_[number].ended; });
       if (!ran && !all_meet()) return;
       idle_rounds = worker_.progress == before ? idle_rounds + 1 : 0;
     }
-    for (Waiting& block : blocks_) {
-      if (block.ended || block.state.meets_grid) continue;
-      swap_in(block);
-      report_deadlock(worker_);
-      swap_out(block);
+    for (uint64_t number : on_card_) {
+      if (blocks_[number].state.meets_grid) continue;
+      report_waiting(blocks_[number]);
       return;
     }
   }
@@ -103,6 +112,8 @@ class Together {
   Worker& worker_;
   void (*fresh_)(Worker&);
   std::vector<Waiting> blocks_;
+  std::vector<uint64_t> on_card_;  // their numbers, in the order in which they began
+  uint64_t begun_ = 0;
   SmallStacks stacks_;
   BlockState idle_;
   std::vector<Stack*> idle_stacks_;
@@ -131,10 +142,10 @@ class Together {
     worker_.block = number;
     worker_.block_index = {static_cast<unsigned>(number % row), static_cast<unsigned>(number % plane / row),
                            static_cast<unsigned>(number / plane)};
-    worker_.tracing = config.checks && number % config.sample == 0;
+    choose_traced(worker_, config, number);
     worker_.shared_shadow = idle_.shared_shadow;
     worker_.shadow_shift = idle_.shadow_shift;
-    worker_.tally.traced_blocks += worker_.tracing;
+    worker_.tally.traced_blocks += worker_.counting;
     fresh_(worker_);
     if (worker_.free_stacks.size() < static_cast<size_t>(worker_.thread_count)) stacks_.give(worker_.free_stacks);
     begin_block(worker_);
@@ -152,7 +163,20 @@ class Together {
       block.ended = true;
       worker_.meets_grid = false;
       worker_.progress++;
+      note_ended_block(launch_);
     }
+    swap_out(block);
+    if (over) block.forget();
+  }
+
+  // Nobody on the card gets anywhere; who has not begun yet finds no room.
+  void report_waiting(Waiting& block) {
+    swap_in(block);
+    const Thread* thread = worker_.threads;
+    while (thread->run == Run::Done) thread++;
+    if (begun_ < blocks_.size())
+      report(worker_, thread, {.kind = "waits_for_later_block", .pc = module_offset(worker_, thread->wait_pc)});
+    report_deadlock(worker_);
     swap_out(block);
   }
 
@@ -161,7 +185,7 @@ class Together {
       const Thread& thread = worker_.threads[i];
       if (!thread.stack || !SmallStacks::overrun(*thread.stack)) continue;
       Fault fault{.kind = "trap"};
-      fault.message = "more than 24 KB of local memory in a cooperative launch, which the emulator has not,";
+      fault.message = "more than 24 KB of local memory where blocks wait for one another, which the emulator has not,";
       report(worker_, &thread, fault);
       stop_after_this_block(worker_);
       return;

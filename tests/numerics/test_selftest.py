@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Case, DType, OpNode, OutputSpec
-from workbench.numerics.selftest import Finding, selftest
+from workbench.numerics.selftest import Finding, SelfTest
 
 
 def found(op: ops.Op) -> tuple[Finding, ...]:
@@ -18,7 +18,7 @@ def found(op: ops.Op) -> tuple[Finding, ...]:
     def oracle(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         return call({k: t.double() if t.is_floating_point() else t for k, t in tensors.items()})
 
-    return selftest(op.problem, call, oracle)
+    return SelfTest(op.problem, call, oracle).findings()
 
 
 @pytest.mark.parametrize("name", ops.OPS)
@@ -128,5 +128,21 @@ def test_a_declared_case_with_large_results_in_between_is_not_run() -> None:
             "graph": op.problem.graph.model_copy(update={"nodes": (pairs,)}),
         }
     )
-    findings = selftest(problem, call, call, rarer=False)
+    findings = SelfTest(problem, call, call).findings(rarer=False)
     assert any(f.severity == "refuse" for f in findings) and set(ran) == {8}
+
+
+def test_what_was_run_is_kept_for_what_is_asked_next() -> None:
+    """A deep network has a hundred parameters; each is changed alone, once a trial."""
+    ran: list[float] = []
+
+    def call(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        ran.append(float(tensors["x"].sum()))
+        return (tensors["x"] * 0.0 + tensors["b"],)
+
+    op = ops.make(lambda x, b: x * 0.0 + b, {"x": (8, 33), "b": (33,)}, ())
+    test = SelfTest(op.problem, call, call)
+    assert any("'x'" in found.message for found in test.findings(rarer=False))
+    first = len(ran)
+    assert any("'x'" in found.message for found in test.findings(rarer=False))
+    assert len(ran) == first

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
@@ -24,6 +24,8 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 
 Reference = Callable[[Mapping[str, Tensor]], tuple[Tensor, ...]]
+Change = Literal["the verdict", "little", "nothing"]
+"""What other values of one tensor change: an output by more than its bound, by less, or not at all."""
 TRIALS: tuple[tuple[InputKind, int], ...] = (("normal", 11), ("scale 64", 12), ("offset", 13))
 FURTHER: tuple[tuple[InputKind, int], ...] = (
     ("zero-one", 14), ("sparse", 15), ("special values", 16), ("special values", 17), ("special values", 18),
@@ -60,30 +62,62 @@ class _Trial:
     bounds: tuple[OutputBound, ...]
     viewed: frozenset[str] = frozenset()
     """Inputs in whose memory all results lie, with what was put there."""
+    _known: dict[str, Change] = field(default_factory=dict)
+
+    def changed(self, problem: Problem, name: str, call: Reference) -> Change:
+        """What other values of one tensor alone do here; the reference is run for it once."""
+        if name not in self._known:
+            self._known[name] = _what_changes(problem, self, name, call)
+        return self._known[name]
 
 
-def selftest(problem: Problem, call: Reference, oracle: Reference, rarer: bool = True) -> tuple[Finding, ...]:
-    """Try the answers that must fail. ``call`` is the reference, ``oracle`` the same in float64.
+class SelfTest:
+    """A problem's answers that must fail. ``call`` is the reference, ``oracle`` the same in float64.
 
-    Both take all the problem's tensors by name. With ``rarer``, what would be refused is tried on rarer
-    values too. Raises whatever they raise.
+    Both take all the problem's tensors by name. What was run is kept for what is asked next: each of
+    a deep network's hundred parameters is changed alone, once for each trial.
     """
-    small = sorted(problem.proofs, key=lambda case: _elements(problem, case))[-MOST_CASES:]
-    declared = problem.cases[:1]
-    trials = list(_trials(problem, small or declared, call, oracle))
-    if not trials:
-        return (Finding(severity="warn", message="the problem has no small sizes to test itself on"),)
-    findings = _found(problem, trials, call)
-    if _refuses(findings) and small and _largest(problem, declared[0]) <= MOST_ELEMENTS:
-        # Of small sizes it may be true alone: a hundred indices into five columns are all of them.
-        trials += _trials(problem, declared, call, oracle)
-        findings = _found(problem, trials, call)
-    if rarer and _refuses(findings):
-        trials += _further(problem, small or declared, call, oracle)
-        findings = _found(problem, trials, call)
-    if not _refuses(findings):
-        findings += _nearly_constant(trials)
-    return tuple(findings)
+
+    def __init__(self, problem: Problem, call: Reference, oracle: Reference) -> None:
+        self._problem = problem
+        self._call = call
+        self._oracle = oracle
+        self._small = sorted(problem.proofs, key=lambda case: _elements(problem, case))[-MOST_CASES:]
+        self._trials: list[_Trial] = []
+        self._widened = False
+        """Whether the declared case is among the trials, or need not be."""
+
+    def findings(self, rarer: bool = True) -> tuple[Finding, ...]:
+        """Try them. With ``rarer``, what would be refused is tried on rarer values too.
+
+        Raises whatever the reference raises.
+        """
+        declared = self._problem.cases[:1]
+        if not self._trials:
+            self._try(self._small or declared)
+        findings = self._found()
+        if _refuses(findings) and not self._widened:
+            self._widened = True
+            if self._small and _largest(self._problem, declared[0]) <= MOST_ELEMENTS:
+                # Of small sizes it may be true alone: a hundred indices into five columns are all of them.
+                self._try(declared)
+                findings = self._found()
+        if rarer and _refuses(findings):
+            for kind in FURTHER:
+                with suppress(Exception):  # as far as the reference takes them: a solver may raise at NaN
+                    self._try(self._small or declared, (kind,))
+            findings = self._found()
+        if not _refuses(findings):
+            findings += _nearly_constant(self._trials)
+        return tuple(findings)
+
+    def _try(self, cases: Sequence[Case], kinds: Sequence[tuple[InputKind, int]] = TRIALS) -> None:
+        self._trials += _trials(self._problem, cases, self._call, self._oracle, kinds)
+
+    def _found(self) -> list[Finding]:
+        trials = self._trials
+        matter = _tensors_that_do_not_matter(self._problem, trials, self._call)
+        return [*_answers_that_pass(trials), *_views(trials), *matter]
 
 
 def _elements(problem: Problem, case: Case) -> int:
@@ -97,21 +131,8 @@ def _largest(problem: Problem, case: Case) -> int:
     return max(_elements(problem, case), *counts, 0)
 
 
-def _found(problem: Problem, trials: list[_Trial], call: Reference) -> list[Finding]:
-    return [*_answers_that_pass(trials), *_views(trials), *_tensors_that_do_not_matter(problem, trials, call)]
-
-
 def _refuses(findings: list[Finding]) -> bool:
     return any(found.severity == "refuse" for found in findings)
-
-
-def _further(problem: Problem, cases: Sequence[Case], call: Reference, oracle: Reference) -> list[_Trial]:
-    """Trials of rarer values, as far as the reference takes them: a solver may raise at NaN."""
-    found: list[_Trial] = []
-    for kind in FURTHER:
-        with suppress(Exception):
-            found += _trials(problem, cases, call, oracle, (kind,))
-    return found
 
 
 def _trials(
@@ -119,7 +140,7 @@ def _trials(
     cases: Sequence[Case],
     call: Reference,
     oracle: Reference,
-    kinds: Sequence[tuple[InputKind, int]] = TRIALS,
+    kinds: Sequence[tuple[InputKind, int]],
 ) -> Iterator[_Trial]:
     for case in cases:
         for kind, seed in kinds:
@@ -203,7 +224,7 @@ def _is_copy(trial: _Trial, name: str, output: int) -> bool:
 
 def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Reference) -> Iterator[Finding]:
     for spec in problem.tensors:
-        if any(_matters(problem, trial, spec.name, call) for trial in trials):
+        if any(trial.changed(problem, spec.name, call) == "the verdict" for trial in trials):
             continue
         severity: Literal["refuse", "warn"] = "refuse" if spec.role == "input" else "warn"
         message = (
@@ -211,7 +232,7 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
             "out, or compute something for which they matter"
         )
         ordinary = [trial for trial in trials if trial.kind != "special values"]
-        if any(_changes(problem, trial, spec.name, call) for trial in ordinary):
+        if any(trial.changed(problem, spec.name, call) != "nothing" for trial in ordinary):
             message = (
                 f"other values of {spec.role} {spec.name!r} change the output by no more than rounding may: "
                 "a kernel that leaves it out would pass"
@@ -219,20 +240,16 @@ def _tensors_that_do_not_matter(problem: Problem, trials: list[_Trial], call: Re
         yield Finding(severity=severity, message=message)
 
 
-def _matters(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
-    """True when other values of one tensor alone take some output out of its bound."""
+def _what_changes(problem: Problem, trial: _Trial, name: str, call: Reference) -> Change:
     results = _with_other_values(problem, trial, name, call)
+    judged = results
     if trial.kind == "special values":
         pairs = zip(results, trial.results, strict=True)
-        results = tuple(torch.where(other.isfinite(), other, result) for other, result in pairs)
-    return any(not _passes(result, trial, output) for output, result in enumerate(results))
-
-
-def _changes(problem: Problem, trial: _Trial, name: str, call: Reference) -> bool:
-    """True when they change any output at all."""
-    results = _with_other_values(problem, trial, name, call)
-    pairs = zip(results, trial.results, strict=True)
-    return any(not _equal(a, b) for a, b in pairs)
+        judged = tuple(torch.where(other.isfinite(), other, result) for other, result in pairs)
+    if any(not _passes(result, trial, output) for output, result in enumerate(judged)):
+        return "the verdict"
+    equal = all(_equal(a, b) for a, b in zip(results, trial.results, strict=True))
+    return "nothing" if equal else "little"
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
@@ -241,8 +258,8 @@ def _equal(one: Tensor, other: Tensor) -> bool:
 
 
 def _with_other_values(problem: Problem, trial: _Trial, name: str, call: Reference) -> tuple[Tensor, ...]:
-    other = draw(problem, trial.case, trial.kind, trial.seed + OTHER_SEED)[name]
-    return call({**trial.tensors, name: other})
+    alone = problem.model_copy(update={"tensors": tuple(s for s in problem.tensors if s.name == name)})
+    return call({**trial.tensors, **draw(alone, trial.case, trial.kind, trial.seed + OTHER_SEED)})
 
 
 def _nearly_constant(trials: list[_Trial]) -> Iterator[Finding]:

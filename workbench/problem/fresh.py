@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from torch import Tensor
+
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
 from workbench.numerics.inputs import draw
@@ -163,12 +165,19 @@ def first_error(
 ) -> Exception | None:
     """What the reference raises on fresh values, at the first case, kind and seed where it does."""
     for case, (kind, seed) in product(cases, drawn):
-        tensors = draw(problem, case, kind, seed)
-        try:
-            with Watch(tensors):
-                check_outputs(run(form, tensors))
-        except Exception as error:
+        error = error_at(form, draw(problem, case, kind, seed))
+        if error is not None:
             return error
+    return None
+
+
+def error_at(form: Form, tensors: Mapping[str, Tensor]) -> Exception | None:
+    """What the reference raises on these tensors."""
+    try:
+        with Watch(tensors):
+            check_outputs(run(form, tensors))
+    except Exception as error:
+        return error
     return None
 
 

@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import (
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, Static, TensorSpec, size_of
 from workbench.numerics.dtypes import NAMES, TORCH
-from workbench.numerics.selftest import selftest
+from workbench.numerics.selftest import SelfTest
 from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.components import components
@@ -236,19 +236,21 @@ def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
 def _self_tested_somehow(problem: Problem, seen: Seen) -> Problem:
     """With ordinary inputs, with inputs of few values, and only then with a look at rarer values too."""
     of_few = _with_few_values(problem, seen)
+    variants = (problem,) if of_few == problem else (problem, of_few)
+    references = [Reference(one, seen.form) for one in variants]
+    tests = [(ref.problem, SelfTest(ref.problem, ref.call, ref.oracle)) for ref in references]
     refusals = []
     for rarer in (False, True):
-        for one in (problem,) if of_few == problem else (problem, of_few):
+        for one, test in tests:
             try:
-                return _self_tested(one, seen.form, rarer)
+                return _self_tested(one, test, rarer)
             except ProblemError as refusal:
                 refusals.append(refusal)
     raise refusals[0]
 
 
-def _self_tested(problem: Problem, form: Form, rarer: bool) -> Problem:
-    reference = Reference(problem, form)
-    findings = selftest(problem, reference.call, reference.oracle, rarer=rarer)
+def _self_tested(problem: Problem, test: SelfTest, rarer: bool) -> Problem:
+    findings = test.findings(rarer)
     for finding in findings:
         if finding.severity == "refuse":
             raise ProblemError(f"{problem.name}: {finding.message}")

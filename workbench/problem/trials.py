@@ -1,33 +1,31 @@
 """Runs a reference for real at its small sizes and learns what it can be trusted with.
 
-Owns four questions: does it run on fresh values, do two runs agree, which values lie in its domain,
+Owns three questions: does it run on fresh values, do two runs agree,
 and can it be run in float64. Runs in a worker child.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.errors import ProblemError
-from workbench.model import Case, Dim, OpNode, Problem, Ref, Sampler, TensorSpec, size_of
+from workbench.model import Case, Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.bounds import agrees
 from workbench.numerics.inputs import draw
 from workbench.numerics.pointwise import POINTWISE
 from workbench.numerics.running import Running
 from workbench.problem.cost import fixed_elements
+from workbench.problem.domains import with_domains
 from workbench.problem.form import Form
-from workbench.problem.fresh import first_error, replaced, runnable, with_index_bounds, with_sampler
+from workbench.problem.fresh import runnable, with_index_bounds
 from workbench.problem.oracle import in_float64, widened
 from workbench.problem.proofs import LARGE_FIXED
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import told
-from workbench.problem.samplers import as_normal
 
 _GRAPH_ELEMENTS = 2**16
 
@@ -41,7 +39,7 @@ def examine(problem: Problem, form: Form) -> Problem:
     if fixed_elements(problem) > LARGE_FIXED:
         cases = cases[:1]
     problem = with_index_bounds(problem, form, cases)
-    problem = _with_domains(problem, form, cases)
+    problem = with_domains(problem, form, cases, _middle(problem, cases))
     for case in cases:
         _check_repeatable(problem, form, case)
     problem = problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
@@ -56,72 +54,6 @@ def _middle(problem: Problem, cases: Sequence[Case]) -> Case:
     """Large enough to be typical, small enough to run a dozen times."""
     ordered = sorted(cases, key=lambda case: _elements(problem, case))
     return ordered[len(ordered) // 2]
-
-
-# ------------------------------------------------------------------------------------ domains
-
-
-def _with_domains(problem: Problem, form: Form, cases: Sequence[Case]) -> Problem:
-    """Let tensors that were seen positive take any sign where the reference stays finite.
-
-    Probabilities, variances and the like keep their range; where larger values do no harm they may
-    still be scaled. The middle case says so, and at no other may the reference fail then.
-    """
-    case = _middle(problem, cases)
-    tensors = draw(problem, case, "normal", 1)
-    base = _bad(form, tensors)
-
-    def harmless(spec: TensorSpec, sampler: Sampler) -> bool:
-        alone = problem.model_copy(update={"tensors": (spec.model_copy(update={"sampler": sampler}),)})
-        if _bad(form, {**tensors, **draw(alone, case, "normal", 1)}) > base:
-            return False
-        return first_error(replaced(problem, spec, sampler), form, cases) is None
-
-    for spec in problem.tensors:
-        sampler = spec.sampler
-        if sampler.kind != "uniform":
-            continue
-        reach = max(abs(sampler.low), abs(sampler.high))
-        larger = sampler.model_copy(update={"low": sampler.low * 64, "high": sampler.high * 64})
-        if harmless(spec, Sampler(kind="normal", low=0.0, high=reach)):
-            problem = replaced(problem, spec, as_normal(sampler))
-        elif sampler.low >= 0 and harmless(spec, larger):
-            problem = with_sampler(problem, spec, scalable=True)
-    return problem
-
-
-def _bad(form: Form, tensors: Mapping[str, Tensor]) -> float:
-    """Elements of the outputs that are not finite; infinitely many when the reference raises.
-
-    An output of integers cannot show them, an argmax of NaN is a place like any other: then those of all
-    results on the way count.
-    """
-    on_the_way = _NotFinite()
-    try:
-        with on_the_way:
-            results = check_outputs(run(form, tensors))
-    except Exception:
-        return float("inf")
-    if not all(r.dtype.is_floating_point for r in results):
-        return float(on_the_way.elements)
-    return float(sum(int((~r.isfinite()).sum()) for r in results))
-
-
-class _NotFinite(TorchDispatchMode):
-    """Counts NaN and infinities among the results of all operations."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.elements = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        made = func(*args, **kwargs or {})
-        for one in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(one, Tensor) and one.dtype.is_floating_point:
-                self.elements += int((~one.isfinite()).sum())
-        return made
 
 
 # ------------------------------------------------------------------------------------ repeatability

@@ -54,8 +54,11 @@ class Asked:
 
     def from_memory(self, loads: list[Load]) -> tuple[float, float]:
         """Bytes from DRAM and from L2."""
-        near = [load for load in loads if self.is_recent(load)]
-        return self.read_once(load for load in loads if load not in near), self.read_once(near)
+        near: list[Load] = []
+        far: list[Load] = []
+        for load in loads:
+            (near if self.is_recent(load) else far).append(load)
+        return self.read_once(far), self.read_once(near)
 
     def width(self, columns: Size) -> int:
         """Elements of a vector that so many columns divide into; 1 where they do not."""

@@ -113,6 +113,9 @@ class Lowering:
             self._users.update({ref.ref for ref in _refs(node.args)})
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
+        self._read_from: dict[tuple[int, DType], Expr] = {}
+        """How tensors that a library call has been given are read from there on, by their expression: under
+        another shape as well. A step of a recurrence would compute all steps before it once more."""
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
         for spec in problem.tensors:
             shape = self.sizes.shape(spec.dims)
@@ -135,7 +138,9 @@ class Lowering:
     def value(self, ref: Arg) -> Value:
         """The tensor a reference names."""
         assert isinstance(ref, Ref), f"not a tensor: {ref}"
-        return self._values[ref]
+        value = self._values[ref]
+        read = self._read_from.get((value.expr.serial, value.dtype))
+        return value if read is None else Value(value.shape, value.dtype, read)
 
     def keep_view(self, node: OpNode, value: Value, item: int | None = None) -> None:
         """Remember a result that computes nothing."""
@@ -422,8 +427,9 @@ class Lowering:
         if direct is not None:
             return direct
         order = self.nodes[arg.ref].outs[arg.item or 0].order if strides and arg.ref in self.nodes else None
-        self._values[arg] = self._written_out(value, arg.ref, order)
-        return self._as_it_is(self._values[arg], strides)
+        self._values[arg] = read = self._written_out(value, arg.ref, order)
+        self._read_from[value.expr.serial, value.dtype] = read.expr
+        return self._as_it_is(read, strides)
 
     def _as_it_is(self, value: Value, strides: bool) -> LibraryArgument | None:
         """The buffer behind a plain load, reshaped or strided where the plan can say so."""

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, plan_of
+from workbench.errors import NotCovered
 from workbench.model import H100
 from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
@@ -121,3 +122,23 @@ def test_bytes_are_read_sixteen_at_a_time() -> None:
         source = generate(problem_of(born, tensors), vector).kernel.source
         assert "16 if " in source
         check(born, source, tensors)
+
+
+def parts(t: Tensors) -> Tensor:
+    first, second = t["x"].unflatten(-1, (2, -1)).unbind(-2)
+    return torch.cat([first.roll(2, -1), second.roll(3, -1)], -1)
+
+
+def test_parts_that_are_no_longer_than_they_are_rolled() -> None:
+    """3 % n is three for all sizes but the smallest, of which one leaves another part empty."""
+    source = generate(problem_of(parts, {"x": torch.randn(5, 4)}), (("fusion", "all"),)).kernel.source
+    for columns in (4, 6, 12):
+        check(parts, source, {"x": torch.randn(5, columns)})
+
+
+@pytest.mark.parametrize(("call", "least"), [(parts, 6), (far, 4)])
+def test_rows_that_are_shorter_than_they_are_rolled_are_refused(call: Call, least: int) -> None:
+    source = generate(problem_of(call, {"x": torch.randn(5, 12)}), (("fusion", "all"),)).kernel.source
+    check(call, source, {"x": torch.randn(5, least)})
+    with pytest.raises(NotCovered, match="lies inside"):
+        plan_of(source, {"x": torch.randn(5, least - 2)})

@@ -146,17 +146,22 @@ def least_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, i
 def _end(node: OpNode, axis: int) -> int:
     """How many elements of an axis there must be; 0 where only sizes tell."""
     start = node.args[2] if len(node.args) > 2 and node.args[2] is not None else 0
+    if node.op == "aten.slice.Tensor" and not isinstance(start, int):
+        return _span(node, axis)  # the last three of a row, as a roll has them
     if not isinstance(start, int):
         return 0
     if start < 0:
         return -start
     if node.op == "aten.select.int":
         return start + 1
+    return start + _span(node, axis)
+
+
+def _span(node: OpNode, axis: int) -> int:
+    """From the first to the last element that a slice takes; 0 where only sizes tell."""
     count = node.outs[0].dims[axis]
     step = node.args[4] if len(node.args) > 4 else 1
-    if isinstance(count, int) and isinstance(step, int):
-        return start + (count - 1) * step + 1
-    return start
+    return (count - 1) * step + 1 if isinstance(count, int) and isinstance(step, int) else 0
 
 
 def _falls_short(size: Dim, end: int, sizes: Mapping[str, int]) -> bool:

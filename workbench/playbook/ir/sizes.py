@@ -26,7 +26,8 @@ _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 7
 Products = tuple[tuple[str, ...], ...]
 """Symbols whose products are equal, as ``(("h", "w"), ("p", "q"))``."""
 Terms = tuple[tuple[tuple[str, ...], int], ...]
-_BEND = re.compile(r"\b(min|max)\(")
+_BEND = re.compile(r"\b(min|max)\(|\b\d+ % ")
+"""What is a number at large sizes alone: of 3 % (s0 // 4), 3."""
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 
 

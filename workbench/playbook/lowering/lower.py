@@ -72,6 +72,7 @@ from workbench.playbook.lowering.equal_pieces import with_equal_pieces
 from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
+from workbench.playbook.lowering.read_around import is_read_around
 from workbench.playbook.lowering.shifted import shifted_slices
 from workbench.playbook.lowering.stored_before import read_where_stored
 from workbench.playbook.lowering.wider_rows import over_wider_rows
@@ -344,6 +345,7 @@ class Lowering:
         asked = len(self.operations)
         self._node(node)
         self.keep(node.name)
+        self._write_where_read_around(node)
         if len(self.operations) > asked or not self._is_long(node) or movement.computed_in_slices(self, node):
             return
         computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
@@ -362,6 +364,19 @@ class Lowering:
         ):
             self._values[Ref(ref=name)] = self.loaded(buffer := self.write(value, f"{name}_row"))
             self.kept_here[buffer] = self.buffers[buffer]
+
+    def _write_where_read_around(self, node: OpNode) -> None:
+        """Write a value that others are made of over and over, each time moved a little."""
+        value = self._values.get(Ref(ref=node.name))
+        if value is None or not self.fuse or isinstance(value.expr, Load):
+            return
+        if is_read_around(node.name, value.expr, self.users, self._count):
+            self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
+
+    def _count(self, name: str) -> int:
+        """Elements of a result that was declared first."""
+        shape = self.sizes.shape(self.nodes[name].outs[0].dims)
+        return product(shape).at(self.cases[0])
 
     def _is_long(self, node: OpNode) -> bool:
         value = self._values.get(Ref(ref=node.name))

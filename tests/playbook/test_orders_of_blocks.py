@@ -22,6 +22,12 @@ from workbench.referee.librarymeta import library_meta
 from workbench.referee.protocol import LEAST_ROOM
 from workbench.referee.trial import OTHER_ORDERS
 
+A_THREAD_A_ROW = (
+    ("block_size", "256"),
+    ("fusion", "all"),
+    ("row_totals", "told"),
+    ("threads_per_row", "thread"),
+)
 ONE_SM = H100.model_copy(update={"sm_count": 1})
 
 
@@ -33,6 +39,11 @@ def squares(t: dict[str, Tensor]) -> Tensor:
     return (t["x"] - 1).square().mean()
 
 
+def sixteen_told(t: dict[str, Tensor]) -> Tensor:
+    """Half a warp polls for sixteen blocks until its log is full, and leaves the turn to them."""
+    return (t["x"].amin(2) - 1).square().mean()
+
+
 def log_sum(t: dict[str, Tensor]) -> Tensor:
     return t["x"].logsumexp(1)
 
@@ -42,13 +53,20 @@ def written(call: Call) -> tuple[str, dict[str, Tensor]]:
     if call is responses:
         source = generate(large(call, 32, 90, 60, 64), IN_TURNS).kernel.source
         return source, tensors_of((3, 9, 8, 40))
-    tensors = {"x": torch.randn(*{running_sum: (2, 9000), squares: (9000,), log_sum: (3, 9000)}[call]) / 8}
-    vector = ON if call is running_sum else TOLD
+    tensors = {
+        "x": torch.randn(
+            *{running_sum: (2, 9000), squares: (9000,), log_sum: (3, 9000), sixteen_told: (2, 2, 2, 1025)}[
+                call
+            ]
+        )
+        / 8
+    }
+    vector = {running_sum: ON, sixteen_told: A_THREAD_A_ROW}.get(call, TOLD)
     return generate(problem_of(call, tensors), vector).kernel.source, tensors
 
 
 @pytest.mark.parametrize("target", [H100, ONE_SM], ids=["H100", "one multiprocessor"])
-@pytest.mark.parametrize("call", [running_sum, squares, log_sum, responses])
+@pytest.mark.parametrize("call", [running_sum, squares, sixteen_told, log_sum, responses])
 def test_right_whichever_block_begins_first(call: Call, target: Target) -> None:
     source, tensors = written(call)
     plan = interpret(parse(source), metas_of(tensors), target, library_meta)

@@ -137,13 +137,14 @@ bool goes_first(const Event& a, const Event& b) {
   return a.pc < b.pc;
 }
 
-// The event that runs next; null when the logs are used up or one that has more to come is empty.
-const Event* next_event(Thread* const* lanes, int count) {
+// The event that runs next; null when the logs are used up or one that has more to come is empty. Where nothing
+// is to stay behind, as when other threads are about to use the logs' memory, that one is not waited for.
+const Event* next_event(Thread* const* lanes, int count, LogEnd end) {
   const Event* best = nullptr;
   for (int i = 0; i < count; i++) {
     const Thread& lane = *lanes[i];
     if (lane.replayed == lane.logged) {
-      if (lane.run == Run::LogFull) return nullptr;
+      if (lane.run == Run::LogFull && end == LogEnd::MoreToCome) return nullptr;
       continue;
     }
     const Event& head = lane.log[lane.replayed];
@@ -159,8 +160,8 @@ void drop_replayed(Thread& lane) {
   lane.replayed = 0;
 }
 
-void replay_diverged(Worker& worker, Thread* const* lanes, int count) {
-  while (const Event* next = next_event(lanes, count)) {
+void replay_diverged(Worker& worker, Thread* const* lanes, int count, LogEnd end) {
+  while (const Event* next = next_event(lanes, count, end)) {
     Event chosen = *next;
     LaneEvent request[kWarp];
     int together = 0;
@@ -187,7 +188,7 @@ NOINLINE void replay(Worker& worker, int warp, LogEnd end) {
   }
   if (!count) return;
   if (end == LogEnd::Complete && same_path(lanes, count)) replay_in_step(worker, lanes, count);
-  else replay_diverged(worker, lanes, count);
+  else replay_diverged(worker, lanes, count, end);
 }
 
 }  // namespace emu

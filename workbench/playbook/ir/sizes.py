@@ -3,8 +3,8 @@
 Owns the arithmetic of sizes. Two sizes are equal when they agree at several probe points: some where
 every symbol is a multiple of 5040 and of whatever the graph divides by, and some that the reference is known
 to accept. So ``32*(s1//32)`` equals ``s1`` where only multiples of 32 are accepted, and ``(s1 + 1)//2``
-differs from ``s1//2`` where odd sizes are. A ``max`` or ``min`` may bend anywhere between the points: sizes
-with one are equal to those with the same alone.
+differs from ``s1//2`` where odd sizes are. A ``max`` or ``min`` may bend anywhere between the points, and
+``3 % s1`` does below them all: sizes with one are equal to those with the same alone.
 Never prints CUDA or a plan; ``spell`` gives the text with other names for the symbols.
 """
 
@@ -27,7 +27,7 @@ Products = tuple[tuple[str, ...], ...]
 """Symbols whose products are equal, as ``(("h", "w"), ("p", "q"))``."""
 Terms = tuple[tuple[tuple[str, ...], int], ...]
 _BEND = re.compile(r"\b(min|max)\(|\b\d+ % ")
-"""What is a number at large sizes alone: of 3 % (s0 // 4), 3."""
+"""What is another size, or a number, at all points that are far from where it bends."""
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 
 
@@ -42,7 +42,8 @@ class Size:
     terms: Terms = field(compare=False, default=())
     """The summands, where the size is a sum: factors and coefficient. Empty for a plain product."""
     bends: tuple[str, ...] = ()
-    """Factors with a ``max`` or ``min``, which a few points do not tell from what it chooses there."""
+    """Factors with a ``max``, a ``min`` or a number's remainder, which a few points do not tell from what
+    they come to there."""
 
     @property
     def text(self) -> str:

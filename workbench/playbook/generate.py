@@ -5,11 +5,12 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.analysis.apart import apart_of
+from workbench.playbook.analysis.convolutions import with_convolutions
 from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
 from workbench.playbook.analysis.recurrences import recurrence_of
@@ -25,10 +26,12 @@ from workbench.playbook.device_functions.cuda_helpers import helper_texts
 from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
+from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.program import Kernel as ProgramKernel
-from workbench.playbook.ir.program import LibraryCall, Program, ProgramStep, Scan, Scatter
-from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.convolution_kernel import convolution_kernel
+from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
@@ -96,10 +99,12 @@ def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
     steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
     if schedule.staged:
         steps = with_staged(program, steps, schedule.apart, *_cases(problem))
+    cases, count = _cases(problem)
     if schedule.tables:
-        steps = with_row_tables(program, steps, *_cases(problem))
+        steps = with_row_tables(program, steps, cases, count)
+    steps = _convolved(program, steps, schedule, cases[:count])
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
-    calls = [step.op for step in program.steps if isinstance(step, LibraryCall)]
+    calls = [step.op for step in steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
     return f"{words}; left to the library: {', '.join(dict.fromkeys(calls))}" if calls else words
 
@@ -145,7 +150,20 @@ def _joined(site: Site) -> list[ProgramStep]:
     joined = with_sums(program, chained(program, joined, schedule), schedule, site.cases[: site.declared])
     if schedule.staged:
         joined = with_staged(program, joined, schedule.apart, site.cases, site.declared)
-    return with_row_tables(program, joined, site.cases, site.declared) if schedule.tables else joined
+    if schedule.tables:
+        joined = with_row_tables(program, joined, site.cases, site.declared)
+    return _convolved(program, joined, schedule, site.cases[: site.declared])
+
+
+def _convolved(
+    program: Program, steps: list[ProgramStep], schedule: Schedule, declared: Sequence[Mapping[str, int]]
+) -> list[ProgramStep]:
+    """The steps with convolutions that kernels make."""
+    if not schedule.convolve[0]:
+        return steps
+    return with_convolutions(
+        program, steps, lambda made: tiles_of_convolution(made, schedule, declared) is not None
+    )
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:
@@ -161,6 +179,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             name = names.new(problem.name if alone else f"{problem.name}_{step.buffer}")
             text = scan_rows_kernel(site, step, name) if step.sums else scan_step(site, step, name, names)
             steps.append((step, text))
+            continue
+        if isinstance(step, Convolution):
+            name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
+            steps.append((step, _convolution_kernel(site, step, name)))
             continue
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")
@@ -203,7 +225,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     idle = {
         id(text): _idle(site, step)
         for step, text in steps
-        if isinstance(step, ProgramKernel | Scatter) or (isinstance(step, Scan) and step.sums)
+        if isinstance(step, ProgramKernel | Scatter | Convolution) or (isinstance(step, Scan) and step.sums)
     }
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
@@ -214,6 +236,14 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
     rows = staged_rows(site.program, parts, site.schedule.apart, site.cases)
     assert rows is not None  # products for divisions change neither stores nor their places
     return staged_kernel(site, name, rows)
+
+
+def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
+    """The kernel of a convolution and what is behind it."""
+    tail = _exactly_divided(site, _divided(site, ProgramKernel(list(step.stores))))
+    tiling = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
+    assert tiling is not None  # the others are the library's
+    return convolution_kernel(site, replace(step, stores=tuple(tail.stores)), name, tiling)
 
 
 def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
@@ -236,13 +266,15 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     return flat_kernel(site, kernel, name)
 
 
-def _idle(site: Site, step: ProgramKernel | Scatter | Scan) -> tuple[Size, ...]:
+def _idle(site: Site, step: ProgramKernel | Scatter | Scan | Convolution) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty.
 
     None of a kernel that joins its rows: of no rows too there is a result.
     """
     if isinstance(step, Scan):
         blocks = step.rows
+    elif isinstance(step, Convolution):
+        blocks = product(step.shape)
     else:
         kernel = step.stored if isinstance(step, Scatter) else step
         if kernel.tail is not None:

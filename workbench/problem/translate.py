@@ -58,6 +58,8 @@ _NAMESPACES = ("aten", "prims")
 _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
+_SIDES, _MOST_TAPS = (2, 3), 125
+"""Of a convolution whose sums a kernel may make: playbook/analysis/convolutions.py does."""
 _SYMBOL = re.compile(r"s\d+")
 _AS_STRIDED = "aten.as_strided.default"
 _ARITHMETIC = frozenset(
@@ -242,7 +244,7 @@ class Translation:
         self._refs[node.name] = same or self._add(op, args, kwargs, metas, self._line, orders)
 
     def _fix_window(self, op: str, args: tuple[Arg, ...], node: fx.Node) -> None:
-        """Windows of few channels are written out in a kernel: what they consist of must be numbers.
+        """Windows are written out in a kernel: what they consist of must be numbers.
 
         So must the sizes of a tensor whose storage is stepped through: torch asks that it is long enough.
         """
@@ -258,6 +260,11 @@ class Translation:
         alone = mixed == 1 and groups > 1
         few = max(mixed, made) <= _FEW_CHANNELS and (groups > 1 or len(window) == 1)
         if not (alone or (few and mixed * math.prod(window) <= _FEW_PRODUCTS)):
+            direct = self._metas[args[1]][0] == "f32" and len(window) in _SIDES
+            if direct and math.prod(window) <= _MOST_TAPS and (names := _names(dims[2:])):
+                raise NotSymbolic(
+                    "each element of a window has its place in a kernel", self._axes_with(names)
+                )
             return
         if names := _names(dims[2 if alone and not args[6] else 0 :]):
             what = "a depthwise convolution's window" if alone else "windows of so few channels"

@@ -74,7 +74,7 @@ class Pairs:
 
     def steps(self, view: View) -> tuple[Size, ...] | None:
         """What one step of each axis moves in a view over the rows; None where it cuts them otherwise."""
-        return _steps(self.axes, view)
+        return steps_along(self.axes, view)
 
 
 def pairs_of(pool: Pool, kernel: Kernel) -> Pairs | None:
@@ -128,7 +128,8 @@ def _elements(bodies: Sequence[Expr]) -> Iterator[Load | Index]:
                 yield leaf
 
 
-def _steps(axes: Sequence[Size], view: View) -> tuple[Size, ...] | None:
+def steps_along(axes: Sequence[Size], view: View) -> tuple[Size, ...] | None:
+    """What one step of each axis moves in a view over all of them; None where it cuts them otherwise."""
     try:
         found = [merged(View(run)).axes for run in runs(view, axes)]
     except NotAView:
@@ -146,7 +147,7 @@ def _needs(space: RowSpace, axes: Sequence[Size], bodies: Sequence[Expr]) -> dic
             own: Needs = frozenset()
             if isinstance(expr, Load | Index):
                 row, column = _parts(space, expr)
-                steps = _steps(axes, row)
+                steps = steps_along(axes, row)
                 if steps is None:
                     return None
                 own = frozenset(at for at, step in enumerate(steps) if not step.is_zero)
@@ -232,7 +233,7 @@ def _lies_along(space: RowSpace, axes: Sequence[Size], expr: Expr, axis: int | N
     for leaf in leaves(expr):
         if isinstance(leaf, Load) and axis is not None:
             row, column = _parts(space, leaf)
-            steps = _steps(axes, row)
+            steps = steps_along(axes, row)
             near = bool(column.axes) and column.axes[-1].stride.is_one
             if not near and steps is not None and steps[axis].is_one and not column.is_constant:
                 return False

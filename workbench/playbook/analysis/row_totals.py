@@ -9,7 +9,15 @@ from __future__ import annotations
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.ir.expr import Expr, Load, Pool, Reduction, loads_below, walk
-from workbench.playbook.ir.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.program import (
+    Convolution,
+    Kernel,
+    LibraryCall,
+    Program,
+    ProgramStep,
+    Scan,
+    Scatter,
+)
 
 _JOINED = frozenset(["sum", "prod", "max", "min"])
 """Reductions whose partial result is one number."""
@@ -80,6 +88,9 @@ def buffers_read(step: ProgramStep) -> set[str]:
             return step.read
         case LibraryCall():
             return {str(name) for name in _names(step.given)}
+        case Convolution():
+            loads = loads_below(store.value for store in step.stores)
+            return {step.source, step.weight, *(load.buffer for load in loads)} - {step.buffer}
 
 
 def _names(value: object) -> list[object]:

@@ -19,6 +19,7 @@ from workbench.playbook.analysis.again import found_again
 from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.convolutions import with_convolutions
 from workbench.playbook.analysis.divisions import with_products
 from workbench.playbook.analysis.following import Estimate, in_order
 from workbench.playbook.analysis.lifetime import FLAT_NS, START_US, Walk, Work
@@ -33,6 +34,7 @@ from workbench.playbook.analysis.scan_sums import with_sums
 from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
+from workbench.playbook.estimates.convolution_estimate import convolution_time
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.library_work import asked_of
 from workbench.playbook.estimates.lines_estimate import lines_time
@@ -53,9 +55,10 @@ from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stor
 from workbench.playbook.estimates.window_estimate import window_time
 from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
-from workbench.playbook.ir.program import Kernel, LibraryCall, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.program import Convolution, Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.beside_vectors import read_with_vectors
+from workbench.playbook.kernels.convolution_tiling import tiling_of
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
@@ -107,6 +110,11 @@ def estimate_schedule(
         steps = with_staged(program, steps, schedule.apart, cases, len(problem.cases))
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
+    if schedule.convolve[0]:
+        declared = [case.size_map for case in problem.cases]
+        steps = with_convolutions(
+            program, steps, lambda made: tiling_of(made, schedule, declared) is not None
+        )
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -133,6 +141,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return _scan(asked, step)
         case Scatter():
             return scatter_time(asked, step)
+        case Convolution():
+            return convolution_time(asked, step)
         case Kernel():
             return _kernel(asked, step)
 

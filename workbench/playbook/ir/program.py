@@ -204,7 +204,50 @@ class Output:
     """In elements, where the buffer's axes are in another order than the output's."""
 
 
-ProgramStep = Kernel | LibraryCall | Scan | Scatter
+@dataclass(frozen=True)
+class Side:
+    """One spatial axis of a convolution, in elements."""
+
+    read: Size
+    """Of the input."""
+    made: Size
+    """Of the result."""
+    taps: int
+    """Weights along it."""
+    stride: int
+    padding: int
+    dilation: int
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution that a kernel makes, and the pointwise work on its results that the same kernel does."""
+
+    source: str
+    """Buffer of the input: (batch, ``groups`` * ``read``, a size for each side)."""
+    weight: str
+    """Buffer of the weights: (``groups`` * ``made``, ``read``, taps); of a transposed one
+    (``groups`` * ``read``, ``made``, taps)."""
+    batch: Size
+    groups: Size
+    read: Size
+    """Channels that a group reads."""
+    made: Size
+    """Channels that a group makes."""
+    sides: tuple[Side, ...]
+    transposed: bool
+    buffer: str
+    """Of the results: (batch, ``groups`` * ``made``, a size for each side)."""
+    stores: tuple[Store, ...]
+    """What is made of each result, over one line of them: a load of ``buffer`` is the result at hand."""
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        """Of the results."""
+        return (self.batch, self.groups * self.made, *(side.made for side in self.sides))
+
+
+ProgramStep = Kernel | LibraryCall | Scan | Scatter | Convolution
 
 
 @dataclass

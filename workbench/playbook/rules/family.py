@@ -15,7 +15,15 @@ from workbench.model import Arg, Problem, Ref
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.analysis.row_shapes import row_shape
 from workbench.playbook.ir.expr import Load, walk
-from workbench.playbook.ir.program import Kernel, LibraryCall, Program, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.program import (
+    Convolution,
+    Kernel,
+    LibraryCall,
+    Program,
+    ProgramStep,
+    Scan,
+    Scatter,
+)
 from workbench.playbook.techniques.traits import program_of
 
 _DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
@@ -45,7 +53,7 @@ def _words(program: Program, step: ProgramStep) -> str:
         return f"running {step.op} {'backwards' if step.backwards else 'forwards'}"
     if isinstance(step, Scatter):
         return f"{step.op} at places"
-    if step.stores[0].level == "flat":
+    if isinstance(step, Convolution) or step.stores[0].level == "flat":
         return "pointwise"
     return _row_words(program, step)
 

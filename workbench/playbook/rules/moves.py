@@ -17,6 +17,7 @@ from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
 from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_classes
 from workbench.playbook.rules.cards import RISKS, bound_of, evidence
+from workbench.playbook.rules.convolution_seeds import convolution_seeds
 from workbench.playbook.rules.flat_seeds import flat_seeds
 from workbench.playbook.rules.pair_seeds import pair_seeds
 from workbench.playbook.rules.seeds import best_at_each, times_of, unlike, worth_timing
@@ -49,6 +50,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
         for side in ("1", "2", "4", "8")
     },
+    **{("convolution", tile): (("block_size", "128"),) for tile in ("8x8", "8x4", "4x8", "16x4")},
     ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
@@ -67,6 +69,7 @@ _WEIGHT = (
     "fusion",
     *REWRITES,
     "turned_tile",
+    "convolution",
     "pair_tile",
     "walk_down",
     "rolled_steps",
@@ -224,6 +227,7 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
+    others += convolution_seeds(problem)
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]

@@ -89,6 +89,8 @@ class Schedule:
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
     pair_tile: int = 0
     """Edge of the tiles of results that are pairs of rows, whose rows a block brings in; 0 for none."""
+    convolve: tuple[int, int] = (0, 0)
+    """Channels, and places one below the other, of a thread, of a convolution; zeros for the library's."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -270,6 +272,14 @@ def split_team(schedule: Schedule) -> Team:
     return "thread" if schedule.team in ("thread", "bundle") else "block"
 
 
+def _convolved(value: str) -> tuple[int, int]:
+    """What a thread has of a convolution."""
+    if value == "library":
+        return (0, 0)
+    each, below = map(int, value.split("x"))
+    return each, below
+
+
 def schedule_of(vector: Vector) -> Schedule:
     """Read a vector that table.py of the techniques has checked."""
     values = dict(vector)
@@ -337,6 +347,7 @@ def schedule_of(vector: Vector) -> Schedule:
         narrow=values.get("index_width") == "32",
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
+        convolve=_convolved(values.get("convolution", "library")),
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),

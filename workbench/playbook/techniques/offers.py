@@ -13,6 +13,7 @@ from workbench.model import H100
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
+from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
@@ -54,9 +55,17 @@ def _lines(traits: Traits, settings: Settings) -> int:
     beside = _beside(traits, settings)
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
+    strips += _behind_convolutions(traits, settings)
     along = traits.flat_kernels + len(traits.scatters)
     along -= traits.recurrences if settings.get("rolled_steps", "off") != "off" else 0
     return max(0, along - turned - strips - beside - _here(traits, settings) - _staged(traits, settings))
+
+
+def _behind_convolutions(traits: Traits, settings: Settings) -> int:
+    """Kernels whose work is done by those that make a convolution."""
+    if settings.get("convolution", "library") == "library":
+        return 0
+    return sum(all(store.buffer != made.buffer for store in made.stores) for made in traits.convolutions)
 
 
 def _beside(traits: Traits, settings: Settings) -> int:
@@ -305,6 +314,8 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if traits.stepped:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
+    if schedule.convolve[0]:
+        return tuple(threads for threads in ("128", "64", "256") if _able(traits, settings, threads))
     if schedule.pair_tile:
         tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
         return tuple(
@@ -327,6 +338,25 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Tiles that a block of 256 threads has room for; a value a row is asked for by nobody else then."""
     fits = [str(tile) for tile in (32, 64, 128) if any(tiling_of(pairs, tile, 256) for pairs in traits.pairs)]
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
+
+
+def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Tiles for which a block of one size or another has room."""
+    values = [
+        tile
+        for tile in ("8x8", "8x4", "4x8", "16x4")
+        if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in ("128", "64", "256"))
+    ]
+    return ("library", *values) if values and settings["fusion"] == "all" else ()
+
+
+def _able(traits: Traits, settings: Settings, threads: str) -> bool:
+    """True where every convolution has tiles for blocks of so many threads."""
+    chosen = {**settings, "block_size": threads}
+    schedule = schedule_of(tuple(chosen.items()))
+    cases = traits.declared_cases
+    found = [tiles_of_convolution(made, schedule, cases) for made in traits.convolutions]
+    return bool(found) and None not in found
 
 
 def row_sums(traits: Traits, settings: Settings) -> tuple[str, ...]:

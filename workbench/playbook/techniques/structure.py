@@ -7,6 +7,7 @@ instructions and registers only; table.py is all of them.
 from __future__ import annotations
 
 from workbench.playbook.techniques import offers
+from workbench.playbook.techniques.convolving import CONVOLVING
 from workbench.playbook.techniques.staging import STAGING
 from workbench.playbook.techniques.stepping import STEPPING
 from workbench.playbook.techniques.technique import Technique
@@ -66,6 +67,7 @@ STRUCTURE = (
             "2008), with any function in the place of the product."
         ),
     ),
+    *CONVOLVING,
     *WEIGHING,
     *STEPPING,
     Technique(

@@ -13,6 +13,7 @@ from functools import lru_cache
 from workbench.model import DTYPE_BYTES, H100, Case, Problem
 from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
 from workbench.playbook.analysis.apart import apart_of
+from workbench.playbook.analysis.convolutions import convolutions_in
 from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
@@ -34,7 +35,7 @@ from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.graph.rewrites import ONLY_FUSED, ROW_STEPS, applying, rewrite
 from workbench.playbook.ir.expr import Apply, loads_below, walk_all
-from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program, Scan, Scatter
+from workbench.playbook.ir.program import Buffer, Convolution, Kernel, LibraryCall, Program, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.loop_kernel import makes_vectors
@@ -118,6 +119,8 @@ class Traits:
     """For each kernel without rows that reads more than L2 has, which one before has read: whether the
     one before went through its planes side by side."""
     rows: tuple[RowTraits, ...]
+    convolutions: tuple[Convolution, ...]
+    """Those that a kernel can make, with what it can make of their results."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
     summed: tuple[Scan, ...]
@@ -266,6 +269,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             for k in kernels
             if k.stores[0].level != "flat"
         ),
+        convolutions=convolutions_in(program) if problem.contract == "ieee-fp32" else (),
         pairs=tuple(pairs.values()),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),

@@ -1,0 +1,144 @@
+"""Convolutions that a kernel makes itself: right at odd sizes, with what follows them in the same kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check, plan_of
+from workbench.model import H100, Problem, Vector
+from workbench.playbook.generate import generate
+from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.techniques.table import settled
+
+DIRECT: Vector = (("block_size", "128"), ("convolution", "8x8"))
+OTHERS: tuple[Vector, ...] = (
+    (("block_size", "64"), ("convolution", "8x4")),
+    (("block_size", "256"), ("convolution", "4x8")),
+    (("block_size", "128"), ("convolution", "16x4")),
+)
+
+
+def ordinary(**settings: Any) -> Call:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        made = (F.conv2d if t["x"].ndim == 4 else F.conv3d)(t["x"], t["w"], t.get("b"), **settings)
+        return torch.relu(made) * 0.5
+
+    return call
+
+
+def transposed(**settings: Any) -> Call:
+    def call(t: dict[str, Tensor]) -> Tensor:
+        made = F.conv_transpose2d if t["x"].ndim == 4 else F.conv_transpose3d
+        return torch.tanh(made(t["x"], t["w"], t.get("b"), **settings))
+
+    return call
+
+
+def two_results(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """A residual, a value a channel, and the places themselves behind a convolution."""
+    made = F.conv2d(t["x"], t["w"], padding=1) + t["b"][:, None, None]
+    along = torch.arange(made.shape[-1], device=made.device)
+    return made + t["r"], torch.where(along % 2 == 0, made, -made)
+
+
+def shared(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Results that are wanted as they are, too."""
+    made = F.conv2d(t["x"], t["w"])
+    return made, torch.sigmoid(made)
+
+
+CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "plane": (ordinary(), of(x=(2, 3, 11, 37), w=(10, 3, 3, 3), b=(10,))()),
+    "padded": (ordinary(padding=(2, 1)), of(x=(2, 3, 9, 14), w=(16, 3, 5, 3), b=(16,))()),
+    "strided": (ordinary(stride=(2, 3), padding=1), of(x=(1, 5, 20, 31), w=(9, 5, 3, 3), b=(9,))()),
+    "dilated": (ordinary(dilation=(2, 3)), of(x=(1, 4, 14, 21), w=(8, 4, 3, 3), b=(8,))()),
+    "in groups": (ordinary(groups=2, padding=1), of(x=(2, 12, 7, 9), w=(10, 6, 3, 3), b=(10,))()),
+    "many channels": (ordinary(), of(x=(1, 19, 6, 7), w=(70, 19, 2, 2), b=(70,))()),
+    "one by one": (ordinary(), of(x=(2, 18, 5, 9), w=(20, 18, 1, 1), b=(20,))()),
+    "volume": (ordinary(padding=1), of(x=(2, 3, 5, 6, 9), w=(9, 3, 3, 3, 3), b=(9,))()),
+    "strided volume": (
+        ordinary(stride=2, dilation=(2, 1, 1)),
+        of(x=(1, 9, 8, 7, 9), w=(6, 9, 2, 3, 3), b=(6,))(),
+    ),
+    "without a bias": (ordinary(), of(x=(2, 6, 11, 10), w=(8, 6, 3, 3))()),
+    "transposed": (transposed(), of(x=(2, 5, 7, 9), w=(5, 9, 3, 3), b=(9,))()),
+    "transposed by two": (
+        transposed(stride=2, padding=1, output_padding=1),
+        of(x=(2, 6, 9, 35), w=(6, 10, 3, 3), b=(10,))(),
+    ),
+    "transposed by 1 and 3": (
+        transposed(stride=(1, 3), padding=(0, 2)),
+        of(x=(1, 4, 6, 8), w=(4, 9, 2, 5), b=(9,))(),
+    ),
+    "transposed by 3 and 1": (transposed(stride=(3, 1)), of(x=(1, 4, 6, 8), w=(4, 6, 4, 2), b=(6,))()),
+    "transposed, apart": (transposed(stride=3), of(x=(1, 4, 4, 5), w=(4, 6, 2, 2), b=(6,))()),
+    "transposed in groups": (
+        transposed(stride=2, groups=2),
+        of(x=(1, 8, 4, 5), w=(8, 5, 4, 4), b=(10,))(),
+    ),
+    "transposed volume": (
+        transposed(stride=2, padding=1, output_padding=1),
+        of(x=(1, 9, 3, 4, 5), w=(9, 6, 3, 3, 3), b=(6,))(),
+    ),
+    "two results": (two_results, of(x=(2, 5, 9, 11), w=(9, 5, 3, 3), b=(9,), r=(2, 9, 9, 11))()),
+    "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(9, 5, 3, 3))()),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_right_at_odd_sizes(name: str) -> None:
+    call, tensors = CALLS[name]
+    problem = problem_of(call, tensors, "convolved")
+    source = generate(problem, DIRECT).kernel.source
+    assert "done directly" in source and "library(" not in source
+    check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("vector", OTHERS)
+@pytest.mark.parametrize("name", ["many channels", "transposed by two", "volume"])
+def test_right_with_other_tiles(name: str, vector: Vector) -> None:
+    call, tensors = CALLS[name]
+    source = generate(problem_of(call, tensors, "convolved"), vector).kernel.source
+    check(call, source, tensors, "checked")
+
+
+def test_what_follows_is_done_in_the_same_kernel() -> None:
+    call, tensors = CALLS["two results"]
+    source = generate(problem_of(call, tensors), DIRECT).kernel.source
+    assert len(plan_of(source, tensors).launches) == 1
+    call, tensors = CALLS["results wanted twice"]
+    source = generate(problem_of(call, tensors), DIRECT).kernel.source
+    assert len(plan_of(source, tensors).launches) == 2
+
+
+def test_what_is_not_covered_stays_with_the_library() -> None:
+    half = of(x=((2, 5, 9, 11), torch.float16), w=((9, 5, 3, 3), torch.float16))()
+    lines = of(x=(2, 5, 9), w=(9, 5, 3))()
+    large = of(x=(1, 4, 20, 20), w=(4, 4, 13, 13))()
+    calls: list[tuple[Call, dict[str, Tensor]]] = [
+        (lambda t: torch.relu(F.conv2d(t["x"], t["w"])), half),
+        (lambda t: torch.relu(F.conv1d(t["x"], t["w"])), lines),
+        (lambda t: torch.relu(F.conv2d(t["x"], t["w"])), large),
+        (lambda t: F.conv_transpose2d(t["x"], t["w"], dilation=2), of(x=(1, 4, 6, 6), w=(4, 5, 3, 3))()),
+    ]
+    for call, tensors in calls:
+        problem = problem_of(call, tensors)
+        assert "convolution" not in dict(settled(problem, DIRECT))
+        assert "library(" in generate(problem, DIRECT).kernel.source
+
+
+def of_sizes(call: Call, tensors: dict[str, Tensor], **sizes: int) -> Problem:
+    return problem_of(call, tensors, cases=(sizes,))
+
+
+def first_choice(problem: Problem) -> str:
+    """What the seed that is best by prediction does with a convolution."""
+    (card, *_) = [one for one in seed_vectors(problem, H100, 3) if one.vector != settled(problem, ())]
+    return dict(card.vector or ())["convolution"]

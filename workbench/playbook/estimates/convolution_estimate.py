@@ -1,0 +1,120 @@
+"""The model of time for convolutions: those that a kernel makes, and the library's.
+
+Owns what a block asks for, and how much of a card's arithmetic cuDNN makes use of. Both were fitted to eleven
+convolutions timed on an H100 in IEEE float32 (docs/notes/2026-11-25-convolutions.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from workbench.playbook.analysis.arithmetic import instructions_of
+from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.following import Estimate
+from workbench.playbook.analysis.lifetime import Walk, Work
+from workbench.playbook.analysis.reach import A_REQUEST
+from workbench.playbook.estimates.launch_estimate import launched
+from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.program import Convolution
+from workbench.playbook.kernels.convolution_tiling import Tiling, layers, met, seen, shared_bytes, tiling_of
+from workbench.playbook.schedules.residency import resident
+
+_LANES = 32
+_OF_A_WEIGHT = 1.0
+"""Clocks of shared memory for each float that a lane reads, however many lanes read the same: it is the way
+to the registers that is narrow."""
+_BROUGHT = 24.0
+"""Instructions to bring an element or a weight in: its place, its bounds, its store (counted)."""
+_UNEVEN = 1.45
+"""Clocks over instructions, where warps wait for registers and for shared memory."""
+_ALONE = 1.6
+_HELD = 40.0
+"""Registers of a thread beside its sums: weights, elements and places."""
+_BARRIERS_NS = 50.0
+
+_FEW, _SOME, _MANY = 4, 32, 128
+"""Channels that a convolution reads."""
+_OF_FEW, _OF_SOME, _OF_MORE = 0.13, 0.42, 0.6
+_BY_WINOGRAD = 1.45
+_TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.16, 0.09, 0.24
+
+
+def multiply_adds_of(made: Convolution, sizes: Mapping[str, int]) -> float:
+    """Of all results, as the sum is written, padding among it."""
+    results = math.prod(size.at(sizes) for size in made.shape)
+    window = math.prod(side.taps / (side.stride if made.transposed else 1) for side in made.sides)
+    return results * made.read.at(sizes) * window
+
+
+def library_share(made: Convolution, sizes: Mapping[str, int]) -> float:
+    """Part of the card's float32 arithmetic that cuDNN draws, counted as the sum is written."""
+    reads, makes = made.read.at(sizes), made.made.at(sizes)
+    if made.transposed:
+        if all(side.stride == 1 for side in made.sides):
+            return _TRANSPOSED_WHOLE
+        return _TRANSPOSED_DEEP if len(made.sides) > 2 else _TRANSPOSED
+    small = all((side.taps, side.stride, side.dilation) == (3, 1, 1) for side in made.sides)
+    if small and len(made.sides) == 2 and min(reads, makes) >= _MANY:
+        return _BY_WINOGRAD
+    return _OF_FEW if reads < _FEW else _OF_SOME if reads < _SOME else _OF_MORE
+
+
+def convolution_time(asked: Asked, made: Convolution) -> Estimate:
+    """Time of all tiles of the kernel."""
+    tiling = tiling_of(made, asked.schedule, [asked.sizes])
+    assert tiling is not None
+    *_, down, right = made.sides
+    tiles = math.ceil(asked.at(right.made) / tiling.wide) * math.ceil(asked.at(down.made) / tiling.tall)
+    tiles *= math.prod(asked.at(side.made) for side in made.sides[:-2])
+    parts = math.ceil(asked.at(made.made) / tiling.channels) * asked.at(made.groups)
+    blocks = tiles * parts * asked.at(made.batch)
+    reads = asked.at(made.read)
+    pieces = math.ceil(reads / tiling.piece)
+    deep = layers(made)
+    elements = reads * deep * seen(made, down, tiling.tall) * seen(made, right, tiling.wide)
+    weights = reads * deep * down.taps * right.taps * tiling.channels
+    loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
+    fresh = asked.bytes_of(made.source) + asked.bytes_of(made.weight) + asked.read_once(loads)
+    near = max(0.0, 4.0 * (elements + weights) * blocks - fresh)
+    apart = down.stride * right.stride if made.transposed else 1
+    fused = reads * deep * down.taps * right.taps * tiling.each * tiling.below * tiling.beside / apart
+    read = _read(made, tiling) * reads * deep
+    tail = _tail(asked, made) * tiling.each * tiling.below * tiling.beside
+    each = fused + read / 4 + tail
+    brought = Walk(
+        fresh_bytes=fresh / blocks,
+        near_bytes=near / blocks,
+        instructions=_BROUGHT * (elements + weights),
+        trips=2.0 * pieces,
+        join_ns=pieces * _BARRIERS_NS,
+    )
+    summed = Walk(
+        stored_bytes=asked.stored(made.stores) / blocks,
+        instructions=_UNEVEN * each * tiling.threads,
+        lines=_OF_A_WEIGHT * read * tiling.threads / _LANES,
+        chain_cycles=_ALONE * each,
+    )
+    sums = tiling.each * tiling.below * tiling.beside
+    shared = float(shared_bytes(made, tiling))
+    teams = resident(asked.target, asked.schedule, tiling.threads, _HELD + sums, shared)
+    found = launched(asked, Work(blocks, tiling.threads, teams, (brought, summed), 0.0, 0.0))
+    return replace(found, dram_bytes=fresh + asked.stored(made.stores))
+
+
+def _read(made: Convolution, tiling: Tiling) -> float:
+    """Floats that a thread reads from shared memory, of a channel and a plane of the input."""
+    *_, down, right = made.sides
+    weights = down.taps * right.taps * tiling.each
+    lines = met(made, down) - 1 + tiling.below / (down.stride if made.transposed else 1)
+    if not made.transposed:
+        lines = min((tiling.below - 1) * down.stride + down.taps, tiling.below * down.taps)
+    across = met(made, right) + (1 if tiling.beside > 1 else 0)
+    return weights + lines * across
+
+
+def _tail(asked: Asked, made: Convolution) -> float:
+    """Instructions of a result, from its sum to memory."""
+    values = [store.value for store in made.stores]
+    return instructions_of(values, asked.schedule.fast_math) + 2.0 * A_REQUEST * len(values)

@@ -1,0 +1,182 @@
+"""A direct convolution: a block brings what a tile of results is made of into shared memory, once for all.
+
+Owns the text of such a kernel; convolution_tiling.py says what a block and a thread have of the results. A
+transposed convolution is one for each remainder of the stride: a place meets the weights of its own alone.
+"""
+
+from __future__ import annotations
+
+import re
+
+from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.program import Convolution, Kernel
+from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
+from workbench.playbook.kernels.convolution_pieces import pieces_text, shifted
+from workbench.playbook.kernels.convolution_tiling import LANES, PADDING, Tiling, layers, met, seen
+from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
+from workbench.playbook.text.cuda_text import Text
+from workbench.playbook.text.scope import statement
+
+
+def convolution_kernel(site: Site, made: Convolution, name: str, tiling: Tiling) -> KernelText:
+    """Write the kernel of a convolution and of what is made of its results."""
+    frame = frame_for(site, Kernel(list(made.stores)), vector=False)
+    frame.helpers.add("load")
+    one = ConvolutionFrame(frame, made, tiling)
+    lines = [*_constants(one), *_place(one), *_corner(one), *_started(one), *pieces_text(one), *_written(one)]
+    return frame.finish(name, lines, _grid(site, one))
+
+
+def _grid(site: Site, one: ConvolutionFrame) -> str:
+    """Blocks, in the plan language: tiles of a plane, planes, channels, images."""
+    tiling, made = one.tiling, one.made
+    parts = [
+        f"cdiv({site.size(one.right.made)}, {tiling.wide})",
+        f"cdiv({site.size(one.down.made)}, {tiling.tall})",
+    ]
+    parts += [site.factor(one.deep.made)] if one.deep else []
+    parts += [] if one.has_all_channels else [f"cdiv({site.size(made.made)}, {tiling.channels})"]
+    parts += [site.factor(size) for size in (made.groups, made.batch) if not size.is_one]
+    return " * ".join(parts)
+
+
+# ------------------------------------------------------------------------------------ where a block is
+
+
+def _constants(one: ConvolutionFrame) -> list[str]:
+    """What a block has of the results, and what waits in shared memory for it."""
+    made, tiling = one.made, one.tiling
+    window = " x ".join(str(side.taps) for side in made.sides)
+    kind = "transposed convolution" if made.transposed else "convolution"
+    deep = f"[{layers(made)}]" if one.deep else ""
+    beside = f", BESIDE = {tiling.beside}" if one.several else ""
+    return [
+        f"// A {kind} with windows of {window}, done directly. A block makes TALL x WIDE places of a",
+        "// plane, for CHANNELS_HERE channels. What these need of input and weights waits in shared memory,",
+        "// PIECE channels of the input at a time: it comes from memory once a block, not once a result.",
+        f"constexpr int TALL = {tiling.tall}, WIDE = {tiling.wide}, CHANNELS_HERE = {tiling.channels};",
+        f"constexpr int PIECE = {tiling.piece};",
+        "// A thread has BELOW places one below the other, of EACH channels: an element that it reads",
+        "// goes into EACH sums, a weight into as many as the thread has places.",
+        f"constexpr int EACH = {tiling.each}, BELOW = {tiling.below}{beside};",
+        f"constexpr int SEEN_DOWN = {seen(made, one.down, tiling.tall)};",
+        f"constexpr int SEEN_ACROSS = {seen(made, one.right, tiling.wide)};",
+        f"__shared__ float seen[PIECE]{deep}[SEEN_DOWN][SEEN_ACROSS];",
+        f"// Between the weights of two taps {PADDING} floats are left free: threads that store weights of",
+        "// different taps would all meet in one bank of shared memory.",
+        f"__shared__ __align__(16) float taps[PIECE]{deep}"
+        f"[{one.down.taps}][{one.right.taps}][CHANNELS_HERE + {PADDING}];",
+    ]
+
+
+def _place(one: ConvolutionFrame) -> list[str]:
+    """Which tile the block has, and the thread's first place in it."""
+    tiling, made = one.tiling, one.made
+    lanes, groups = tiling.across, tiling.channels // tiling.each
+    counts = [
+        ("first_col", "TILES_ACROSS", one.size(one.right.made), "WIDE"),
+        ("first_row", "TILES_DOWN", one.size(one.down.made), "TALL"),
+    ]
+    channels = ("first_channel", "TILES_OF_CHANNELS", one.size(made.made), "CHANNELS_HERE")
+    lines = ["int block_at = blockIdx.x;"]
+    for name, tiles, size, edge in counts:
+        lines += _counted(name, tiles, size, edge)
+    if one.deep:
+        size = one.size(one.deep.made)
+        lines += [f"const int depth = block_at % {size};", f"block_at /= {size};"]
+    lines += [] if one.has_all_channels else _counted(*channels)
+    if made.groups.is_one:
+        lines.append("const int image = block_at;")
+    else:
+        lines.append(f"const int group = block_at % {one.size(made.groups)};")
+        lines.append(f"const int image = block_at / {one.size(made.groups)};")
+    strip = "warp" if groups == 1 else f"warp / {groups}"
+    if lanes < LANES:
+        strip = f"({strip} * {LANES // lanes} + lane / {lanes})"
+    return [
+        *lines,
+        f"const int lane = threadIdx.x % {LANES}, warp = threadIdx.x / {LANES};",
+        "// All lanes of a warp have the same channels: they read the same weights, in one request.",
+        f"const int own_channels = {'0' if groups == 1 else f'warp % {groups} * EACH'};",
+        f"const int place = lane{'' if lanes == LANES else f' % {lanes}'};",
+        f"const int line = {strip} * BELOW;",
+    ]
+
+
+def _counted(name: str, tiles: str, size: str, edge: str) -> list[str]:
+    """The first of a tile's places along an axis."""
+    return [
+        f"constexpr int {tiles} = ({size} + {edge} - 1) / {edge};",
+        f"const int {name} = block_at % {tiles} * {edge};",
+        f"block_at /= {tiles};",
+    ]
+
+
+def _corner(one: ConvolutionFrame) -> list[str]:
+    """The first element that the tile sees."""
+    transposed = one.made.transposed
+    lines = ["// The first element of the input that the tile is made of; zeros lie around the input."]
+    for word, side in (("row", one.down), ("col", one.right)):
+        first, stride = f"first_{word}", side.stride
+        if transposed:
+            code = first if stride == 1 else f"{first} / {stride}"
+            code = shifted(code, side.padding // stride - (met(one.made, side) - 1))
+        else:
+            code = shifted(first if stride == 1 else f"{first} * {stride}", -side.padding)
+        lines.append(f"const int seen_{word} = {code};")
+    if one.deep is None:
+        return lines
+    stride, padded = one.deep.stride, shifted("depth", one.deep.padding)
+    if not transposed:
+        scaled = "depth" if stride == 1 else f"depth * {stride}"
+        return [*lines, f"const int seen_depth = {shifted(scaled, -one.deep.padding)};"]
+    if stride == 1:
+        return [*lines, f"const int seen_depth = {padded};"]
+    padded = f"({padded})" if " " in padded else padded
+    return [
+        *lines,
+        f"const int seen_depth = {padded} / {stride};",
+        "// Of the weights along the depth, every so many: those that have the place's remainder.",
+        f"const int rest = {padded} % {stride};",
+        f"const int met = ({one.deep.taps + stride - 1} - rest) / {stride};",
+    ]
+
+
+# ------------------------------------------------------------------------------------ results
+
+
+def _started(one: ConvolutionFrame) -> list[str]:
+    return [f"float sums[BELOW]{'[BESIDE]' if one.several else ''}[EACH] = {{}};"]
+
+
+def _written(one: ConvolutionFrame) -> list[str]:
+    """What is made of each result, from registers."""
+    made, place = one.made, "[s]" if one.several else ""
+    channel = f"{one.own}own_channels + e"
+    tests = [f"{channel} < {one.size(made.made)}"] if one.has_more_channels else []
+    tests += [f"row < {one.size(one.down.made)}", f"col < {one.size(one.right.made)}"]
+    loads = loads_below(store.value for store in made.stores)
+    result = next(load for load in loads if load.buffer == made.buffer)
+    scope = one.scope({result.serial: Text(f"sums[b]{place}[e]")})
+    scope.prepare(store.value for store in made.stores)
+    inner = list[str]()
+    for store in made.stores:
+        value = one.frame.stored(store.buffer, scope.text(store.value).code)
+        element = one.frame.element(store.buffer, one.index(store.view))
+        inner += statement(f"{element} = {value};")
+    inner = [*scope.lines, *inner]
+    if any(re.search(r"\bi\b", line) for line in inner):
+        inner.insert(0, f"const size_t i = {one.linear};")
+    lines = [
+        "const int row = first_row + line + b;",
+        f"const int col = first_col + place{' * BESIDE + s' if one.several else ''};",
+        *block(f"if ({' && '.join(tests)})", inner),
+    ]
+    if one.several:
+        lines = ["#pragma unroll", *block("for (int s = 0; s < BESIDE; ++s)", lines)]
+    lines = [
+        f"const int channel = {one.of_group(made.made)}{channel};",
+        "#pragma unroll",
+        *block("for (int b = 0; b < BELOW; ++b)", lines),
+    ]
+    return ["#pragma unroll", *block("for (int e = 0; e < EACH; ++e)", lines)]

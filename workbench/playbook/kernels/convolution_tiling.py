@@ -1,0 +1,113 @@
+"""Tiles of a convolution's results: what a block, a warp and a lane have of them, and what waits on the chip.
+
+Owns the numbers; convolution_kernel.py writes statements with them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.playbook.analysis.turning import MOST_STATIC_BYTES
+from workbench.playbook.ir.program import Convolution, Side
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.schedules.schedule import Schedule
+
+LANES = 32
+_WIDTHS = (32, 16, 8, 4)
+_PIECES = (8, 4, 2, 1)
+_ROOMY_BYTES = 24 * 1024
+"""Shared memory of a block, so that several find room: a volume of 8 channels takes 3140 us on an H100 with
+two channels at a time (16 kB), 3343 with one (docs/notes/2026-11-25-convolutions.md)."""
+PADDING = 4
+"""Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
+weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""
+_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A lane has ``each`` channels at ``below`` x ``beside`` places, a block ``tall`` x ``wide`` places."""
+
+    each: int
+    below: int
+    """Places of a lane, one below the other."""
+    beside: int
+    """Places of a lane, side by side: of a transposed convolution, those that a step of the input makes."""
+    channels: int
+    """Of a block."""
+    across: int
+    """Lanes of a warp that lie side by side."""
+    tall: int
+    piece: int
+    """Channels of the input that wait in shared memory at a time."""
+    threads: int
+
+    @property
+    def wide(self) -> int:
+        """Places of a block from left to right."""
+        return self.across * self.beside
+
+
+def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str, int]]) -> Tiling | None:
+    """The tiles that a schedule asks for, fitted to the declared sizes; None where there is no room."""
+    each, below = schedule.convolve
+    if not each:
+        return None
+    cases = list(cases)
+    *_, down, right = made.sides
+    beside = right.stride if made.transposed else 1
+    step = down.stride if made.transposed else 1
+    below = step * math.ceil(below / step)
+    warps = schedule.threads // LANES
+    most = max((made.made.at(case) for case in cases), default=each)
+    channels = each * min(warps, 1 << (math.ceil(most / each) - 1).bit_length())
+    if warps % (channels // each):
+        return None
+    across = _across(right.made, beside, cases)
+    tall = LANES // across * below * (warps // (channels // each))
+    reads = max((made.read.at(case) for case in cases), default=1)
+    for piece in _PIECES:
+        found = Tiling(
+            each, below, beside, channels, across, tall, min(piece, max(reads, 1)), schedule.threads
+        )
+        most_bytes = _ROOMY_BYTES if piece > 1 and reads > 1 else MOST_STATIC_BYTES
+        if shared_bytes(made, found) <= most_bytes:
+            return found
+    return None
+
+
+def _across(size: Size, beside: int, cases: Sequence[Mapping[str, int]]) -> int:
+    """Lanes side by side: as many as leave the fewest places of a tile's lines empty."""
+    wide = [size.at(case) for case in cases]
+
+    def made(lanes: int) -> int:
+        return sum(lanes * beside * math.ceil(count / (lanes * beside)) for count in wide)
+
+    return min(_WIDTHS, key=lambda lanes: (made(lanes) * (1.0 + 0.1 * (LANES // lanes > 2)), -lanes))
+
+
+def met(made: Convolution, side: Side) -> int:
+    """Weights along a side that meet one place: of a transposed one, those of its step alone."""
+    return math.ceil(side.taps / side.stride) if made.transposed else side.taps
+
+
+def seen(made: Convolution, side: Side, places: int) -> int:
+    """Elements along a side that so many neighbouring places are made of."""
+    if made.transposed:
+        return math.ceil(places / side.stride) + met(made, side)
+    return (places - 1) * side.stride + (side.taps - 1) * side.dilation + 1
+
+
+def layers(made: Convolution) -> int:
+    """Planes of a volume that a place is made of; 1 for planes."""
+    return met(made, made.sides[0]) if len(made.sides) > 2 else 1
+
+
+def shared_bytes(made: Convolution, tiling: Tiling) -> int:
+    """What waits in shared memory of a piece of the input's channels, and of their weights."""
+    *_, down, right = made.sides
+    elements = seen(made, down, tiling.tall) * seen(made, right, tiling.wide)
+    weights = down.taps * right.taps * (tiling.channels + PADDING)
+    return _BYTES * tiling.piece * layers(made) * (elements + weights)

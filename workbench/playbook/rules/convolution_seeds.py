@@ -1,0 +1,47 @@
+"""Vectors that a search may start from where a kernel can make a convolution.
+
+Owns which tiles and blocks are tried, and what the kernels behind them do; seeds.py chooses among these and
+all others.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from workbench.model import Problem, Vector
+from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
+
+_TILES = (("8x8", "128"), ("8x4", "128"), ("4x8", "128"), ("8x8", "256"), ("16x4", "128"), ("8x4", "256"))
+"""Channels and places of a thread, and threads of a block."""
+_BEHIND = (
+    ("block", "reread", "off"),
+    ("block", "registers", "off"),
+    ("warp", "registers", "off"),
+    ("block", "reread", "on"),
+)
+"""Who has a row of a kernel behind that reduces, where the row waits, and whether several blocks share it."""
+
+
+def convolution_seeds(problem: Problem) -> list[Vector]:
+    """Tiles of every size, each with the teams that kernels behind it may have."""
+    if not traits_of(problem).convolutions:
+        return []
+    found: dict[Vector, None] = {}
+    for (tile, threads), (team, cache, split) in itertools.product(_TILES, _BEHIND):
+        vector = settled(problem, _vector(tile, threads, team, cache, split))
+        if dict(vector).get("convolution") == tile:
+            found[vector] = None
+    return list(found)
+
+
+def _vector(tile: str, threads: str, team: str, cache: str, split: str) -> Vector:
+    return (
+        ("block_size", threads),
+        ("convolution", tile),
+        ("grid_split", split),
+        ("row_cache", cache),
+        ("split_join", "last"),
+        ("threads_per_row", team),
+        ("vector_width", "4"),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.playbook.running import check, plan_of
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.moves import seed_vectors
+from workbench.playbook.rules.seeds import mean_us
 from workbench.playbook.techniques.table import settled
 
 DIRECT: Vector = (("block_size", "128"), ("convolution", "8x8"))
@@ -134,11 +136,40 @@ def test_what_is_not_covered_stays_with_the_library() -> None:
         assert "library(" in generate(problem, DIRECT).kernel.source
 
 
-def of_sizes(call: Call, tensors: dict[str, Tensor], **sizes: int) -> Problem:
-    return problem_of(call, tensors, cases=(sizes,))
+def made_of(reads: int, makes: int, side: int, **settings: int) -> Problem:
+    weights = (reads, makes, 3, 3) if settings else (makes, reads, 3, 3)
+    tensors = {"x": torch.zeros(8, reads, side, side), "w": torch.zeros(weights)}
+    call = transposed(**settings) if settings else ordinary()
+    return problem_of(call, tensors, varying=False)
 
 
-def first_choice(problem: Problem) -> str:
-    """What the seed that is best by prediction does with a convolution."""
-    (card, *_) = [one for one in seed_vectors(problem, H100, 3) if one.vector != settled(problem, ())]
-    return dict(card.vector or ())["convolution"]
+@pytest.mark.parametrize(
+    ("problem", "chosen"),
+    [
+        (made_of(3, 32, 128), "kernel"),
+        (made_of(8, 64, 128), "kernel"),
+        (made_of(64, 64, 32, stride=2), "kernel"),
+        (made_of(256, 256, 28), "library"),
+    ],
+    ids=["few channels", "some channels", "transposed", "many channels"],
+)
+def test_a_kernel_is_proposed_where_the_library_is_slow(problem: Problem, chosen: str) -> None:
+    """As on an H100: docs/notes/2026-11-25-convolutions.md."""
+    best = min(
+        (card.vector or () for card in seed_vectors(problem, H100, 3)), key=lambda v: us_of(problem, v)
+    )
+    assert (dict(best)["convolution"] == "library") == (chosen == "library")
+
+
+def us_of(problem: Problem, vector: Vector) -> float:
+    return mean_us(problem, vector, H100)
+
+
+def test_a_tile_wastes_no_half_of_a_plane() -> None:
+    """36 places are a tile of 32 and a little: warps take shorter lines of more rows there."""
+    call, tensors = ordinary(), of(x=(1, 4, 38, 38), w=(32, 4, 3, 3))()
+    source = generate(problem_of(call, tensors), DIRECT).kernel.source
+    found = re.search(r"TALL = (\d+), WIDE = (\d+),", source)
+    assert found is not None
+    (launch,) = plan_of(source, tensors).launches
+    assert launch.grid[0] * int(found[1]) * int(found[2]) < 1.35 * 36 * 36

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from workbench.errors import UsageError
 from workbench.export.launchers import (
@@ -28,6 +28,7 @@ from workbench.plan.parse import parse
 from workbench.plan.steps import Library, Plan
 from workbench.referee.planning import plan_cases
 
+_CONVOLUTION = "aten.convolution.default"
 _MODES = re.compile(r"BatchNorm|batch_norm|[Dd]ropout|\.training\b|track_running_stats")
 
 
@@ -74,9 +75,20 @@ def _introduction(problem: Problem, plans: Plans) -> str:
         f"{' and training mode' if _mode_matters(problem) else ''} run in plain torch. "
         f"Forward only: no gradients. {library}"
     )
+    if _convolves(problem, calls):
+        text += (
+            " A kernel makes the convolution in IEEE float32; PyTorch's own is rounded to TF32 "
+            "unless torch.backends.cudnn.allow_tf32 is False."
+        )
     return (
         f'"""{problem.name} with CUDA kernels, exported by the workbench.\n\n{textwrap.fill(text, 100)}\n"""'
     )
+
+
+def _convolves(problem: Problem, calls: Container[str]) -> bool:
+    """True where a convolution of the reference is no library call of the plan."""
+    asked = any(node.op == _CONVOLUTION for node in problem.graph.nodes)
+    return asked and _CONVOLUTION not in calls and _CONVOLUTION.removesuffix(".default") not in calls
 
 
 def _imports(reference: ReferenceText) -> str:

@@ -6,6 +6,7 @@ namespace of its own. Never writes device code.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ Consts = tuple[tuple[str, str], ...]
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[^\n]*\n?", re.MULTILINE)
 _PRELUDE = ("<cuda_runtime.h>", "<cfloat>", "<climits>", "<cmath>", "<cstdint>", "<stdexcept>")
 _DEFAULT_SHARED_BYTES = 48 * 1024
+_PORTABLE_CLUSTER = 8
+"""Blocks of a cluster that any card has room for; a kernel has to be allowed more."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,11 @@ def _launcher_text(one: Launcher) -> str:
         lines += [
             "check(cudaFuncSetAttribute(",
             f"    {kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {step.shared_bytes}));",
+        ]
+    if math.prod(step.cluster) > _PORTABLE_CLUSTER:
+        lines += [
+            "check(cudaFuncSetAttribute(",
+            f"    {kernel}, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));",
         ]
     grid, block = f"dim3{_triple(step.grid)}", f"dim3{_triple(step.block)}"
     queue = f"reinterpret_cast<cudaStream_t>({STREAM})"

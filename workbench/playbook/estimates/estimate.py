@@ -36,7 +36,7 @@ from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.convolution_estimate import convolution_time
 from workbench.playbook.estimates.launch_estimate import launched
-from workbench.playbook.estimates.library_work import asked_of
+from workbench.playbook.estimates.library_work import added_bytes_of, asked_of
 from workbench.playbook.estimates.lines_estimate import lines_time
 from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
@@ -310,6 +310,9 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
 
 def _library(asked: Asked, call: LibraryCall) -> Estimate:
     moved, operations = asked_of(asked.program, call, asked.sizes)
-    us = 1e6 * max(moved / asked.target.dram_bytes_per_s, operations / asked.target.fp32_flops_per_s)
+    added = added_bytes_of(asked.program, call, asked.sizes)
+    through = (moved - added) / asked.target.dram_bytes_per_s
+    us = 1e6 * max(through, operations / asked.target.fp32_flops_per_s)
+    us += 1e6 * added / asked.target.dram_bytes_per_s
     us += asked.target.launch_us + library_us(asked, call)
     return Estimate(us, moved, 1, us, 1.0)

@@ -30,8 +30,7 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
             moved += math.prod(shapes[-1]) * widths[-1]
     for name in call.results:
         moved += _bytes_of(program, name, sizes)
-    if call.op == "aten.convolution.default" and call.args[2] is not None:
-        moved += 2 * _bytes_of(program, call.results[0], sizes)  # the bias is added in a pass of its own
+    moved += added_bytes_of(program, call, sizes)
     if (made := convolution_of(program, call)) is not None:
         return moved, 2.0 * multiply_adds_of(made, sizes) / library_share(made, sizes)
     if call.op == "aten.scaled_dot_product_attention.default":
@@ -41,6 +40,13 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
     if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
         return moved, 2.0 * math.prod(shapes[-2]) * shapes[-1][-1] / over_fp32("ieee-fp32", max(widths[-2:]))
     return moved, 0.0
+
+
+def added_bytes_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> float:
+    """Bytes of the pass of its own in which a convolution's bias is added."""
+    if call.op != "aten.convolution.default" or call.args[2] is None:
+        return 0.0
+    return 2 * _bytes_of(program, call.results[0], sizes)
 
 
 def _bytes_of(program: Program, name: str, sizes: Mapping[str, int]) -> float:

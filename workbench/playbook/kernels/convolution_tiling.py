@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from workbench.playbook.analysis.turning import MOST_STATIC_BYTES
 from workbench.playbook.ir.program import Convolution, Side
-from workbench.playbook.ir.sizes import Size
 from workbench.playbook.schedules.schedule import Schedule
 
 LANES = 32
@@ -24,6 +23,11 @@ PADDING = 4
 """Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
 weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""
 _BYTES = 4
+_LESS_WIDE = 0.02
+"""Of the time, for each line more that a warp's lanes are of: they meet in the banks of shared memory, and
+store to more places of memory (a guess)."""
+_LESS_TALL = 1.0
+"""Of the time, over a thread's places one below the other: a weight goes into fewer sums (a guess)."""
 
 
 @dataclass(frozen=True)
@@ -56,36 +60,43 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
     if not each:
         return None
     cases = list(cases)
-    *_, down, right = made.sides
-    beside = right.stride if made.transposed else 1
-    step = down.stride if made.transposed else 1
-    below = step * math.ceil(below / step)
     warps = schedule.threads // LANES
     most = max((made.made.at(case) for case in cases), default=each)
     channels = each * min(warps, 1 << (math.ceil(most / each) - 1).bit_length())
     if warps % (channels // each):
         return None
-    across = _across(right.made, beside, cases)
+    beside = made.sides[-1].stride if made.transposed else 1
+    across, below = _shape(made, beside, below, warps // (channels // each), cases)
     tall = LANES // across * below * (warps // (channels // each))
-    reads = max((made.read.at(case) for case in cases), default=1)
+    reads = max(max((made.read.at(case) for case in cases), default=1), 1)
     for piece in _PIECES:
-        found = Tiling(
-            each, below, beside, channels, across, tall, min(piece, max(reads, 1)), schedule.threads
-        )
+        found = Tiling(each, below, beside, channels, across, tall, min(piece, reads), schedule.threads)
         most_bytes = _ROOMY_BYTES if piece > 1 and reads > 1 else MOST_STATIC_BYTES
         if shared_bytes(made, found) <= most_bytes:
             return found
     return None
 
 
-def _across(size: Size, beside: int, cases: Sequence[Mapping[str, int]]) -> int:
-    """Lanes side by side: as many as leave the fewest places of a tile's lines empty."""
-    wide = [size.at(case) for case in cases]
+def _shape(
+    made: Convolution, beside: int, below: int, beneath: int, cases: Sequence[Mapping[str, int]]
+) -> tuple[int, int]:
+    """Lanes side by side, and places of a thread one below the other: those that leave the fewest places of a
+    plane's tiles empty, and rather many. A block has ``beneath`` warps one below the other."""
+    *_, down, right = made.sides
+    step = down.stride if made.transposed else 1
+    most = step * math.ceil(below / step)
 
-    def made(lanes: int) -> int:
-        return sum(lanes * beside * math.ceil(count / (lanes * beside)) for count in wide)
+    def cost(shape: tuple[int, int]) -> float:
+        lanes, rows = shape
+        wide, tall = lanes * beside, LANES // lanes * rows * beneath
+        places = sum(
+            math.ceil(right.made.at(case) / wide) * wide * math.ceil(down.made.at(case) / tall) * tall
+            for case in cases
+        )
+        return places * (1.0 + _LESS_WIDE * (LANES // lanes - 1)) * (1.0 + _LESS_TALL / rows)
 
-    return min(_WIDTHS, key=lambda lanes: (made(lanes) * (1.0 + 0.1 * (LANES // lanes > 2)), -lanes))
+    heights = range(most, most // 2, -step)
+    return min(((lanes, rows) for rows in heights for lanes in _WIDTHS), key=cost)
 
 
 def met(made: Convolution, side: Side) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from workbench.model import Problem, Vector
+from workbench.playbook.graph.rewrites import DEPTHWISE
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
@@ -24,14 +25,19 @@ _BEHIND = (
 
 
 def convolution_seeds(problem: Problem) -> list[Vector]:
-    """Tiles of every size, each with the teams that kernels behind it may have."""
-    if not traits_of(problem).convolutions:
-        return []
+    """Tiles of every size, each with the teams that kernels behind it may have.
+
+    A convolution of a single channel can be written out as a sum, or be made in tiles.
+    """
     found: dict[Vector, None] = {}
-    for (tile, threads), (team, cache, split) in itertools.product(_TILES, _BEHIND):
-        vector = settled(problem, _vector(tile, threads, team, cache, split))
-        if dict(vector).get("convolution") == tile:
-            found[vector] = None
+    for written_out in ("on", "off"):
+        without = frozenset([DEPTHWISE]) if written_out == "off" else frozenset[str]()
+        if not traits_of(problem, without).convolutions:
+            continue
+        for (tile, threads), (team, cache, split) in itertools.product(_TILES, _BEHIND):
+            vector = settled(problem, ((DEPTHWISE, written_out), *_vector(tile, threads, team, cache, split)))
+            if dict(vector).get("convolution") == tile:
+                found[vector] = None
     return list(found)
 
 

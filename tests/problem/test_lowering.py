@@ -42,6 +42,12 @@ def pooled(tensors: dict[str, Tensor]) -> Tensor:
     return F.avg_pool2d(F.pad(tensors["x"], (1, 1, 1, 1)), 2, ceil_mode=True).roll(1, -1)
 
 
+def resized(tensors: dict[str, Tensor]) -> Tensor:
+    """Half a size is a size, not the number that it is here."""
+    x = tensors["x"].unsqueeze(0)
+    return F.interpolate(x, scale_factor=0.5, mode="bicubic") + F.interpolate(x, scale_factor=0.5)
+
+
 def written(tensors: dict[str, Tensor]) -> Tensor:
     """Writes to what it has made."""
     made = tensors["x"] * 2
@@ -55,7 +61,8 @@ def powers(tensors: dict[str, Tensor]) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("call", "once"), [(softly, True), (pooled, True), (composites, False), (written, False), (powers, False)]
+    ("call", "once"),
+    [(softly, True), (pooled, True), (resized, True), (composites, True), (written, False), (powers, False)],
 )
 @pytest.mark.parametrize("varying", [False, True])
 def test_what_writes_to_nothing_is_traced_once_and_comes_out_the_same(

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx
+from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram, exported_program
@@ -100,6 +101,7 @@ def _traced_once(
     with (
         unset_fake_temporarily(),
         values[0].fake_mode,
+        enable_python_dispatcher(),  # else torch's own C++ breaks some down, which makes numbers of sizes
         exported_program._override_composite_implicit_decomp(dict(composites)),
         torch.no_grad(),
         fx.traceback.preserve_node_meta(),

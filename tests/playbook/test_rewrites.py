@@ -239,3 +239,16 @@ def test_a_layer_with_one_result_is_a_sum_of_products_whatever_is_added() -> Non
     source = generate(problem_of(value_head, given), ()).kernel.source
     assert "library(" not in source and source.count("__global__") == 1
     check(value_head, source, given, "checked")
+
+
+def test_rewrites_that_apply_are_all_without_which_the_graph_would_be_another() -> None:
+    """Only those that change it on the way are left out to see."""
+
+    def call(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return (t["x"] @ t["w"].T * 3.0 + t["b"]).sum(1)
+
+    tensors = {"x": torch.randn(64, 32), "w": torch.randn(48, 32), "b": torch.randn(48)}
+    problem = problem_of(call, tensors)
+    whole = rewrite(problem)
+    every = {name for name in GRAPH_REWRITES if rewrite(problem, frozenset([name])) != whole}
+    assert applying(problem) == every and every

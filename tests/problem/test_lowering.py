@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from workbench.problem import lowering
-from workbench.problem.trace import trace
+from workbench.problem.trace import Call, trace
 
 
 def composites(tensors: dict[str, Tensor]) -> Tensor:
@@ -28,6 +30,58 @@ def test_the_short_way_comes_out_where_torch_s_own_does(monkeypatch: pytest.Monk
         monkeypatch.setattr(lowering, "_as_known", lambda: False)
         assert repr(short) == repr(trace(composites, tensors, False))
     assert len(short.graph.nodes) > 20
+
+
+def softly(tensors: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """A result that is a view, operations of several results, and decompositions of torch's own."""
+    values, places = tensors["x"].topk(2, 1)
+    return F.layer_norm(tensors["x"].flatten(1), (32,)).softmax(1).T, values * places
+
+
+def pooled(tensors: dict[str, Tensor]) -> Tensor:
+    return F.avg_pool2d(F.pad(tensors["x"], (1, 1, 1, 1)), 2, ceil_mode=True).roll(1, -1)
+
+
+def resized(tensors: dict[str, Tensor]) -> Tensor:
+    """Half a size is a size, not the number that it is here."""
+    x = tensors["x"].unsqueeze(0)
+    return F.interpolate(x, scale_factor=0.5, mode="bicubic") + F.interpolate(x, scale_factor=0.5)
+
+
+def written(tensors: dict[str, Tensor]) -> Tensor:
+    """Writes to what it has made."""
+    made = tensors["x"] * 2
+    made[:, 0] += 1
+    return made.relu_()
+
+
+def powers(tensors: dict[str, Tensor]) -> Tensor:
+    """Writes only where it is broken down."""
+    return torch.vander(tensors["x"][0, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "once"),
+    [(softly, True), (pooled, True), (resized, True), (composites, True), (written, False), (powers, False)],
+)
+@pytest.mark.parametrize("varying", [False, True])
+def test_what_writes_to_nothing_is_traced_once_and_comes_out_the_same(
+    call: Call, once: bool, varying: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bool] = []
+    ordinary = lowering._traced_once
+
+    def noted(*given: Any) -> Any:
+        made = ordinary(*given)
+        found.append(made is not None)
+        return made
+
+    monkeypatch.setattr(lowering, "_traced_once", noted)
+    tensors = {"x": torch.randn(3, 8, 4 if call is softly else 8), "y": torch.randn(8, 8)}
+    short = trace(call, tensors, varying and call is not composites)
+    assert any(found) == once
+    monkeypatch.setattr(lowering, "_only_computes", lambda program: False)
+    assert repr(short) == repr(trace(call, tensors, varying and call is not composites))
 
 
 @pytest.mark.parametrize("inside", [None, lambda ep, table: ep])

@@ -1,9 +1,10 @@
-"""An exported program in the operations of the graph, as ``run_decompositions`` makes it, in half the time.
+"""An exported program in the operations of the graph, as ``run_decompositions`` makes it, only sooner.
 
-Torch overrides all 500 operations that are made of others, anew for every export, and collects them anew.
-For nine in ten of them the override says what torch does anyhow. Those are left out here, and the rest is
-collected once; the graph is the same. That is done behind torch's public function: where a version of torch
-has it otherwise, the public function does it.
+Torch traces a program twice to break it down: the first time to learn what it writes to. What writes to
+nothing, as most of what is exported, is traced once here; the graph is the same. Torch also overrides all 500
+operations that are made of others, anew for every export, and collects them anew. For nine in ten of them
+the override says what torch does anyhow. Those are left out here, and the rest is collected once. All that is
+done behind torch's public function: where a version of torch has it otherwise, the public function does it.
 """
 
 from __future__ import annotations
@@ -14,14 +15,32 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 import torch
+from torch import Tensor, fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram, exported_program
+from torch.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 
 from workbench.problem.decompositions import table
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
 _TAKES = ("ep", "cia_to_decomp", "python_decomp_table", "joint_loss_index", "decompose_custom_triton_ops")
+_INSIDE = (
+    "_split_decomp_table_to_cia_and_python_decomp",
+    "_override_composite_implicit_decomp",
+    "_get_updated_range_constraints",
+)
 
 
 def lowered(program: ExportedProgram) -> ExportedProgram:
@@ -30,6 +49,8 @@ def lowered(program: ExportedProgram) -> ExportedProgram:
         whole: ExportedProgram = program.run_decompositions(dict(table()))
         return whole
     composites, others = _tables(tuple(_registered()))
+    if _only_computes(program) and (once := _traced_once(program, composites, others)) is not None:
+        return once
     with unset_fake_temporarily():
         made: ExportedProgram = exported_program._decompose_exported_program(
             program,
@@ -41,12 +62,88 @@ def lowered(program: ExportedProgram) -> ExportedProgram:
     return made
 
 
+def _only_computes(program: ExportedProgram) -> bool:
+    """Whether a program is tensors in, operations that write to none of their operands, tensors out."""
+    signature = program.graph_signature
+    return (
+        all(s.kind is InputKind.USER_INPUT and _is_tensor(s.arg) for s in signature.input_specs)
+        and all(s.kind is OutputKind.USER_OUTPUT and _is_tensor(s.arg) for s in signature.output_specs)
+        and bool(signature.input_specs)
+        and _writes_nothing(program.graph)
+    )
+
+
+def _is_tensor(argument: object) -> bool:
+    return isinstance(argument, TensorArgument)
+
+
+def _writes_nothing(graph: fx.Graph) -> bool:
+    called = [node for node in graph.nodes if node.op not in ("placeholder", "output")]
+    return all(node.op == "call_function" and _only_reads(node.target) for node in called)
+
+
+def _only_reads(operation: Any) -> bool:
+    """Of an operation that holds a graph of its own nothing is known."""
+    if isinstance(operation, OpOverload):
+        return not operation._schema.is_mutable
+    return not isinstance(operation, HigherOrderOperator)
+
+
+def _traced_once(
+    program: ExportedProgram, composites: Decompositions, others: Decompositions
+) -> ExportedProgram | None:
+    """The program broken down; None where a decomposition writes to a tensor, which torch has to undo."""
+
+    def run(*tensors: Tensor) -> Any:
+        return PropagateUnbackedSymInts(program.graph_module).run(*tensors)
+
+    values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    with (
+        unset_fake_temporarily(),
+        values[0].fake_mode,
+        enable_python_dispatcher(),  # else torch's own C++ breaks some down, which makes numbers of sizes
+        exported_program._override_composite_implicit_decomp(dict(composites)),
+        torch.no_grad(),
+        fx.traceback.preserve_node_meta(),
+    ):
+        made = make_fx(run, decomposition_table=dict(others))(*values)
+    if not _writes_nothing(made.graph):
+        return None
+    made.graph.eliminate_dead_code()
+    return ExportedProgram(
+        root=made,
+        graph=made.graph,
+        graph_signature=_signature(made.graph, program.graph_signature),
+        state_dict={},
+        range_constraints=exported_program._get_updated_range_constraints(made, program.range_constraints),
+        module_call_graph=program.module_call_graph,
+        example_inputs=program.example_inputs,
+        constants=program.constants,
+    )
+
+
+def _signature(graph: fx.Graph, before: ExportGraphSignature) -> ExportGraphSignature:
+    """The same inputs and outputs by the names that they have in another graph."""
+    given = [node for node in graph.nodes if node.op == "placeholder"]
+    returned = next(node for node in graph.nodes if node.op == "output").args[0]
+    return ExportGraphSignature(
+        [
+            InputSpec(spec.kind, TensorArgument(node.name), spec.target, spec.persistent)
+            for node, spec in zip(given, before.input_specs, strict=True)
+        ],
+        [
+            OutputSpec(spec.kind, TensorArgument(node.name), spec.target)
+            for node, spec in zip(returned, before.output_specs, strict=True)
+        ],
+    )
+
+
 @cache
 def _as_known() -> bool:
     """Whether this torch has inside what is called here."""
     inside = getattr(exported_program, "_decompose_exported_program", None)
-    splits = hasattr(exported_program, "_split_decomp_table_to_cia_and_python_decomp")
-    return splits and inside is not None and tuple(inspect.signature(inside).parameters) == _TAKES
+    others = all(hasattr(exported_program, name) for name in _INSIDE)
+    return others and inside is not None and tuple(inspect.signature(inside).parameters) == _TAKES
 
 
 def _registered() -> list[str]:

@@ -5,6 +5,7 @@ Owns the bookkeeping of rewrites; knows no rule. Pure: the graph it was given st
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import cached_property
 
@@ -33,13 +34,19 @@ class GraphEdit:
         self._added: list[OpNode] = []
 
     def rewritten(self, rule: Callable[[GraphEdit, OpNode], OpNode | None]) -> Graph:
-        """Every node replaced by the rule's answer where it has one; what nobody needs any more is gone."""
+        """Every node replaced by the rule's answer where it has one; what nobody needs any more is gone.
+
+        The same graph where it has none, and all nodes are needed.
+        """
         kept: list[OpNode] = []
         for node in self.graph.nodes:
             self._added = []
             replaced = rule(self, node)
             kept += [*self._added, replaced] if replaced is not None else [node]
-        return Graph(nodes=reachable(kept, self.graph.outputs), outputs=self.graph.outputs)
+        needed = reachable(kept, self.graph.outputs)
+        if len(needed) == len(self.graph.nodes) and all(map(operator.is_, needed, self.graph.nodes)):
+            return self.graph
+        return Graph(nodes=needed, outputs=self.graph.outputs)
 
     @property
     def given(self) -> dict[str, tuple[Dim, ...]]:

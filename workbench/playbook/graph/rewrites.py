@@ -54,17 +54,26 @@ many values want."""
 
 def rewrite(problem: Problem, without: frozenset[str] = frozenset()) -> Graph:
     """The graph after every rewrite but those in ``without``."""
-    graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)
-    for name, rule in RULES.items():
-        if name not in without:
-            graph = GraphEdit(problem, graph, name).rewritten(rule)
-    return bias_in_product(problem, graph)
+    return _rewritten(problem, without)[0]
 
 
 def applying(problem: Problem) -> frozenset[str]:
     """Rewrites without which the graph would be another one."""
-    whole = rewrite(problem)
-    return frozenset(name for name in GRAPH_REWRITES if rewrite(problem, frozenset([name])) != whole)
+    whole, changing = _rewritten(problem, frozenset())
+    return frozenset(name for name in changing if rewrite(problem, frozenset([name])) != whole)
+
+
+def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[str]]:
+    """The graph, and the rewrites that changed it on the way: without another it would be the same."""
+    graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)
+    changing = ["linear_rowsum"] if graph != problem.graph else []
+    for name, rule in RULES.items():
+        if name in without:
+            continue
+        before, graph = graph, GraphEdit(problem, graph, name).rewritten(rule)
+        if graph is not before:
+            changing.append(name)
+    return bias_in_product(problem, graph), changing
 
 
 def linear_rowsum(problem: Problem) -> Graph:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench.model import H100, Target
 from workbench.playbook.ir.sizes import Size
@@ -57,13 +57,13 @@ def by_length(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedu
     """The schedules for short rows and for long ones; None where no case has such rows."""
     fits = schedule.team_fit and shape.neighbours and not shape.rows.is_one
     if not fits:
-        return None, fitted(replace(schedule, team_fit=False), shape, cases)
+        return None, fitted(schedule.but(team_fit=False), shape, cases)
     short = [case for case in cases if shape.columns.at(case) <= SHORT_ROW]
     long = [case for case in cases if shape.columns.at(case) > SHORT_ROW]
-    warp = replace(schedule, team="warp", team_fit=False, split=False)
+    warp = schedule.but(team="warp", team_fit=False, split=False)
     if schedule.cache == "shared" and warps_keep(schedule, shape):
-        warp = replace(warp, cache="registers")
-    block = replace(schedule, team="block", team_fit=False)
+        warp = warp.but(cache="registers")
+    block = schedule.but(team="block", team_fit=False)
     varies = shape.columns.number is None
     return (
         fitted(warp, shape, short) if short else None,
@@ -81,23 +81,23 @@ def fitted(schedule: Schedule, shape: RowShape, cases: Cases, target: Target = H
     team = team_for(schedule, shape)
     cache = schedule.cache
     bundle = schedule.bundle and shape.bundles and team == "thread"
-    whole = replace(schedule, team=team, fit=schedule.fit and team == "block", bundle=bundle)
+    whole = schedule.but(team=team, fit=schedule.fit and team == "block", bundle=bundle)
     longest = longest_whole_row(whole, shape, cases, target)
     if whole.fit:
         rows = max((shape.rows.at(case) for case in cases), default=0)
-        whole = replace(whole, threads=fit_threads(longest, rows, target))
+        whole = whole.but(threads=fit_threads(longest, rows, target))
     while rows_of_lane(whole, shape) > 1 and longest > most_columns(whole, shape):
-        whole = replace(whole, width=whole.width // 2)
+        whole = whole.but(width=whole.width // 2)
     waiting = longest * _waiting(whole, shape)
     crowded = cache == "registers" and waiting > lanes_of(whole) * most_kept(whole.threads)
     if crowded or longest > most_columns(whole, shape):
         cache = "reread"
     if team == "bundle" and cache == "reread" and shape.neighbours:
-        return fitted(replace(schedule, team="block"), shape, cases, target)  # tiles want all reads at once
+        return fitted(schedule.but(team="block"), shape, cases, target)  # tiles want all reads at once
     single_pass = schedule.single_pass and not (shape.kept and cache != "reread")
     ahead = schedule.prefetch and cache == "registers" and team == "block" and longest > prefetch_from(shape)
     persistent = (whole.persistent or ahead) and team != "bundle" and not shares_warps(whole)
-    return replace(whole, cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
+    return whole.but(cache=cache, single_pass=single_pass, prefetch=ahead, persistent=persistent)
 
 
 def most_columns(schedule: Schedule, shape: RowShape) -> int:
@@ -124,8 +124,8 @@ def _waiting(schedule: Schedule, shape: RowShape) -> int:
 
 def kept_part(schedule: Schedule, shape: RowShape, cases: Cases) -> tuple[Schedule, int] | None:
     """Where the longest rows do not fit on the chip: a schedule for those that do, and their most columns."""
-    wanted = replace(schedule, team=team_for(schedule, shape), team_fit=False)
-    wanted = replace(wanted, fit=schedule.fit and wanted.team == "block")
+    wanted = schedule.but(team=team_for(schedule, shape), team_fit=False)
+    wanted = wanted.but(fit=schedule.fit and wanted.team == "block")
     whole = fitted(wanted, shape, cases)
     if (whole.cache, whole.team) == (wanted.cache, wanted.team):
         return None
@@ -153,7 +153,7 @@ def for_declared(schedule: Schedule, shape: RowShape, declared: Cases) -> Schedu
     longest = max((shape.columns.at(case) for case in declared), default=0)
     if longest <= _LONGEST.get(schedule.lanes, SHORT_ROW):
         return schedule
-    return replace(schedule, lanes=32, team="warp" if longest <= SHORT_ROW else "block")
+    return schedule.but(lanes=32, team="warp" if longest <= SHORT_ROW else "block")
 
 
 def shares_warps(schedule: Schedule) -> bool:
@@ -233,7 +233,7 @@ def clustered_part(schedule: Schedule, shape: RowShape, cases: Cases) -> Cluster
     """Schedules for rows that a cluster shares, and for those that need none; None where none is shared."""
     if schedule.cluster == 1 or schedule.cache == "reread" or not shape.neighbours:
         return None
-    found = kept_part(replace(schedule, split=False), shape, cases)
+    found = kept_part(schedule.but(split=False), shape, cases)
     if found is None or found[0].team != "block":
         return None
     alone, most_alone = found
@@ -242,7 +242,7 @@ def clustered_part(schedule: Schedule, shape: RowShape, cases: Cases) -> Cluster
     if not any(most_alone < one <= most * schedule.cluster for one in lengths):
         return None
     ahead = goes_ahead(schedule, shape)
-    return Clustered(alone, most_alone, most, replace(alone, prefetch=ahead, persistent=False))
+    return Clustered(alone, most_alone, most, alone.but(prefetch=ahead, persistent=False))
 
 
 def goes_ahead(schedule: Schedule, shape: RowShape) -> bool:
@@ -252,7 +252,7 @@ def goes_ahead(schedule: Schedule, shape: RowShape) -> bool:
 
 def most_of_piece(schedule: Schedule, shape: RowShape) -> int:
     """Columns of a row that a block of a cluster keeps."""
-    alone = most_columns(replace(schedule, team="block", team_fit=False), shape)
+    alone = most_columns(schedule.but(team="block", team_fit=False), shape)
     if schedule.cache != "registers":
         return alone
     threads = MOST_FITTED if schedule.fit else schedule.threads

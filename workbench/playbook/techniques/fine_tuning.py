@@ -5,8 +5,6 @@ Owns their names, values and prose, and when they make sense.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from workbench.playbook.analysis.lines import worth_lines
 from workbench.playbook.kernels.early_loads import short_enough
 from workbench.playbook.schedules.fitting import team_for
@@ -38,7 +36,7 @@ def _early(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if schedule.stream or schedule.prefetch:
         return ()
     for row in traits.rows:
-        own = replace(schedule, team=team_for(schedule, row.shape))
+        own = schedule.but(team=team_for(schedule, row.shape))
         if row.late and short_enough(row.shape, own, traits.declared_cases):
             return ("off", "on")
     return ()

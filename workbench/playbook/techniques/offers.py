@@ -7,7 +7,6 @@ trying come out, none where the technique says nothing. Never changes a schedule
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from workbench.model import H100
 from workbench.playbook.analysis.scan_joins import in_rows
@@ -154,7 +153,7 @@ def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     values = ["reread"]
     choices: tuple[Cache, ...] = ("registers", "shared")
     for cache in choices:
-        wanted = replace(plain, cache=cache)
+        wanted = plain.but(cache=cache)
         if any(_uses(traits, wanted, row) for row in kept):
             values.append(cache)
     return tuple(values)
@@ -192,7 +191,7 @@ def _reads_again(traits: Traits, schedule: Schedule, row: RowTraits) -> bool:
 def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings["fusion"] == "none":
         return ()
-    schedule = replace(schedule_of(tuple(settings.items())), split=True)
+    schedule = schedule_of(tuple(settings.items())).but(split=True)
     if schedule.share_weights:
         counts = [
             one.pieces(schedule, H100, case) for one in traits.weighed for case in traits.declared_cases
@@ -200,7 +199,7 @@ def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
         if max(counts, default=1) > 1:
             return ("off", "on")
     for row in (row.shape for row in traits.rows):
-        own = replace(schedule, team=team_for(schedule, row))
+        own = schedule.but(team=team_for(schedule, row))
         for case in traits.declared_cases:
             if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
                 return ("off", "on")
@@ -216,7 +215,7 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
         values.append("last")
     if ending and all(row.joint_passes == 1 for row in ending) and _shared_by_blocks(traits, settings):
         values.append("told")
-    schedule = replace(schedule_of(tuple(settings.items())), join_grid=True)
+    schedule = schedule_of(tuple(settings.items())).but(join_grid=True)
     if any(
         not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
     ):
@@ -228,7 +227,7 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
     """True where some declared row is long and has few beside it: one block hears what the others tell."""
-    schedule = replace(schedule_of(tuple(settings.items())), join_last=True, join_told=True)
+    schedule = schedule_of(tuple(settings.items())).but(join_last=True, join_told=True)
     if split_team(schedule) != "block":
         return False
     sizes = [
@@ -242,7 +241,7 @@ def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
 
 def _take_turns(traits: Traits, schedule: Schedule) -> bool:
     """True where blocks that meet can take rows in turns, which is for prefetch to choose."""
-    ahead = replace(schedule, prefetch=True)
+    ahead = schedule.but(prefetch=True)
     rows = [row.joint for row in traits.rows if not row.ends_joining]
     return any(any_in_turns(ahead, H100, row, traits.declared_cases) for row in rows)
 
@@ -425,7 +424,7 @@ def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    schedule = replace(schedule_of(tuple(settings.items())), prefetch=True)
+    schedule = schedule_of(tuple(settings.items())).but(prefetch=True)
     if _take_turns(traits, schedule):
         return ("off", "on")
     if schedule.cache != "registers":
@@ -448,7 +447,7 @@ def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
     values = ["1"]
     for blocks in (4, 8, 16):
-        schedule = replace(schedule_of(tuple(settings.items())), cluster=blocks)
+        schedule = schedule_of(tuple(settings.items())).but(cluster=blocks)
         if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
             values.append(str(blocks))
     return tuple(values) if len(values) > 1 else ()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.drawn_convolutions import drawn_convolution
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of
@@ -173,3 +174,21 @@ def test_a_tile_wastes_no_half_of_a_plane() -> None:
     assert found is not None
     (launch,) = plan_of(source, tensors).launches
     assert launch.grid[0] * int(found[1]) * int(found[2]) < 1.35 * 36 * 36
+
+
+def right_as_drawn(seed: int) -> None:
+    call, tensors, vector = drawn_convolution(seed)
+    source = generate(problem_of(call, tensors, "drawn"), vector).kernel.source
+    assert "done directly" in source
+    check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_right_as_drawn(seed: int) -> None:
+    right_as_drawn(seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(6, 300))
+def test_right_as_drawn_in_a_sweep(seed: int) -> None:
+    right_as_drawn(seed)

@@ -300,10 +300,10 @@ def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not (traits.kernels or traits.scans):
-        return ()
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
+    if not (traits.kernels or traits.scans or schedule.convolve[0]):
+        return ()
     fits = {
         fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
         for row in traits.rows

@@ -23,8 +23,8 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
     sides = draw.choice((2, 2, 3))
     turned = draw.random() < 0.5
     groups = draw.choice((1, 1, 1, 2, 3))
-    reads, makes = groups * draw.randint(2, 9), groups * draw.randint(5, 20)
-    window = [draw.randint(1, 4) for _ in range(sides)]
+    reads, makes = groups * draw.randint(2, 9 if sides == 2 else 5), groups * draw.randint(5, 20)
+    window = [draw.randint(1, 4 if sides == 2 else 3) for _ in range(sides)]
     strides = [draw.randint(1, 3) for _ in range(sides)]
     paddings = [draw.randint(0, count // 2 + 1) for count in window]
     settings: dict[str, Any] = {"stride": tuple(strides), "groups": groups}

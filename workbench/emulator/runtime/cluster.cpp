@@ -88,7 +88,7 @@ void judge(Cluster& cluster) {
       Worker& owner = *cluster.members[remote.owner];
       if (owner.left_at <= cluster.meeting)
         report(*worker, &worker->threads[remote.rank], conflict("ended_block", *worker, remote, owner));
-      if (!(worker->launch->config.checks & EMU_RACES) || !worker->tracing) continue;
+      if (!(worker->launch->config.checks & EMU_RACES) || !worker->racing) continue;
       judge_with_owner(*worker, remote, owner);
       if (writes) judge_with_others(cluster, *worker, remote);
     }

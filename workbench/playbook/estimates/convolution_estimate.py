@@ -18,7 +18,16 @@ from workbench.playbook.analysis.reach import A_REQUEST
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.convolution_tiling import Tiling, layers, met, seen, shared_bytes, tiling_of
+from workbench.playbook.kernels.convolution_tiling import (
+    Tiling,
+    lanes_a_bank,
+    layers,
+    left_free,
+    met,
+    seen,
+    shared_bytes,
+    tiling_of,
+)
 from workbench.playbook.schedules.residency import resident
 
 _LANES = 32
@@ -121,7 +130,7 @@ def _read(made: Convolution, tiling: Tiling) -> float:
     if not made.transposed:
         lines = min((tiling.below - 1) * down.stride + down.taps, tiling.below * down.taps)
     across = met(made, right) + (1 if tiling.beside > 1 else 0)
-    return weights + lines * across
+    return weights + lines * across * lanes_a_bank(made, tiling, left_free(made, tiling))
 
 
 def _tail(asked: Asked, made: Convolution) -> float:

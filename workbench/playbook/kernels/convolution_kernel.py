@@ -12,7 +12,7 @@ from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, Kernel
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
 from workbench.playbook.kernels.convolution_pieces import pieces_text, shifted
-from workbench.playbook.kernels.convolution_tiling import LANES, PADDING, Tiling, layers, met, seen
+from workbench.playbook.kernels.convolution_tiling import LANES, PADDING, Tiling, layers, left_free, met, seen
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.text.cuda_text import Text
 from workbench.playbook.text.scope import statement
@@ -50,6 +50,7 @@ def _constants(one: ConvolutionFrame) -> list[str]:
     kind = "transposed convolution" if made.transposed else "convolution"
     deep = f"[{layers(made)}]" if one.deep else ""
     beside = f", BESIDE = {tiling.beside}" if one.several else ""
+    free = left_free(made, tiling)
     return [
         f"// A {kind} with windows of {window}, done directly. A block makes TALL x WIDE places of a",
         "// plane, for CHANNELS_HERE channels. What these need of input and weights waits in shared memory,",
@@ -61,11 +62,22 @@ def _constants(one: ConvolutionFrame) -> list[str]:
         f"constexpr int EACH = {tiling.each}, BELOW = {tiling.below}{beside};",
         f"constexpr int SEEN_DOWN = {seen(made, one.down, tiling.tall)};",
         f"constexpr int SEEN_ACROSS = {seen(made, one.right, tiling.wide)};",
-        f"__shared__ float seen[PIECE]{deep}[SEEN_DOWN][SEEN_ACROSS];",
+        *_free_of_banks(free),
+        f"__shared__ float seen[PIECE]{deep}[SEEN_DOWN][SEEN_ACROSS{f' + {free}' if free else ''}];",
         f"// Between the weights of two taps {PADDING} floats are left free: threads that store weights of",
         "// different taps would all meet in one bank of shared memory.",
         f"__shared__ __align__(16) float taps[PIECE]{deep}"
         f"[{one.down.taps}][{one.right.taps}][CHANNELS_HERE + {PADDING}];",
+    ]
+
+
+def _free_of_banks(free: int) -> list[str]:
+    """Why rows lie further apart than they are long."""
+    if not free:
+        return []
+    return [
+        f"// {free} more between rows: a warp's lanes are in several rows, and those that are in one bank of",
+        "// shared memory wait for one another.",
     ]
 
 

@@ -6,6 +6,7 @@ Owns the numbers; convolution_kernel.py writes statements with them.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ PADDING = 4
 """Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
 weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""
 _BYTES = 4
+_BANKS, _MOST_FREE = 32, 16
 _LESS_WIDE = 0.02
 """Of the time, for each line more that a warp's lanes are of: they meet in the banks of shared memory, and
 store to more places of memory (a guess)."""
@@ -111,6 +113,21 @@ def seen(made: Convolution, side: Side, places: int) -> int:
     return (places - 1) * side.stride + (side.taps - 1) * side.dilation + 1
 
 
+def left_free(made: Convolution, tiling: Tiling) -> int:
+    """Floats between rows of the input in shared memory, so that the lanes of a warp meet in few banks."""
+    return min(range(_MOST_FREE), key=lambda free: (lanes_a_bank(made, tiling, free), free))
+
+
+def lanes_a_bank(made: Convolution, tiling: Tiling, free: int) -> int:
+    """Lanes of a warp that read from the same bank at a time, at the most: 1 where none waits for another."""
+    *_, down, right = made.sides
+    row = seen(made, right, tiling.wide) + free
+    apart = tiling.below // down.stride if made.transposed else tiling.below * down.stride
+    beside = 1 if made.transposed else right.stride
+    words = (lane // tiling.across * apart * row + lane % tiling.across * beside for lane in range(LANES))
+    return max(Counter(word % _BANKS for word in words).values())
+
+
 def layers(made: Convolution) -> int:
     """Planes of a volume that a place is made of; 1 for planes."""
     return met(made, made.sides[0]) if len(made.sides) > 2 else 1
@@ -119,6 +136,7 @@ def layers(made: Convolution) -> int:
 def shared_bytes(made: Convolution, tiling: Tiling) -> int:
     """What waits in shared memory of a piece of the input's channels, and of their weights."""
     *_, down, right = made.sides
-    elements = seen(made, down, tiling.tall) * seen(made, right, tiling.wide)
+    row = seen(made, right, tiling.wide) + left_free(made, tiling)
+    elements = seen(made, down, tiling.tall) * row
     weights = down.taps * right.taps * (tiling.channels + PADDING)
     return _BYTES * tiling.piece * layers(made) * (elements + weights)

@@ -5,12 +5,11 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.analysis.apart import apart_of
-from workbench.playbook.analysis.convolutions import with_convolutions
 from workbench.playbook.analysis.divisions import with_products, with_quotients
 from workbench.playbook.analysis.lines import lines_of, worth_lines
 from workbench.playbook.analysis.recurrences import recurrence_of
@@ -31,6 +30,7 @@ from workbench.playbook.ir.program import Kernel as ProgramKernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.convolution_kernel import convolution_kernel
+from workbench.playbook.kernels.convolution_tiling import made_by_kernels
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
@@ -102,7 +102,7 @@ def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
     cases, count = _cases(problem)
     if schedule.tables:
         steps = with_row_tables(program, steps, cases, count)
-    steps = _convolved(program, steps, schedule, cases[:count])
+    steps = made_by_kernels(program, steps, schedule, cases[:count])
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -152,18 +152,7 @@ def _joined(site: Site) -> list[ProgramStep]:
         joined = with_staged(program, joined, schedule.apart, site.cases, site.declared)
     if schedule.tables:
         joined = with_row_tables(program, joined, site.cases, site.declared)
-    return _convolved(program, joined, schedule, site.cases[: site.declared])
-
-
-def _convolved(
-    program: Program, steps: list[ProgramStep], schedule: Schedule, declared: Sequence[Mapping[str, int]]
-) -> list[ProgramStep]:
-    """The steps with convolutions that kernels make."""
-    if not schedule.convolve[0]:
-        return steps
-    return with_convolutions(
-        program, steps, lambda made: tiles_of_convolution(made, schedule, declared) is not None
-    )
+    return made_by_kernels(program, joined, schedule, site.cases[: site.declared])
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:

@@ -1,6 +1,6 @@
 """The model of time for convolutions: those that a kernel makes, and the library's.
 
-Owns what a block asks for, and how much of a card's arithmetic cuDNN makes use of. Both were fitted to eleven
+Owns what a block asks for, and how much of a card's arithmetic cuDNN makes use of. Both were fitted to
 convolutions timed on an H100 in IEEE float32 (docs/notes/2026-11-25-convolutions.md).
 """
 

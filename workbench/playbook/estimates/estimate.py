@@ -19,7 +19,6 @@ from workbench.playbook.analysis.again import found_again
 from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.arithmetic import instructions_of, join_ns, scanned
 from workbench.playbook.analysis.asked_bytes import Asked
-from workbench.playbook.analysis.convolutions import with_convolutions
 from workbench.playbook.analysis.divisions import with_products
 from workbench.playbook.analysis.following import Estimate, in_order
 from workbench.playbook.analysis.lifetime import FLAT_NS, START_US, Walk, Work
@@ -58,7 +57,7 @@ from workbench.playbook.ir.expr import Load, loads_below, unguarded
 from workbench.playbook.ir.program import Convolution, Kernel, LibraryCall, ProgramStep, Scan, Scatter
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.beside_vectors import read_with_vectors
-from workbench.playbook.kernels.convolution_tiling import tiling_of
+from workbench.playbook.kernels.convolution_tiling import made_by_kernels
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
@@ -110,11 +109,7 @@ def estimate_schedule(
         steps = with_staged(program, steps, schedule.apart, cases, len(problem.cases))
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
-    if schedule.convolve[0]:
-        declared = [case.size_map for case in problem.cases]
-        steps = with_convolutions(
-            program, steps, lambda made: tiling_of(made, schedule, declared) is not None
-        )
+    steps = made_by_kernels(program, steps, schedule, [sizes])
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 

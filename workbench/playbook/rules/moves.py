@@ -14,6 +14,7 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
+from workbench.playbook.kernels.convolution_tiling import TILES
 from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_classes
 from workbench.playbook.rules.cards import RISKS, bound_of, evidence
@@ -50,7 +51,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         ("walk_down", side): (("block_size", "128"), ("index_width", "32"), ("strip", "off"))
         for side in ("1", "2", "4", "8")
     },
-    **{("convolution", tile): (("block_size", "128"),) for tile in ("8x8", "8x4", "4x8", "16x4")},
+    **{("convolution", tile): (("block_size", "128"),) for tile in TILES},
     ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),

@@ -5,6 +5,7 @@ Owns its prose; offers.py says when it makes sense.
 
 from __future__ import annotations
 
+from workbench.playbook.kernels.convolution_tiling import TILES
 from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.technique import Technique
 
@@ -12,7 +13,7 @@ CONVOLVING = (
     Technique(
         name="convolution",
         title="a kernel makes the convolution, and what follows it",
-        values=("library", "8x8", "8x4", "4x8", "16x4"),
+        values=("library", *TILES),
         offers=offers.convolution,
         structural=True,
         bottleneck="compute",

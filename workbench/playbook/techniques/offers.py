@@ -12,6 +12,7 @@ from workbench.model import H100
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
+from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
@@ -314,7 +315,7 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
     if schedule.convolve[0]:
-        return tuple(threads for threads in ("128", "64", "256") if _able(traits, settings, threads))
+        return tuple(threads for threads in BLOCKS if _able(traits, settings, threads))
     if schedule.pair_tile:
         tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
         return tuple(
@@ -343,8 +344,8 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Tiles for which a block of one size or another has room."""
     values = [
         tile
-        for tile in ("8x8", "8x4", "4x8", "16x4")
-        if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in ("128", "64", "256"))
+        for tile in TILES
+        if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in BLOCKS)
     ]
     return ("library", *values) if values and settings["fusion"] == "all" else ()
 

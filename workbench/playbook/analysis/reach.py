@@ -67,19 +67,24 @@ def lines_of(load: Load, width: int, size: int, whole: bool = True) -> float:
     return min(32.0, max(1.0, step * width * size / 4.0))
 
 
-def shared_lines(space: RowSpace, load: Load, lanes: int, width: int, size: int) -> float:
+def shared_lines(
+    space: RowSpace, load: Load, lanes: int, width: int, size: int, sizes: Mapping[str, int]
+) -> float:
     """Lines of 128 bytes a column, each time a team asks for one of a row that it shares with some others.
 
-    What all rows read, or none but one, is left out: there memory is slower than L1. With a thread a row
-    (``lanes`` 1) neighbours read as far apart as their rows are. Distances of 2048 points from 2048, of 64
-    numbers each, are 4 and 16.5 lines a result with eight lanes and with a thread each, 75 and 308 us on an
-    H100; they took 108 and 300.
+    What all rows read, or none but one, is left out: there memory is slower than L1. Where neighbours read
+    the same, as a plane does its channel's weight, a warp asks once for all of its lanes. With a thread a
+    row (``lanes`` 1) neighbours read as far apart as their rows are. Distances of 2048 points from 2048, of
+    64 numbers each, are 4 and 16.5 lines a result with eight lanes and with a thread each, 75 and 308 us on
+    an H100; they took 108 and 300.
     """
     row, column = split(load.view, space.rows, space.columns)
     strides = [axis.stride for axis in row.axes]
     if load.lookups or row.is_constant or not any(stride.is_zero for stride in strides):
         return 0.0
     if lanes > 1:
+        if column.axes and column.axes[-1].stride.is_zero:
+            return 1.0 / min(float(_LANES * width), column.axes[-1].size.at(sizes))
         return size / 128 if _is_near(column) else 1.0
     if strides[-1].is_zero or strides[-1].is_one:
         return 1.0 / (width if _is_near(column) else 1)

@@ -174,7 +174,8 @@ def _shared_lines(asked: Asked, crew: Crew, step: Pass, way: _Steps) -> float:
     """Lines that a team asks L1 for, of what its rows share with others."""
     found = 0.0
     for load in crew.space.column_loads(step.roots):
-        found += reach.shared_lines(crew.space, load, way.lanes, way.width, asked.element(load))
+        element = asked.element(load)
+        found += reach.shared_lines(crew.space, load, way.lanes, way.width, element, asked.sizes)
     return found * way.columns
 
 

@@ -27,15 +27,14 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
     window = [draw.randint(1, 4 if sides == 2 else 3) for _ in range(sides)]
     strides = [draw.randint(1, 3) for _ in range(sides)]
     paddings = [draw.randint(0, count // 2 + 1) for count in window]
-    settings: dict[str, Any] = {"stride": tuple(strides), "groups": groups}
+    dilation = [draw.randint(1, 3) for _ in range(sides)]
+    spread = [apart * (count - 1) + 1 for apart, count in zip(dilation, window, strict=True)]
+    settings: dict[str, Any] = {"stride": tuple(strides), "dilation": tuple(dilation), "groups": groups}
     if turned:
-        paddings = [min(padding, count - 1) for padding, count in zip(paddings, window, strict=True)]
-        settings["output_padding"] = tuple(draw.randrange(stride) for stride in strides)
-        spread = window
-    else:
-        dilation = [draw.randint(1, 2) for _ in range(sides)]
-        settings["dilation"] = tuple(dilation)
-        spread = [apart * (count - 1) + 1 for apart, count in zip(dilation, window, strict=True)]
+        paddings = [min(padding, count - 1) for padding, count in zip(paddings, spread, strict=True)]
+        settings["output_padding"] = tuple(
+            draw.randrange(max(pair)) for pair in zip(strides, dilation, strict=True)
+        )
     settings["padding"] = tuple(paddings)
     plane = [count + draw.randint(1, 9 if sides == 3 else 20) for count in spread]
     shape = (reads, makes // groups) if turned else (makes, reads // groups)
@@ -60,7 +59,9 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
         return made.transpose(0, 1) + 1.0
 
     used = tensors if biased or tail in (1, 2) else {name: tensors[name] for name in "xw"}
-    vector = (("block_size", draw.choice(_THREADS)), ("convolution", draw.choice(_TILES)))
+    most = 128 // (strides[-1] * strides[-2]) if turned else 16  # sums of a thread that there is room for
+    tiles = [tile for tile in _TILES if int(tile.partition("x")[0]) <= most]
+    vector = (("block_size", draw.choice(_THREADS)), ("convolution", draw.choice(tiles)))
     return call if len(used) > 2 else _with_b(call), used, vector
 
 

@@ -76,8 +76,6 @@ def convolution_of(program: Program, call: LibraryCall) -> Convolution | None:
         return None
     if any(not _are_numbers(values, len(counts)) for values in told):
         return None
-    if transposed and any(step != 1 for step in _each(dilations, len(counts))):
-        return None
     parts = number(groups)
     if not parts.divides(source[1]) or not parts.divides(out.shape[1]):
         return None

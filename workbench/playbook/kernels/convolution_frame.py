@@ -52,6 +52,11 @@ class ConvolutionFrame:
         return self.made.sides[0] if len(self.made.sides) > 2 else None
 
     @property
+    def some_planes(self) -> bool:
+        """True where a plane of results meets some weights along the depth: ``met`` from ``rest`` on."""
+        return self.made.transposed and self.deep is not None and self.deep.stride > 1
+
+    @property
     def down(self) -> Side:
         return self.made.sides[-2]
 

@@ -6,13 +6,23 @@ transposed convolution is one for each remainder of the stride: a place meets th
 
 from __future__ import annotations
 
+import math
 import re
 
 from workbench.playbook.ir.expr import loads_below
-from workbench.playbook.ir.program import Convolution, Kernel
+from workbench.playbook.ir.program import Convolution, Kernel, Side
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
 from workbench.playbook.kernels.convolution_pieces import pieces_text, shifted
-from workbench.playbook.kernels.convolution_tiling import LANES, PADDING, Tiling, layers, left_free, met, seen
+from workbench.playbook.kernels.convolution_tiling import (
+    LANES,
+    PADDING,
+    Tiling,
+    apart,
+    first_met,
+    layers,
+    left_free,
+    seen,
+)
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.text.cuda_text import Text
 from workbench.playbook.text.scope import statement
@@ -132,7 +142,7 @@ def _corner(one: ConvolutionFrame) -> list[str]:
         first, stride = f"first_{word}", side.stride
         if transposed:
             code = first if stride == 1 else f"{first} / {stride}"
-            code = shifted(code, side.padding // stride - (met(one.made, side) - 1))
+            code = shifted(code, first_met(side))
         else:
             code = shifted(first if stride == 1 else f"{first} * {stride}", -side.padding)
         lines.append(f"const int seen_{word} = {code};")
@@ -144,13 +154,29 @@ def _corner(one: ConvolutionFrame) -> list[str]:
         return [*lines, f"const int seen_depth = {shifted(scaled, -one.deep.padding)};"]
     if stride == 1:
         return [*lines, f"const int seen_depth = {padded};"]
-    padded = f"({padded})" if " " in padded else padded
+    return [*lines, *_planes_met(one.deep, f"({padded})" if " " in padded else padded)]
+
+
+def _planes_met(side: Side, padded: str) -> list[str]:
+    """Of the weights along the depth, the first that meets the block's plane, and how many more there are."""
+    step, common = apart(side), math.gcd(side.stride, side.dilation)
+    met = f"({side.taps + step - 1} - rest) / {step}"
+    lines = ["// Of the weights along the depth, every so many: those that put an element on the plane."]
+    if side.dilation == 1:
+        return [
+            *lines,
+            f"const int rest = {padded} % {step};",
+            f"const int seen_depth = {padded} / {step};",
+            f"const int met = {met};",
+        ]
+    turned = pow(side.dilation // common, -1, step) if step > 1 else 0
+    scaled = f"{padded} / {common}" if common > 1 else padded
+    first = "0" if step == 1 else f"{scaled}{f' * {turned}' if turned > 1 else ''} % {step}"
     return [
         *lines,
-        f"const int seen_depth = {padded} / {stride};",
-        "// Of the weights along the depth, every so many: those that have the place's remainder.",
-        f"const int rest = {padded} % {stride};",
-        f"const int met = ({one.deep.taps + stride - 1} - rest) / {stride};",
+        f"const int rest = {first};",
+        f"const int seen_depth = ({padded} - rest * {side.dilation}) / {side.stride};",
+        f"const int met = {f'{padded} % {common} ? 0 : ' if common > 1 else ''}{met};",
     ]
 
 

@@ -5,9 +5,11 @@ Owns the text of that; convolution_kernel.py has what stands around it.
 
 from __future__ import annotations
 
+import math
+
 from workbench.playbook.ir.program import Side
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
-from workbench.playbook.kernels.convolution_tiling import layers, met
+from workbench.playbook.kernels.convolution_tiling import apart, first_met, layers
 from workbench.playbook.kernels.kernel_text import block
 from workbench.playbook.text.scope import statement
 
@@ -42,8 +44,9 @@ def _elements(one: ConvolutionFrame) -> list[str]:
     if one.deep is None:
         lines.append("const int c = at / (SEEN_DOWN * SEEN_ACROSS);")
     else:
-        deep, apart = layers(made), 1 if made.transposed else one.deep.dilation
-        along = f"{'-' if made.transposed else '+'} {'z' if apart == 1 else f'z * {apart}'}"
+        deep, step = layers(made), one.deep.dilation
+        step //= math.gcd(step, one.deep.stride) if made.transposed else 1
+        along = f"{'-' if made.transposed else '+'} {'z' if step == 1 else f'z * {step}'}"
         count = f"PIECE * {deep} * SEEN_DOWN * SEEN_ACROSS"
         lines += [
             f"const int z = at / (SEEN_DOWN * SEEN_ACROSS) % {deep};",
@@ -85,9 +88,8 @@ def _weights(one: ConvolutionFrame) -> list[str]:
         lines.append(f"const int c = at / {window} % PIECE, o = at / ({window} * PIECE);")
         place = f"({one.of_group(made.made)}{one.own}o) * {one.size(made.read)} + {one.read}"
     if one.deep is not None:
-        apart = one.deep.stride if made.transposed else 1
-        place = f"({place}) * {one.deep.taps} + {'z' if apart == 1 else f'rest + z * {apart}'}"
-        tests += ["z < met"] if apart > 1 else []
+        place = f"({place}) * {one.deep.taps} + {'z' if not one.some_planes else _plane_of(one.deep)}"
+        tests += ["z < met"] if one.some_planes else []
     element = f"{one.weight}[(window * {tall} + down) * {wide} + across]"
     value = f"{' && '.join(tests)} ? {element} : 0.0f" if tests else element
     lines += [
@@ -113,7 +115,7 @@ def _taken_in(one: ConvolutionFrame) -> list[str]:
     body = ["#pragma unroll", *block(f"for (int across = 0; across < {one.right.taps}; ++across)", body)]
     body = ["#pragma unroll", *block(f"for (int down = 0; down < {one.down.taps}; ++down)", body)]
     if one.deep is not None:
-        count = "met" if made.transposed and one.deep.stride > 1 else str(layers(made))
+        count = "met" if one.some_planes else str(layers(made))
         body = ["#pragma unroll 1", *block(f"for (int z = 0; z < {count}; ++z)", body)]
     there = f"min(PIECE, {one.size(made.read)} - first)" if one.may_end else "PIECE"
     return ["#pragma unroll 1", *block(f"for (int c = 0; c < {there}; ++c)", body)]
@@ -125,8 +127,8 @@ def _products(one: ConvolutionFrame) -> list[str]:
     if one.made.transposed:
         beside = "s" if one.several else ""
         line = "line" if one.down.stride == 1 else f"line / {one.down.stride}"
-        down = _met_by(one, one.down, line, "b", "down")
-        across = _met_by(one, one.right, "place", beside, "across")
+        down = _met_by(one.down, line, "b", "down")
+        across = _met_by(one.right, "place", beside, "across")
         tests = [_meets(one.down, "b", "down"), _meets(one.right, beside, "across")]
     else:
         down = _slid("line + b", one.down, "down")
@@ -147,26 +149,36 @@ def _slid(place: str, side: Side, tap: str) -> str:
     first = place
     if side.stride > 1:
         first = f"({place}) * {side.stride}" if " " in place else f"{place} * {side.stride}"
-    return f"{first} + {tap if side.dilation == 1 else f'{tap} * {side.dilation}'}"
+    return f"{first} + {_spread(side, tap)}"
 
 
-def _met_by(one: ConvolutionFrame, side: Side, first: str, each: str, tap: str) -> str:
-    """The same of a transposed convolution: with each step of the stride one element before.
+def _met_by(side: Side, first: str, each: str, tap: str) -> str:
+    """The same of a transposed convolution: with each weight some elements before.
 
     ``first`` counts steps of the input, ``each`` the places of a thread from there on.
     """
-    stride, last = side.stride, met(one.made, side) - 1
-    if stride == 1:
-        return f"{shifted(f'{first} + {each}' if each else first, last)} - {tap}"
-    moved = shifted(each, side.padding)
-    moved = f"({moved})" if " " in moved else moved
-    return f"{shifted(f'{first} + {moved} / {stride}', last - side.padding // stride)} - {tap} / {stride}"
+    if side.stride == 1:
+        place = shifted(f"{first} + {each}" if each else first, (side.taps - 1) * side.dilation)
+        return f"{place} - {_spread(side, tap)}"
+    return shifted(f"{first} + ({_ahead(side, each, tap)}) / {side.stride}", -first_met(side))
 
 
 def _meets(side: Side, each: str, tap: str) -> str:
-    """When a place and a weight have the same remainder of the stride."""
+    """When a place meets an element through a weight, and not a gap between two of them."""
     if side.stride == 1:
         return ""
-    moved = shifted(each, side.padding)
-    moved = f"({moved})" if " " in moved else moved
-    return f"{moved} % {side.stride} == {tap} % {side.stride}"
+    return f"({_ahead(side, each, tap)}) % {side.stride} == 0"
+
+
+def _ahead(side: Side, each: str, tap: str) -> str:
+    """Places from where a weight puts the step's element to the place."""
+    return f"{shifted(each, side.padding)} - {_spread(side, tap)}"
+
+
+def _spread(side: Side, tap: str) -> str:
+    return tap if side.dilation == 1 else f"{tap} * {side.dilation}"
+
+
+def _plane_of(side: Side) -> str:
+    """Which weight along the depth, of those that meet the block's places."""
+    return "z" if (step := apart(side)) == 1 else f"rest + z * {step}"

@@ -27,6 +27,8 @@ PADDING = 4
 """Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
 weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""
 _BYTES = 4
+_MOST_SUMS = 128
+"""Of a thread, in registers: with 8 x 16 of them it has 251 of the 255 that there are."""
 _BANKS, _MOST_FREE = 32, 16
 _LESS_WIDE = 0.02
 """Of the time, for each line more that a warp's lanes are of: they meet in the banks of shared memory, and
@@ -80,7 +82,9 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
     if warps % (channels // each):
         return None
     beside = made.sides[-1].stride if made.transposed else 1
-    across, below = _shape(made, beside, below, warps // (channels // each), cases)
+    across, below = _shape(made, each, beside, below, warps // (channels // each), cases)
+    if each * below * beside > _MOST_SUMS:
+        return None
     tall = LANES // across * below * (warps // (channels // each))
     reads = max(max((made.read.at(case) for case in cases), default=1), 1)
     for piece in _PIECES:
@@ -92,13 +96,15 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
 
 
 def _shape(
-    made: Convolution, beside: int, below: int, beneath: int, cases: Sequence[Mapping[str, int]]
+    made: Convolution, each: int, beside: int, below: int, beneath: int, cases: Sequence[Mapping[str, int]]
 ) -> tuple[int, int]:
     """Lanes side by side, and places of a thread one below the other: those that leave the fewest places of a
     plane's tiles empty, and rather many. A block has ``beneath`` warps one below the other."""
     *_, down, right = made.sides
     step = down.stride if made.transposed else 1
     most = step * math.ceil(below / step)
+    while most > step and each * most * beside > _MOST_SUMS:
+        most -= step
 
     def cost(shape: tuple[int, int]) -> float:
         lanes, rows = shape
@@ -113,15 +119,29 @@ def _shape(
     return min(((lanes, rows) for rows in heights for lanes in _WIDTHS), key=cost)
 
 
+def apart(side: Side) -> int:
+    """Of a transposed convolution: weights so far from one another along a side meet the same places."""
+    return side.stride // math.gcd(side.stride, side.dilation)
+
+
 def met(made: Convolution, side: Side) -> int:
-    """Weights along a side that meet one place: of a transposed one, those of its step alone."""
-    return math.ceil(side.taps / side.stride) if made.transposed else side.taps
+    """Weights along a side that meet one place, at the most: of a transposed one, every so many."""
+    return math.ceil(side.taps / apart(side)) if made.transposed else side.taps
+
+
+def first_met(side: Side) -> int:
+    """Of a transposed convolution: the first element that a step's places meet, counted from the step's own.
+
+    An element goes ``stride`` places on for each before it, ``dilation`` for each weight, less the padding.
+    """
+    return -(((side.taps - 1) * side.dilation - side.padding) // side.stride)
 
 
 def seen(made: Convolution, side: Side, places: int) -> int:
     """Elements along a side that so many neighbouring places are made of."""
     if made.transposed:
-        return math.ceil(places / side.stride) + met(made, side)
+        last = (side.stride - 1 + side.padding) // side.stride
+        return math.ceil(places / side.stride) + last - first_met(side)
     return (places - 1) * side.stride + (side.taps - 1) * side.dilation + 1
 
 
@@ -134,9 +154,9 @@ def lanes_a_bank(made: Convolution, tiling: Tiling, free: int) -> int:
     """Lanes of a warp that read from the same bank at a time, at the most: 1 where none waits for another."""
     *_, down, right = made.sides
     row = seen(made, right, tiling.wide) + free
-    apart = tiling.below // down.stride if made.transposed else tiling.below * down.stride
+    lines = tiling.below // down.stride if made.transposed else tiling.below * down.stride
     beside = 1 if made.transposed else right.stride
-    words = (lane // tiling.across * apart * row + lane % tiling.across * beside for lane in range(LANES))
+    words = (lane // tiling.across * lines * row + lane % tiling.across * beside for lane in range(LANES))
     return max(Counter(word % _BANKS for word in words).values())
 
 

@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test check lint sweep browser in-the-browser notebooks sample assets format clean
+.PHONY: help demo lab test check lint everything sweep browser in-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make lab     open the first notebook in JupyterLab"
 	@echo "make test    everything CI runs: lint, types, layers, tests, notebooks"
 	@echo "make check   lint, types and the layer test only"
+	@echo "make everything  all tests: slow ones, every case"
 	@echo "make sweep   run many generated kernels on the emulator, read many plans; ten minutes and more"
 	@echo "make browser drive the panel in a real browser, as make test does, with every test of its own shown"
 	@echo "make assets  build the panel and the editor from workbench/views/src (needs node and npm)"
@@ -73,6 +74,9 @@ notebooks: $(VENV)/installed-dev
 
 sample: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
+
+everything: $(VENV)/installed-dev
+	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0 --every-case -m 'not browser and not gpu and not sweep'
 
 sweep: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook tests/plan -m sweep

@@ -13,6 +13,7 @@ import gc
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,28 @@ torch.set_num_threads(1)  # the processes of a run share the cores
 
 
 gc.set_threshold(20_000, 20, 20)  # an export of torch's makes so much that an eighth of it went into looking
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-case", action="store_true", help="all cases of tests that are marked many")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is marked ``many(k)`` every k-th case; all with ``--every-case`` or where it is named.
+
+    The first is among them; with another seed others are.
+    """
+    if config.getoption("--every-case") or config.option.keyword or any("::" in arg for arg in config.args):
+        return
+    seen: Counter[str] = Counter()
+    kept, left = list[pytest.Item](), list[pytest.Item]()
+    for item in items:
+        mark = item.get_closest_marker("many")
+        name = item.nodeid.partition("[")[0]
+        (kept if mark is None or (seen[name] - SEED) % mark.args[0] == 0 else left).append(item)
+        seen[name] += 1
+    items[:] = kept
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:

@@ -291,7 +291,6 @@ def test_loading_twice_leaves_one_of_each(shell: InteractiveShell) -> None:
     assert len([c for c in shell.configurables if isinstance(c, CudaMagics)]) == 1
 
 
-@pytest.mark.slow
 def test_headless_from_cell_to_applied_kernel(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:

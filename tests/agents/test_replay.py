@@ -51,6 +51,7 @@ def test_a_session_with_models_grows_again(tmp_path: Path) -> None:
     assert set(tree.exchanges) == set(recorded.exchanges) and tree.spent.calls == 0
 
 
+@pytest.mark.slow
 def test_the_playbooks_session_grows_again(tmp_path: Path) -> None:
     """A null device fails its kernels, so that repairs and their end are replayed as well."""
     first = opened(rounds=2).model_copy(update={"problem": PROBLEM, "brain": "playbook"})

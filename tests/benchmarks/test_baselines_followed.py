@@ -22,6 +22,7 @@ from workbench.referee.gpu_judge import GpuOptions
 CASE = Case(label="8x64", sizes=(("s0", 8), ("s1", 64)))
 
 
+@pytest.mark.slow
 def test_the_journal_says_when_kernels_were_held_against_more(
     tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

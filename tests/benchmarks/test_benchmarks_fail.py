@@ -79,6 +79,7 @@ def test_a_part_that_failed_is_told_and_so_is_the_whole(monkeypatch: pytest.Monk
     assert json.loads(Path(on_the_gpu.os.environ["WORKBENCH_RECEIPTS"], "figures.json").read_text())
 
 
+@pytest.mark.slow
 def test_baselines_that_do_not_compile_are_named() -> None:
     programs = {"fine": FINE, "broken": FAILS, "slow": [sys.executable, "-c", "import time; time.sleep(60)"]}
     assert compiled_first.warm_all(programs, 3.0) == ["broken", "slow"]

@@ -53,6 +53,7 @@ def packed(session: GpuSession) -> set[str]:
         return {member.name for member in tar.getmembers() if member.isfile()}
 
 
+@pytest.mark.slow
 def test_one_that_hangs_and_one_that_fails_cost_the_third_nothing(
     session: GpuSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_phase_that_is_named_and_asked_for_runs_once(
     assert run == ["second", "cheats", "first"]
 
 
+@pytest.mark.slow
 def test_the_program_lists_runs_dry_and_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     def said(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "WORKBENCH_RECEIPTS": str(tmp_path / "receipts")}

@@ -73,6 +73,7 @@ def test_every_op_has_shapes_and_every_extra_shape_an_op() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_fastest_correct_kernel_is_measured_and_no_kernel_is_judged_twice() -> None:
     seen: list[str] = []
 
@@ -127,6 +128,7 @@ def test_why_a_kernel_has_no_times_is_told_where_it_is_listed(capsys: pytest.Cap
     assert words in capsys.readouterr().out and words in grid._tried(searcher.found[0])["why"]
 
 
+@pytest.mark.slow
 def test_shapes_that_take_long_to_compile_for_are_programs_of_their_own_and_come_first() -> None:
     grid = load("grid")
     programs = grid.baselines(["softmax", "linear_rowsum"], "")

@@ -32,6 +32,7 @@ def test_a_drawn_text_is_the_same_every_time_and_runs() -> None:
         assert all(one.numel() for one in (made if isinstance(made, tuple) else (made,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 10])
 def test_a_drawn_module_is_written_and_judged(seed: int) -> None:
     found = outcome_of(sample(seed), 1, FEW)

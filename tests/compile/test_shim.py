@@ -53,6 +53,7 @@ def assert_compiles(source: str) -> None:
     assert report.warnings == ()
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("header", CHEAP)
 def test_header_alone(header: str) -> None:
     assert_compiles(f"#include <{header}>\n__global__ void k(float* x) {{ *x = 1; }}")

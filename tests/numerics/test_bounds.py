@@ -142,6 +142,7 @@ HONEST: list[tuple[str, str, Callable[..., Tensor]]] = [
 ]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "variant", "kernel"), HONEST, ids=[f"{n}-{v}" for n, v, _ in HONEST])
 def test_honest_variants_pass(name: str, variant: str, kernel: Callable[..., Tensor]) -> None:
     op = ops.OPS[name]()

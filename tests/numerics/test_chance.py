@@ -39,6 +39,7 @@ def averaged(decay: float) -> ops.Op:
     return ops.make(call, {"x": (STEPS, 1000)}, tuple(nodes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [0.9, 0.99])
 def test_a_loop_of_many_steps_needs_no_widening_on_any_draw(decay: float) -> None:
     """0.9 is off in float32 by the same part in every step, and what hardly changes is rounded alike."""

@@ -25,6 +25,7 @@ from workbench.numerics.tracked import Step, Tracked, exact
 CASES = [(name, dtype) for name in OPS for dtype in FLOATS]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_honest_kernels_pass(name: str, dtype: DType) -> None:
     for shape in SHAPES:
@@ -38,6 +39,7 @@ def test_honest_kernels_pass(name: str, dtype: DType) -> None:
                 assert found.max_ratio <= 1, (shape, kind, variant, found.worst)
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_wrong_kernels_are_refused_on_ordinary_inputs(name: str, dtype: DType) -> None:
     """Negative ones too: of normal inputs half lie below zero, where floor and truncation differ."""

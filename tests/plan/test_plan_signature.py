@@ -146,7 +146,6 @@ def test_generated_signatures_are_read_as_meant(file) -> None:
     check_file(*file)
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(files())
 def test_generated_signatures_are_real_cuda(file) -> None:

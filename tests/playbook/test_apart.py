@@ -68,6 +68,7 @@ def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32) -> Ten
     return {name: torch.randn(*shapes[name]).to(dtype) for name in NAMES[call]}  # type: ignore[index]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("rows", [24, 23])
 @pytest.mark.parametrize("width", ["1", "2", "4"])
 @pytest.mark.parametrize("call", ALL)
@@ -86,6 +87,7 @@ def test_a_thread_has_all_elements(call: Call, width: str, rows: int) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["2", "4", "8"])
 @pytest.mark.parametrize("call", ALL)
 def test_of_16_bits(call: Call, width: str) -> None:
@@ -137,6 +139,7 @@ def test_seeds_have_it_and_it_is_expected_to_gain() -> None:
     assert estimate(problem, on, H100, sizes).us < 0.8 * estimate(problem, off, H100, sizes).us
 
 
+@pytest.mark.slow
 @settings(max_examples=16, deadline=None)
 @given(
     few=st.integers(2, 4),

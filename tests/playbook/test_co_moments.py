@@ -114,6 +114,7 @@ def source_of(call: Call, tensors: dict[str, Tensor], vector: Vector) -> str:
     return generate(problem, settled(problem, vector)).kernel.source
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", [*CALLS, "down"])
 def test_two_passes_become_one_and_the_search_has_both(name: str) -> None:
     call = {**CALLS, "down": down}[name]
@@ -123,6 +124,7 @@ def test_two_passes_become_one_and_the_search_has_both(name: str) -> None:
     assert (row.passes, row.joint_passes) == (2, 1)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("layout", "name"), crossed(ROWS, CALLS))
 def test_rows_of_any_size(name: str, layout: str) -> None:
     for rows, columns in ((1, 2), (5, 37), (3, 132), (2, 2053 if layout in ("split", "last") else 64)):
@@ -132,6 +134,7 @@ def test_rows_of_any_size(name: str, layout: str) -> None:
         check(CALLS[name], source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("layout", COLUMNS)
 def test_columns_of_any_size(layout: str) -> None:
     for rows, columns in ((2, 1), (37, 5), (132, 68), (2053, 8)):
@@ -141,6 +144,7 @@ def test_columns_of_any_size(layout: str) -> None:
         check(down, source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("layout", ROWS)
 def test_far_from_zero_it_is_as_exact_as_two_passes(layout: str) -> None:
     """Sums of products as they are would have lost everything: 1e8 beside 1."""
@@ -196,6 +200,7 @@ def test_what_a_bundle_joins_fits_in_shared_memory(threads: str) -> None:
     assert int(threads) * width * MEMBERS_BYTES <= 40 * 1024
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     rows=st.integers(1, 5),

@@ -90,11 +90,24 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
         transposed(stride=2, padding=1, output_padding=1),
         of(x=(1, 9, 3, 4, 5), w=(9, 6, 3, 3, 3), b=(6,))(),
     ),
+    "transposed and dilated": (
+        transposed(stride=(2, 3), dilation=(2, 1), padding=(1, 2)),
+        of(x=(2, 6, 5, 9), w=(6, 9, 3, 5), b=(9,))(),
+    ),
+    "transposed, gaps larger than steps": (
+        transposed(stride=(1, 2), dilation=(3, 3), padding=1),
+        of(x=(1, 4, 6, 8), w=(4, 9, 3, 2), b=(9,))(),
+    ),
+    "transposed and dilated volume": (
+        transposed(stride=(3, 2, 2), dilation=(2, 2, 3), padding=1),
+        of(x=(1, 5, 4, 5, 6), w=(5, 9, 3, 3, 2), b=(9,))(),
+    ),
     "two results": (two_results, of(x=(2, 5, 9, 11), w=(9, 5, 3, 3), b=(9,), r=(2, 9, 9, 11))()),
     "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(9, 5, 3, 3))()),
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes(name: str) -> None:
     call, tensors = CALLS[name]
@@ -104,11 +117,21 @@ def test_right_at_odd_sizes(name: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("vector", OTHERS)
 @pytest.mark.parametrize("name", ["many channels", "transposed by two", "volume"])
 def test_right_with_other_tiles(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
     source = generate(problem_of(call, tensors, "convolved"), vector).kernel.source
+    check(call, source, tensors, "checked")
+
+
+def test_steps_so_wide_that_a_thread_has_room_for_few_channels() -> None:
+    call, tensors = transposed(stride=5, dilation=2, padding=1), of(x=(1, 4, 4, 6), w=(4, 9, 3, 3))()
+    problem = problem_of(call, tensors, "convolved")
+    assert "library(" in generate(problem, DIRECT).kernel.source
+    source = generate(problem, OTHERS[1]).kernel.source
+    assert "done directly" in source
     check(call, source, tensors, "checked")
 
 
@@ -129,7 +152,6 @@ def test_what_is_not_covered_stays_with_the_library() -> None:
         (lambda t: torch.relu(F.conv2d(t["x"], t["w"])), half),
         (lambda t: torch.relu(F.conv1d(t["x"], t["w"])), lines),
         (lambda t: torch.relu(F.conv2d(t["x"], t["w"])), large),
-        (lambda t: F.conv_transpose2d(t["x"], t["w"], dilation=2), of(x=(1, 4, 6, 6), w=(4, 5, 3, 3))()),
     ]
     for call, tensors in calls:
         problem = problem_of(call, tensors)
@@ -144,6 +166,7 @@ def made_of(reads: int, makes: int, side: int, **settings: int) -> Problem:
     return problem_of(call, tensors, varying=False)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("problem", "chosen"),
     [
@@ -183,6 +206,7 @@ def right_as_drawn(seed: int) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("seed", range(6))
 def test_right_as_drawn(seed: int) -> None:
     right_as_drawn(seed)

@@ -62,6 +62,7 @@ def _rotated(x: Tensor, place: Tensor) -> Tensor:
     return x * angles.cos() + turned * angles.sin()
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("items", ["2", "4", "8"])
 @pytest.mark.parametrize("call", [rotated, rotated_behind])
 def test_what_is_slow_is_computed_once_for_the_rows_of_a_thread(call: Call, items: str) -> None:

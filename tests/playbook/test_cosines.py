@@ -60,6 +60,7 @@ def test_two_passes_become_one(name: str) -> None:
     assert passes(CALLS[name], frozenset()) == 1
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_rows_of_any_size(name: str, layout: str) -> None:
     torch.manual_seed(0)

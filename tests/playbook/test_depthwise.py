@@ -77,6 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_alone_and_in_strips(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -148,6 +149,7 @@ TRANSPOSED: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", TRANSPOSED)
 def test_transposed_windows_are_gathered(name: str) -> None:
     call, tensors = TRANSPOSED[name]
@@ -194,6 +196,7 @@ def test_what_is_left_to_the_library(name: str) -> None:
     assert traits_of(problem_of(call, tensors)).library_calls == ("aten.convolution.default",)
 
 
+@pytest.mark.slow
 def test_the_first_seeds_have_strips_and_nvrtc_takes_them() -> None:
     call, tensors = CALLS["block"]
     problem = problem_of(call, tensors, cases=({"s0": 32, "s1": 112, "s2": 112},))

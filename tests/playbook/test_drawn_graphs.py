@@ -22,6 +22,7 @@ def test_a_seed_gives_the_same_graph() -> None:
     assert sample(8).problem != one.problem
 
 
+@pytest.mark.slow
 def test_seeds_of_windows_begin_with_them_and_walk() -> None:
     drawn = [sample(WINDOWS_FROM + seed) for seed in range(24)]
     assert all("pool" in one.kinds for one in drawn)
@@ -29,6 +30,7 @@ def test_seeds_of_windows_begin_with_them_and_walk() -> None:
     assert sum("walks down" in source for source in sources) >= 3
 
 
+@pytest.mark.slow
 def test_seeds_of_channels_last_images_walk_beside() -> None:
     drawn = [sample(LAST_FROM + seed) for seed in range(24)]
     assert all("pool" in one.kinds and one.tensors["x"].stride(1) == 1 for one in drawn)
@@ -36,6 +38,7 @@ def test_seeds_of_channels_last_images_walk_beside() -> None:
     assert sum("Planes lie side by side" in source for source in sources) >= 3
 
 
+@pytest.mark.slow
 def test_seeds_of_columns_share_them_among_blocks() -> None:
     parts = [random_graphs.written(sample(COLUMNS_FROM + seed)) for seed in range(48)]
     shared = [part for part in parts if any(launch.grid[1] > 1 for launch in part.plan.launches)]
@@ -44,6 +47,7 @@ def test_seeds_of_columns_share_them_among_blocks() -> None:
     assert sum("const int first = blockIdx.x * BUNDLE" in part.source for part in shared) >= 2
 
 
+@pytest.mark.slow
 def test_moments_of_pieces_that_are_joined_wrongly_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     right = "const float share = __fdividef(b.count, count);"
     wrong = right.replace(";", " * 0.5f;")

@@ -42,6 +42,7 @@ def of(call: Call, tensors: Tensors) -> Tensors:
     return {name: tensors[name] for name in USED[call]}  # type: ignore[index]
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("call", [turned, shared, widened])
 def test_products_of_few_terms_are_one_kernel(call: Call, dtype: torch.dtype) -> None:
@@ -80,6 +81,7 @@ def test_terms_of_halves_are_added_in_32_bits() -> None:
     assert (check(call, source, tensors, "checked").outputs[0] == 2050).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     sizes=st.tuples(*[st.integers(2, 8), st.integers(1, 7), st.integers(1, 33), st.integers(1, 3)]),

@@ -51,7 +51,6 @@ def test_powers_of_two_have_a_function_of_their_own() -> None:
     assert "exp2f(x_value)" in source and "powf(3.0f, x_value)" in source
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_right_for_a_random_vector_and_accepted_by_nvrtc(name: str) -> None:
     call, tensors = REFERENCES[name]

@@ -37,6 +37,7 @@ def launches(problem: Problem, vector: Vector, shape: tuple[int, ...]) -> list[L
     return list(plan_of(source, {"x": torch.empty(shape, device="meta")}).launches)
 
 
+@pytest.mark.slow
 def test_what_a_search_begins_with_is_refused_at_no_shape(problem: Problem, seeds: list[Vector]) -> None:
     assert all(launches(problem, vector, shape) for vector in seeds for shape in (LONG, FEW, SHORT, ODD))
 

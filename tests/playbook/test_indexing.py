@@ -21,6 +21,7 @@ def _tensors(height: int, width: int) -> dict[str, Tensor]:
     return {"x": torch.randn(3, 8, height, width), "w": torch.randn(8), "b": torch.randn(8)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sides", [(2, 6), (3, 3)], ids=["runs of 12", "runs of 9"])
 def test_a_channel_is_right_wherever_a_vector_lies(sides: tuple[int, int]) -> None:
     problem = problem_of(_group_norm, _tensors(4, 7), "group_norm")

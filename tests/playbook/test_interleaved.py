@@ -70,6 +70,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -78,6 +79,7 @@ def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     ("call", "tensors"),
     [
@@ -93,6 +95,7 @@ def test_other_rows_are_left_alone(call: Call, tensors: dict[str, Tensor]) -> No
     assert "interleaved" not in traits_of(problem_of(call, tensors)).rewrites
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 def test_rows_may_wait_on_the_chip_where_their_lines_are_not_summed(cache: str) -> None:
     """What may be chosen is what the kernels without the rewrite have."""
@@ -137,6 +140,7 @@ def test_statistics_come_in_one_pass() -> None:
     assert len(program_of(problem, True, frozenset(["interleaved"])).steps) == 1
 
 
+@pytest.mark.slow
 def test_a_search_tries_both() -> None:
     call, tensors = CALLS["group norm"]
     problem = problem_of(call, tensors)
@@ -144,6 +148,7 @@ def test_a_search_tries_both() -> None:
     assert tried >= {"on", "off"}
 
 
+@pytest.mark.slow
 def test_results_in_another_order_are_turned_in_tiles_from_the_start() -> None:
     """Torch's instance norm of channels-last images is row-major."""
     problem = problem_of(lambda t: F.instance_norm(t["x"]), last(x=(2, 64, 32, 33)))

@@ -34,6 +34,7 @@ def _right(call: Call, source: str, tensors: dict[str, torch.Tensor]) -> None:
             assert torch.allclose(got.double(), want.double(), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", _CALLS)
 def test_two_values_meet_at_once(name: str) -> None:
     """A third value meets by itself."""
@@ -48,6 +49,7 @@ def test_two_values_meet_at_once(name: str) -> None:
     _right(call, source, tensors)
 
 
+@pytest.mark.slow
 def test_blocks_that_stay_use_the_same_places_for_every_row() -> None:
     call = _CALLS["two"]
     tensors = {"x": torch.randn(600, 36)}

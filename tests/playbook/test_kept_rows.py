@@ -53,6 +53,7 @@ def hidden(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.softmax((t["x"] * t["slope"][:, None, None]).masked_fill(later, -torch.inf), -1)
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize(("call", "size"), [(with_slopes, 40), (hidden, 40), (with_slopes, 37), (hidden, 37)])
@@ -101,6 +102,7 @@ def both_again(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.softmax(t["x"] * t["y"], -1) * t["y"]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 @pytest.mark.parametrize("size", [48, 37])
 @pytest.mark.parametrize(("call", "kept"), [(normed_sum, 1), (masked, 1), (both_again, 2)])
@@ -122,6 +124,7 @@ def three_summed(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.layer_norm(summed, summed.shape[-1:])
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("threads", ["256", "64"])
 def test_a_sum_waits_in_a_warp_and_not_its_parts(dtype: torch.dtype, threads: str) -> None:

@@ -52,6 +52,7 @@ def drawn() -> dict[str, torch.Tensor]:
     return {name: torch.randn(shape) for name, shape in MATRICES.items()}
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("name", "launches", "count"),
     [
@@ -98,6 +99,7 @@ def test_where_it_is_offered() -> None:
     assert dict(settled(needed, (("launches", "beside"),)))["launches"] == "apart"
 
 
+@pytest.mark.slow
 def test_predicted_to_save_launches() -> None:
     """Small matrices: three launches, two, and one with a barrier that is less than a launch."""
     problem = problem_of(

@@ -73,6 +73,7 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("vector", [LINES, (*LINES, ("stream_hints", "on"), ("lines_a_thread", "8"))])
 @pytest.mark.parametrize("name", CASES)
 def test_right_at_awkward_sizes(name: str, vector: Vector) -> None:
@@ -87,6 +88,7 @@ LARGE["x"] = last(torch.empty(16, 64, 128, 128))
 TURNED: Vector = (*BACK, ("index_width", "32"), ("turned_tile", "32"))
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "vector", "apart"),
     [
@@ -113,6 +115,7 @@ def test_backwards_in_any_order_of_blocks_and_without_races(call: Call, vector: 
         assert torch.allclose(done.outputs[0].double(), want.double(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_kernel_for_any_size_works_where_lines_are_odd_or_long() -> None:
     call, tensors = CASES["whole groups"]
     source = generate(problem_of(call, tensors), LINES).kernel.source

@@ -68,7 +68,6 @@ def test_more_tiles_than_are_looked_at_at_once(parts: str) -> None:
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_compiles_for_the_gpu(name: str) -> None:
     call, dtype = CALLS[name]

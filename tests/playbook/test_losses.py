@@ -45,6 +45,7 @@ def test_the_logarithm_of_a_softmax_takes_none_an_element() -> None:
         check(divergence, source, tensors)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     "options", [{}, {"full": True, "reduction": "sum"}, {"eps": 0.5, "reduction": "none"}]
 )
@@ -60,6 +61,7 @@ def test_a_loss_that_torch_checks_by_values_is_traced_without_the_check(
     check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("rows", [slice(None), 4])
 def test_of_several_labels_those_up_to_the_first_minus_one_count(rows: slice | int, reduction: str) -> None:

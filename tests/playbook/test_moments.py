@@ -28,6 +28,7 @@ def source_of(call: Call, x: torch.Tensor, vector: Vector) -> str:
     return generate(problem_of(call, {"x": x}, varying=False), vector).kernel.source
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("columns", [2052, 2053])
 def test_far_from_zero_and_of_odd_length(layout: str, columns: int) -> None:

@@ -24,6 +24,7 @@ def every_pair(dtype: torch.dtype) -> dict[str, Tensor]:
     return {"x": one.repeat_interleave(len(WHOLES)).reshape(13, 13), "y": one.repeat(13).reshape(13, 13)}
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("vector", VECTORS, ids=["plain", "vectors"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", PAIRS)
@@ -104,6 +105,7 @@ SINGLE: dict[str, Call] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", SINGLE)
 def test_what_was_a_library_call_is_a_kernel(name: str, dtype: torch.dtype) -> None:
@@ -157,6 +159,7 @@ COVARIANCES: dict[str, Call] = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_covariances_are_traced_without_a_look_at_the_weights(name: str) -> None:
     tensors = {"x": torch.randn(6, 33), "w": torch.rand(33), "n": torch.randint(1, 9, (33,))}

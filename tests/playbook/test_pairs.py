@@ -85,6 +85,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes_without_bank_conflicts(name: str) -> None:
     call, tensors = CALLS[name]
@@ -98,6 +99,7 @@ def test_right_at_odd_sizes_without_bank_conflicts(name: str) -> None:
                 assert site.transactions <= 2 * site.ideal_transactions + 2 * site.requests, site
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_right_for_random_pairs(seed: int) -> None:
     call, tensors, vector = drawn_pairs(seed)
@@ -126,6 +128,7 @@ def test_rows_beyond_the_last_do_no_harm_where_numbers_are_special() -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.slow
 def test_the_tile_is_among_the_first_seeds_and_on_the_card() -> None:
     call, tensors = CALLS["similarity"]
     problem = problem_of(call, tensors, cases=({"s0": 512, "s1": 128},))

@@ -35,6 +35,7 @@ def diagonal(t: Tensors) -> Tensor:
     return torch.where(mask[t["label"]], t["x"], 0.0)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 7), (5, 129)])
 @pytest.mark.parametrize("call", [margin, slopes, diagonal])
 def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int, columns: int) -> None:
@@ -66,6 +67,7 @@ def smoothed(t: Tensors) -> Tensor:
     return x
 
 
+@pytest.mark.slow
 def test_what_is_turned_about_again_and_again_is_written_on_the_way() -> None:
     """Where rows do not stay on the chip: without a limit the last step would read 3 ** 12 places."""
     tensors = {"x": torch.randn(3, 33)}

@@ -67,6 +67,7 @@ def large(call: Call, *sizes: int, dtype: torch.dtype = torch.float32) -> Proble
     return found.model_copy(update={"cases": found.cases[1:]})
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("call", [responses, scaled])
 def test_right_in_any_order(call: Call, dtype: torch.dtype) -> None:
@@ -127,6 +128,7 @@ def test_nvrtc_takes_it_without_warnings_and_without_a_stack() -> None:
     assert not any(kernel.stack_bytes for kernel in report.kernels)
 
 
+@pytest.mark.slow
 def test_predicted_to_save_the_second_reading_of_planes_that_l2_holds() -> None:
     problem = large(responses, 32, 28, 28, 768)
     wide = (("block_size", "512"),)

@@ -152,7 +152,6 @@ def test_random_graphs_match_float64(recipe: Recipe, vector: Vector, varying: bo
     matches_float64(recipe, vector, varying)
 
 
-@pytest.mark.slow
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(recipes(), vectors())
 def test_more_random_graphs_and_nvrtc(recipe: Recipe, vector: Vector) -> None:

@@ -117,6 +117,7 @@ def found_in(call: Call, tensors: Tensors) -> Recurrence | None:
     return recurrence_of(kernel)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("call", LOOPS)
 def test_steps_that_are_alike_are_found(call: Call) -> None:
     found = found_in(call, tensors_of(call))
@@ -124,6 +125,7 @@ def test_steps_that_are_alike_are_found(call: Call) -> None:
     assert (found.steps, len(found.carried)) == LOOPS[call][1:]
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("call", "ahead"), crossed(LOOPS, ["8", "16", "32"]))
 def test_a_loop_computes_what_its_steps_did(call: Call, ahead: str) -> None:
     tensors = tensors_of(call)
@@ -133,6 +135,7 @@ def test_a_loop_computes_what_its_steps_did(call: Call, ahead: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", [from_the_end, masked])
 def test_of_16_bits(call: Call) -> None:
     tensors = tensors_of(call, dtype=torch.bfloat16)
@@ -140,6 +143,7 @@ def test_of_16_bits(call: Call) -> None:
     check(call, generate(problem, (("rolled_steps", "8"),)).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("call", "inner"), crossed(LOOPS, [8, 12, 6, 7]))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_thread_has_neighbours(call: Call, dtype: torch.dtype, inner: int) -> None:
@@ -153,6 +157,7 @@ def test_a_thread_has_neighbours(call: Call, dtype: torch.dtype, inner: int) -> 
         check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("inner", [8, 10, 33])
 def test_sizes_that_vary_get_the_widths_they_allow(inner: int) -> None:
     tensors = tensors_of(decayed, 19, inner)
@@ -160,6 +165,7 @@ def test_sizes_that_vary_get_the_widths_they_allow(inner: int) -> None:
     check(decayed, generate(problem_of(decayed, tensors), vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.slow
 def test_vectors_wait_in_registers_and_leave_as_vectors() -> None:
     tensors = tensors_of(decayed, 64, 96, torch.bfloat16)
     vector = (("index_width", "32"), ("rolled_steps", "16"), ("vector_width", "2"))
@@ -216,6 +222,7 @@ def as_rows(t: Tensors) -> Tensor:
     return torch.stack(found, 2)
 
 
+@pytest.mark.slow
 def test_what_is_no_vector_is_read_by_the_element() -> None:
     tensors = {"x": torch.randn(3, 20, 12), "a": torch.rand(3, 20, 12), "w": torch.rand(12)}
     vector = (("rolled_steps", "8"), ("vector_width", "4"))
@@ -229,6 +236,7 @@ def test_what_is_no_vector_is_read_by_the_element() -> None:
     check(as_rows, source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("steps", [8, 9, 19])
 @pytest.mark.parametrize("call", [decayed, two_steps_back])
 def test_any_number_of_steps(call: Call, steps: int) -> None:
@@ -278,6 +286,7 @@ def skipping(t: Tensors) -> Tensor:
     return torch.stack(found, 1)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("call", [uneven, in_between, skipping, moving_sum])
 def test_steps_that_differ_stay_as_they_are(call: Call) -> None:
     inner = 32 if call is moving_sum else 7
@@ -289,6 +298,7 @@ def test_steps_that_differ_stay_as_they_are(call: Call) -> None:
     check(call, generate(problem, (("rolled_steps", "16"),)).kernel.source, tensors, "checked")
 
 
+@pytest.mark.slow
 def test_loads_are_on_their_way_together() -> None:
     tensors = tensors_of(decayed, 16, 96)
     source = generate(problem_of(decayed, tensors), (("rolled_steps", "16"),)).kernel.source
@@ -296,6 +306,7 @@ def test_loads_are_on_their_way_together() -> None:
     assert "__launch_bounds__(THREADS, 1)" in source
 
 
+@pytest.mark.slow
 def test_seeds_have_it_and_it_is_not_expected_to_lose() -> None:
     tensors = {"x": torch.randn(16, 64, 4096, device="meta"), "a": torch.rand(16, 64, 4096, device="meta")}
     problem = problem_of(decayed, tensors, varying=False)
@@ -315,6 +326,7 @@ OPERATIONS: tuple[Callable[[Tensor, Tensor], Tensor], ...] = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     states=st.integers(1, 3),

@@ -49,6 +49,7 @@ COMPUTED: dict[str, tuple[Call, int]] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["1", "4"])
 @pytest.mark.parametrize("name", [*COPIED, *COMPUTED])
 def test_right(name: str, width: str) -> None:

@@ -126,6 +126,7 @@ def facts_of(problem: Problem, value: str, name: str) -> PlanFacts:
     return facts(interpret(parse(source), metas, H100, library_meta), name)
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
     problem = opened(name)
@@ -178,6 +179,7 @@ def convolved_again(t: dict[str, Tensor]) -> Tensor:
     return F.conv2d(F.conv2d(t["x"], t["w"], t["b"]), t["v"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "moved"), [(pooled, True), (convolved_again, False)])
 def test_a_bias_moves_only_where_a_kernel_follows(call: Call, moved: bool) -> None:
     tensors = of(x=(2, 3, 8, 8), w=(4, 3, 3, 3), b=(4,), v=(2, 4, 3, 3))()

@@ -53,6 +53,7 @@ def slices(t: Tensors) -> Tensor:
 CALLS = [ring, far, torus, flat, by_half, slices]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["1", "2", "4", "8"])
 @pytest.mark.parametrize("columns", [8, 24, 7])
 @pytest.mark.parametrize("call", CALLS)
@@ -89,6 +90,7 @@ def test_rows_of_what_is_only_rolled_do_not_wait_on_the_chip() -> None:
     assert all(dict(card.vector).get("row_steps") != "on" for card in seed_vectors(problem, H100, count=4))
 
 
+@pytest.mark.slow
 def test_an_automaton_still_keeps_its_rows() -> None:
     def step(cells: Tensor) -> Tensor:
         left, right = cells.roll(1, 1), cells.roll(-1, 1)
@@ -103,6 +105,7 @@ def test_an_automaton_still_keeps_its_rows() -> None:
     check(four, source, tensors, "checked")
 
 
+@pytest.mark.slow
 def test_bytes_are_read_sixteen_at_a_time() -> None:
     """Where all are bytes; the first kernels try it, because the model of time sees what lies in a vector."""
 

@@ -151,6 +151,7 @@ def chains(call: Call, tensors: dict[str, Tensor], varying: bool = False) -> lis
     return [len(step.steps.kernels) if step.steps else 0 for step in steps if isinstance(step, Kernel)]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("vector", [BLOCKS, WARPS], ids=["blocks", "warps"])
 @pytest.mark.parametrize("name", CALLS)
 def test_one_kernel_goes_through_all_steps(name: str, vector: Vector) -> None:
@@ -162,6 +163,7 @@ def test_one_kernel_goes_through_all_steps(name: str, vector: Vector) -> None:
     check(call, source, tensors)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("rows", [1, 127, 129])
 def test_teams_with_rows_to_spare(rows: int) -> None:
     problem = problem_of(blurred, of(x=(6, 12))())
@@ -180,6 +182,7 @@ WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["2", "4", "8", "16"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize("name", WIDE)
@@ -260,6 +263,7 @@ def summed(t: dict[str, Tensor]) -> Tensor:
 ELSEWHERE = (flattened, shifted_lines, upside_down, of_the_first_row, also_returned, turned_back, summed)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("call", ELSEWHERE, ids=lambda call: call.__name__)
 def test_what_other_rows_or_others_need_is_not_kept(call: Call) -> None:
     tensors = of(x=(5, 16))()
@@ -279,6 +283,7 @@ def test_two_steps_are_no_chain() -> None:
 # ------------------------------------------------------------------------------------ what is expected of it
 
 
+@pytest.mark.slow
 def test_a_search_starts_from_rows_on_the_chip() -> None:
     problem = problem_of(hadamard, of(x=(65536, 256))(), varying=False)
     best = dict(seed_vectors(problem, H100, 3)[-1].vector)

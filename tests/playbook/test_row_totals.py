@@ -52,6 +52,7 @@ _ROWS: list[tuple[int, int, Vector]] = [
 ]
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "case"), crossed(_CALLS, _ROWS))
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_rows_and_their_sum_are_one_launch(
@@ -147,6 +148,7 @@ _TEAMS: dict[str, Vector] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("team", _TEAMS)
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_launches_one_after_the_other_give_the_same(team: str, join: tuple[str, str]) -> None:
@@ -196,6 +198,7 @@ def test_a_sum_and_a_count_are_one_word() -> None:
         check(_cross_entropy, source, {**tensors, "x": x}, "checked")
 
 
+@pytest.mark.slow
 def test_a_block_with_many_rows_has_the_next_label_a_row_ahead() -> None:
     """The logit is then on its way with the walk; a block of few rows would wait for its first label."""
     vector = (("block_size", "1024"), ("vector_width", "4"), ("single_pass", "on"), LAST)
@@ -234,6 +237,7 @@ def test_few_parts_are_joined_by_little_code(join: tuple[str, str], parts: str) 
     assert f"{parts}4]" in generate(problem_of(_cross_entropy, many), vector).kernel.source
 
 
+@pytest.mark.slow
 def test_few_rows_begin_with_every_way_to_add_them_up() -> None:
     def ways(rows: int) -> set[str | None]:
         problem = problem_of(_cross_entropy, {k: v for k, v in _tensors(rows, 64).items() if k != "y"})

@@ -85,6 +85,7 @@ def kernels(call: Call, tensors: dict[str, Tensor]) -> list[Kernel]:
     return [step for step in program_of(problem_of(call, tensors), True).steps if isinstance(step, Kernel)]
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("varying", [True, False])
 def test_one_kernel_reads_and_writes_each_row_once(name: str, varying: bool) -> None:

@@ -80,6 +80,7 @@ def test_every_total_is_right_beside_those_before_it(axis: int, vector: Vector) 
     assert torch.allclose(got.double(), want, rtol=4e-7, atol=2e-6)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("call", [back, computed, of_sums, sums_of])
 @pytest.mark.parametrize("width", ["1", "4"])
 def test_with_work_around_and_scans_beside(call: Call, width: str) -> None:
@@ -92,6 +93,7 @@ def test_with_work_around_and_scans_beside(call: Call, width: str) -> None:
         assert torch.allclose(got.double(), want, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_infinities_and_nan(axis: int, vector: Vector) -> None:
     x = torch.randn(8, 1032)
@@ -131,7 +133,6 @@ def test_the_model_of_time_sees_what_a_join_takes() -> None:
     assert us["1"] > us["2"] > us["4"], "joins are shared out among the columns of a thread"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_compiles_for_the_gpu(axis: int, vector: Vector) -> None:
     x = rows(1100) if axis else rows(1100).t().contiguous()

@@ -83,6 +83,7 @@ def taken(call: Call, given: Tensors) -> Tensors:
     return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("call", "vector"), crossed(CHAINS, VECTORS))
 def test_one_kernel_for_both(call: Call, vector: str) -> None:
     source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source

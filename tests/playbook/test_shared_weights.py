@@ -65,6 +65,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_whoever_shares(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -75,6 +76,7 @@ def test_right_whoever_shares(name: str, vector: Vector) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     batch=st.integers(1, 3),
@@ -96,6 +98,7 @@ def test_right_at_any_size(batch: int, length: int, width: int, threads: str, it
     check(by_head, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("width", ["4", "1"])
 @pytest.mark.parametrize("call", [by_head, of_lengths, largest_there])
 def test_few_columns_are_shared_by_blocks(call: Call, width: str) -> None:
@@ -125,6 +128,7 @@ def test_many_columns_have_a_block_each() -> None:
         assert names[-1].partition("<")[0] == launched
 
 
+@pytest.mark.slow
 def test_few_results_begin_with_pieces_or_narrow_vectors() -> None:
     tensors = {"s": torch.empty(2, 8192, 1, device="meta"), "x": torch.empty(2, 8192, 1, 1024, device="meta")}
     problem = problem_of(by_head, tensors)
@@ -180,6 +184,7 @@ def test_lanes_that_share_lie_in_one_row_of_neighbours() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_search_begins_with_shared_weights() -> None:
     tensors = {
         "s": torch.empty(64, 512),

@@ -67,6 +67,7 @@ def in_all_turns(call: Call, source: str, tensors: dict[str, Tensor]) -> list[Te
     return list(runs[0])
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(("way", "name"), crossed(WAYS, OFTEN))
 def test_right_whoever_comes_first(name: str, way: str) -> None:
     call, dtype = CALLS[name]
@@ -110,6 +111,7 @@ LYING: dict[str, tuple[Call, Tensor]] = {
 }
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "way"), crossed(LYING, WAYS))
 def test_wherever_rows_lie(name: str, way: str) -> None:
     call, given = LYING[name]
@@ -192,7 +194,7 @@ def test_the_model_sees_stretches_wait_for_one_another() -> None:
     assert times[0] > 3 * times[1] > 3 * 22
 
 
-@pytest.mark.slow
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_compiles_for_the_gpu(name: str) -> None:
     call, dtype = CALLS[name]

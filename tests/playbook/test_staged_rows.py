@@ -80,6 +80,7 @@ def source_of(call: Call, tensors: Tensors, *more: tuple[str, str]) -> str:
     return source
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     ("call", "more"), [*((call, ()) for call in ALL), (twelve, NARROW), (features, NARROW)]
 )
@@ -89,6 +90,7 @@ def test_rows_are_whole_before_they_are_stored(call: Call, more: tuple[tuple[str
         check(call, source, tensors_of(call, rows), "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "dtype"), [(nine, torch.bfloat16), (twelve, torch.float64), (features, torch.float16)]
 )
@@ -180,6 +182,7 @@ def test_seeds_have_it_where_stores_lie_apart_and_the_model_of_time_knows() -> N
     assert staged < 20 and all(45 < us < 80 for us in others)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     widths=st.lists(st.integers(1, 6), min_size=5, max_size=8),

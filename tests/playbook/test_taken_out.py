@@ -82,6 +82,7 @@ def test_three_passes_become_two_and_one(name: str) -> None:
     assert passes(call, frozenset(), True) == 1
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "layout"), crossed(CALLS, LAYOUTS))
 def test_far_from_zero_and_of_odd_length(name: str, layout: str) -> None:
     call, accumulator = CALLS[name]
@@ -137,6 +138,7 @@ def test_a_masked_beginning_beside_a_huge_number_is_no_nan(name: str, layout: st
     assert want.isfinite() and got.item() == pytest.approx(want.item(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_sum_of_logarithms_goes_along_with_its_maximum() -> None:
     """Smoothed labels: the sum over all classes and the logit at the label, in one read of the row."""
     torch.manual_seed(3)
@@ -174,6 +176,7 @@ def test_two_equal_rows_do_not_diverge() -> None:
     assert got.abs().max() < 1e-5
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     "call",
     [

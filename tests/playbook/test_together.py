@@ -59,6 +59,7 @@ CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [False, True]))
 @pytest.mark.parametrize("vector", [GRID, WORDS], ids=["grid", "words"])
 def test_right_in_any_order(name: str, vector: Vector, varying: bool) -> None:
@@ -141,6 +142,7 @@ def test_all_loads_come_before_the_first_value_is_used() -> None:
     assert loop.count("load<VEC>(x + col)") == 1, "and nothing is read twice"
 
 
+@pytest.mark.slow
 def test_a_guess_about_words_does_not_cost_the_rows_that_were_measured() -> None:
     """4096x32768 on an H100: 387 us with blocks of 1024 and the row in registers, 518 with 256 in shared."""
     shapes = ((16, 16384), (4096, 1024), (1, 2**20))

@@ -50,6 +50,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_the_same_numbers(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -78,6 +79,7 @@ def test_weights_are_the_same_to_the_last_bit() -> None:
         assert torch.equal(run(generate(problem, vector).kernel.source, tensors).outputs[0], call(tensors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.5, 3.0])
 def test_other_factors_are_computed_as_they_are(factor: float) -> None:
     call, tensors = scaled("bilinear", factor), of(x=(2, 3, 6, 8))()

@@ -84,6 +84,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_walks_over_the_whole_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]

@@ -48,6 +48,7 @@ inputs = [torch.randn(6, 5)]
 """
 
 
+@pytest.mark.slow
 def test_norms_of_a_deep_network_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[int] = []
     drawn: list[str] = []

@@ -160,6 +160,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.many(6)
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_refused(case: str) -> None:
     source, message = REFUSED[case]
@@ -188,6 +189,7 @@ NOT_EXPORTABLE = {
 }
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("case", NOT_EXPORTABLE, ids=str)
 def test_what_cannot_be_exported_is_told_with_line_and_remedy(case: str) -> None:
     source, message = NOT_EXPORTABLE[case]
@@ -212,6 +214,7 @@ def test_a_problem_through_a_worker() -> None:
     assert {node.line for node in problem.graph.nodes} == {3}
 
 
+@pytest.mark.slow
 def test_a_cell_that_never_ends_is_stopped() -> None:
     endless = read_cell("def f(x):\n    while True: pass\n    return x\n" + X)
     with pytest.raises(
@@ -298,6 +301,7 @@ def test_several_outputs_and_a_single_one_in_a_tuple() -> None:
     assert opened("def f(x): return (x.exp(),)\n" + X).returns_tuple
 
 
+@pytest.mark.slow
 def test_attention_without_dropout_is_no_random_operation() -> None:
     problem = opened(
         "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)\n"
@@ -360,6 +364,7 @@ def test_sizes_at_which_the_reference_fails_on_data_are_left_out() -> None:
     assert note.startswith("sizes at which the reference fails on data are not checked: line 3: ")
 
 
+@pytest.mark.slow
 def test_labels_that_do_not_count_are_drawn_beside_those_that_do() -> None:
     problem = opened(
         "def f(x, y):\n    keep = y != -100\n    safe = torch.where(keep, y, 0)\n"
@@ -397,6 +402,7 @@ def test_what_does_not_matter_at_small_sizes_is_asked_at_the_declared_one() -> N
     assert problem.proofs
 
 
+@pytest.mark.slow
 def test_scales_of_blocks_are_as_many_as_blocks_at_small_sizes_too() -> None:
     problem = opened(
         "def f(codes, table, scale): return table[codes.long()].view(-1, 64) * scale[:, None]\n"
@@ -411,6 +417,7 @@ def test_scales_of_blocks_are_as_many_as_blocks_at_small_sizes_too() -> None:
 NEAREST = "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).{after}\n"
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("after", "last", "shapes", "fixed"),
     [
@@ -436,6 +443,7 @@ def test_components_summed_up_inside_another_reduction_are_fixed(
     )
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     ("before", "windows", "shapes", "fixed"),
     [

@@ -134,6 +134,7 @@ def test_large_problems_have_no_own_tensors() -> None:
 # ------------------------------------------------------------------------------------ the oracle
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     "body",
     [
@@ -162,6 +163,7 @@ def test_oracle_is_float64_throughout(body: str) -> None:
     assert result.dtype == torch.float64 and torch.equal(result, expected)
 
 
+@pytest.mark.slow
 def test_attention_of_nan_is_nan_as_on_a_gpu() -> None:
     problem, reference = rebuilt(
         "def f(q, k, v): return F.scaled_dot_product_attention(q, k, v)\n"

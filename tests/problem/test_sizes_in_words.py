@@ -28,6 +28,7 @@ def test_the_smaller_of_two_sizes_is_a_size() -> None:
     assert not any("is fixed to the one given" in note for note in problem.notes)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("factor", "mode", "text"),
     [
@@ -58,6 +59,7 @@ def test_a_short_ratio_of_a_size_is_a_size(factor: str, mode: str, text: str) ->
         assert size_of(height, sizes) == made.shape[2]
 
 
+@pytest.mark.slow
 def test_a_ratio_that_is_not_short_fixes_the_size() -> None:
     source = (
         "from torch.nn import functional as F\n"

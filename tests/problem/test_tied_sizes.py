@@ -12,6 +12,7 @@ NEXT = """def f(logits, labels):
 INPUTS = "inputs = [torch.randn(4, 6, 5), torch.randint(0, 5, ({labels}))]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("labels", "tied"), [("4, 6", True), ("2, 11", False)])
 def test_rows_that_are_flattened_without_their_ends_are_as_many(labels: str, tied: bool) -> None:
     problem = opened(NEXT + INPUTS.format(labels=labels))
@@ -20,6 +21,7 @@ def test_rows_that_are_flattened_without_their_ends_are_as_many(labels: str, tie
     assert any(note.startswith("kept as long as each other") for note in problem.notes) == tied
 
 
+@pytest.mark.slow
 def test_flattened_images_may_have_other_heights() -> None:
     source = "def f(x, y):\n    return x.flatten(1) * y.flatten(1)\n"
     problem = opened(f"{source}inputs = [torch.randn(3, 4, 6), torch.randn(3, 4, 6)]\n")

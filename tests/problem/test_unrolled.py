@@ -69,6 +69,7 @@ def found(function, *shapes):
     return unrolled(Form(function, arguments), inputs, {})
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(
     ("function", "shapes", "axes"),
     [
@@ -85,6 +86,7 @@ def test_axes_of_loops(function, shapes, axes):
     assert found(function, *shapes) == axes
 
 
+@pytest.mark.slow
 def test_the_export_sees_no_size_of_a_loop():
     problem = opened(HALVES)
     assert problem.tensors[0].dims[1] == 64
@@ -92,6 +94,7 @@ def test_the_export_sees_no_size_of_a_loop():
     assert len(problem.graph.nodes) < 6 * 10, "sizes are computed in the graph"
 
 
+@pytest.mark.slow
 def test_what_a_loop_takes_slices_of_beside_its_own_is_tried_at_as_many() -> None:
     """The second tensor may have more steps than the first, and no fewer: no size that is tried is small."""
     problem = opened(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import story
 from test_messages import Recorder
 
@@ -20,6 +21,7 @@ def exported(data: dict[str, object]) -> str:
     return str(page)
 
 
+@pytest.mark.slow
 def test_a_frozen_panel_is_in_the_converted_page() -> None:
     tree = story.tree(2)
     page = exported({"text/html": to_fragment(tree), "text/plain": summary_text(tree)})

@@ -8,6 +8,7 @@ import re
 import zlib
 from typing import Any
 
+import pytest
 import story
 
 from workbench.views.page import IN_FULL, to_page
@@ -40,6 +41,7 @@ def test_it_holds_every_detail_and_needs_no_network() -> None:
     assert len(re.findall(r"https?://", page)) == 1
 
 
+@pytest.mark.slow
 def test_a_page_of_very_many_branches_has_them_all_and_the_best_twice() -> None:
     tree = story.large_tree(IN_FULL + 30)
     page = to_page(tree)

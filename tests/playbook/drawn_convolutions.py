@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -20,11 +21,11 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
     """A convolution with something behind it, its tensors and the tile it is written with."""
     draw = random.Random(seed)
     torch.manual_seed(seed)
-    sides = draw.choice((2, 2, 3))
+    sides = draw.choice((1, 2, 2, 3))
     turned = draw.random() < 0.5
     groups = draw.choice((1, 1, 1, 2, 3))
-    reads, makes = groups * draw.randint(2, 9 if sides == 2 else 5), groups * draw.randint(5, 20)
-    window = [draw.randint(1, 4 if sides == 2 else 3) for _ in range(sides)]
+    reads, makes = groups * draw.randint(2, 9 if sides < 3 else 5), groups * draw.randint(5, 20)
+    window = [draw.randint(1, 4 if sides < 3 else 3) for _ in range(sides)]
     strides = [draw.randint(1, 3) for _ in range(sides)]
     paddings = [draw.randint(0, count // 2 + 1) for count in window]
     dilation = [draw.randint(1, 3) for _ in range(sides)]
@@ -36,7 +37,7 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
             draw.randrange(max(pair)) for pair in zip(strides, dilation, strict=True)
         )
     settings["padding"] = tuple(paddings)
-    plane = [count + draw.randint(1, 9 if sides == 3 else 20) for count in spread]
+    plane = [count + draw.randint(1, (200, 20, 9)[sides - 1]) for count in spread]
     shape = (reads, makes // groups) if turned else (makes, reads // groups)
     tensors = {
         "x": torch.randn(draw.randint(1, 2), reads, *plane),
@@ -59,7 +60,7 @@ def drawn_convolution(seed: int) -> tuple[Call, dict[str, Tensor], Vector]:
         return made.transpose(0, 1) + 1.0
 
     used = tensors if biased or tail in (1, 2) else {name: tensors[name] for name in "xw"}
-    most = 128 // (strides[-1] * strides[-2]) if turned else 16  # sums of a thread that there is room for
+    most = 128 // math.prod(strides[-2:]) if turned else 16  # sums of a thread that there is room for
     tiles = [tile for tile in _TILES if int(tile.partition("x")[0]) <= most]
     vector = (("block_size", draw.choice(_THREADS)), ("convolution", draw.choice(tiles)))
     return call if len(used) > 2 else _with_b(call), used, vector

@@ -66,7 +66,7 @@ def test_a_split_pays_for_one_long_row_and_each_launch_costs() -> None:
 
 
 def test_a_weight_of_a_plane_is_asked_for_once_a_warp() -> None:
-    """A group norm of 512 x 512 was given 18 ms where an H100 takes 7.7: a request an element for each weight."""
+    """A group norm of 512 x 512 was given 18 ms, a request an element for each weight; an H100 takes 7.7."""
     large = {"x": torch.empty(112, 64, 512, 512, device="meta")}
     with_weights = large | {name: torch.empty(64, device="meta") for name in "wb"}
     bare = problem_of(lambda t: F.group_norm(t["x"], 8), large, varying=False)

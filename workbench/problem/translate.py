@@ -58,7 +58,7 @@ _NAMESPACES = ("aten", "prims")
 _MOST_CONSTANT_ELEMENTS = 32
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
-_SIDES, _MOST_TAPS = (2, 3), 125
+_SIDES, _MOST_TAPS = (1, 2, 3), 125
 """Of a convolution whose sums a kernel may make: playbook/analysis/convolutions.py does."""
 _SYMBOL = re.compile(r"s\d+")
 _AS_STRIDED = "aten.as_strided.default"

@@ -26,8 +26,8 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.ir.views import Axis, View
 
-SIDES = (2, 3)
-"""Of planes and of volumes: lines are left to the library."""
+SIDES = (1, 2, 3)
+"""Of lines, planes and volumes."""
 MOST_TAPS = 125
 """Weights of a window up to which they wait in shared memory together: 5 x 5 x 5."""
 

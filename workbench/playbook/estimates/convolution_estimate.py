@@ -55,7 +55,7 @@ _OF_FEW, _OF_FEW_DEEP, _OF_EIGHT, _MORE_BY_TWICE, _OF_MORE = 0.185, 0.13, 0.43, 
 """Of 3 channels: 64 windows of 3 x 3 x 1 take 2721 us (0.195), of 3 x 3 x 3 0.16, of 4 x 4 x 4 0.10. Of 8:
 0.42 to 0.45; of 16, 128 windows of 3 x 3: 0.54; of 64: 0.56 to 0.63."""
 _BY_WINOGRAD, _BY_FFT = 1.45, 1.0
-_TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.16, 0.09, 0.24
+_TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
 _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 0.14, 0.33, 0.65
 """Transposed, with a step of one, of planes: 32 channels to 32 with 3 x 3, 64 to 64, 64 to 64 with 3 x 7."""
 
@@ -73,7 +73,8 @@ def library_share(made: Convolution, sizes: Mapping[str, int]) -> float:
     plane = len(made.sides) == 2
     whole = all((side.stride, side.dilation) == (1, 1) for side in made.sides)
     if made.transposed and not (whole and plane):
-        return _TRANSPOSED_WHOLE if whole else _TRANSPOSED if plane else _TRANSPOSED_DEEP
+        apart = (_TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP)[len(made.sides) - 1]
+        return _TRANSPOSED_WHOLE if whole else apart
     window = min(side.taps for side in made.sides)
     if made.transposed:
         wide = max(side.taps for side in made.sides) > 3
@@ -91,21 +92,23 @@ def convolution_time(asked: Asked, made: Convolution) -> Estimate:
     """Time of all tiles of the kernel."""
     tiling = tiling_of(made, asked.schedule, [asked.sizes])
     assert tiling is not None
-    *_, down, right = made.sides
-    tiles = math.ceil(asked.at(right.made) / tiling.wide) * math.ceil(asked.at(down.made) / tiling.tall)
-    tiles *= math.prod(asked.at(side.made) for side in made.sides[:-2])
+    down, right = made.down, made.right
+    tiles = math.ceil(asked.at(right.made) / tiling.wide)
+    tiles *= math.ceil(asked.at(down.made) / tiling.tall) if down else 1
+    tiles *= asked.at(made.deep.made) if made.deep else 1
     parts = math.ceil(asked.at(made.made) / tiling.channels) * asked.at(made.groups)
     blocks = tiles * parts * asked.at(made.batch)
     reads = asked.at(made.read)
     pieces = math.ceil(reads / tiling.piece)
     deep = layers(made)
-    elements = reads * deep * seen(made, down, tiling.tall) * seen(made, right, tiling.wide)
-    weights = reads * deep * down.taps * right.taps * tiling.channels
+    elements = reads * deep * seen(made, right, tiling.wide) * (seen(made, down, tiling.tall) if down else 1)
+    taps = right.taps * (down.taps if down else 1)
+    weights = reads * deep * taps * tiling.channels
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     fresh = asked.bytes_of(made.source) + asked.bytes_of(made.weight) + asked.read_once(loads)
     near = max(0.0, 4.0 * (elements + weights) * blocks - fresh)
-    apart = down.stride * right.stride if made.transposed else 1
-    fused = reads * deep * down.taps * right.taps * tiling.each * tiling.below * tiling.beside / apart
+    apart = right.stride * (down.stride if down else 1) if made.transposed else 1
+    fused = reads * deep * taps * tiling.each * tiling.below * tiling.beside / apart
     read = _read(made, tiling) * reads * deep
     tail = _tail(asked, made) * tiling.each * tiling.below * tiling.beside
     each = fused + read / 4 + tail
@@ -137,12 +140,14 @@ def _meeting(tiling: Tiling) -> float:
 
 def _read(made: Convolution, tiling: Tiling) -> float:
     """Floats that a thread reads from shared memory, of a channel and a plane of the input."""
-    *_, down, right = made.sides
+    down, right = made.down, made.right
+    across = met(made, right) + (1 if tiling.beside > 1 else 0)
+    if down is None:
+        return right.taps * tiling.each + tiling.below * across * lanes_a_bank(made, tiling, 0)
     weights = down.taps * right.taps * tiling.each
     lines = met(made, down) - 1 + tiling.below / (down.stride if made.transposed else 1)
     if not made.transposed:
         lines = min((tiling.below - 1) * down.stride + down.taps, tiling.below * down.taps)
-    across = met(made, right) + (1 if tiling.beside > 1 else 0)
     return weights + lines * across * lanes_a_bank(made, tiling, left_free(made, tiling))
 
 

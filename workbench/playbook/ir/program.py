@@ -246,6 +246,21 @@ class Convolution:
         """Of the results."""
         return (self.batch, self.groups * self.made, *(side.made for side in self.sides))
 
+    @property
+    def right(self) -> Side:
+        """The side along which neighbours lie side by side."""
+        return self.sides[-1]
+
+    @property
+    def down(self) -> Side | None:
+        """The side along which lines lie one below the other; None of a single line."""
+        return self.sides[-2] if len(self.sides) > 1 else None
+
+    @property
+    def deep(self) -> Side | None:
+        """The side that planes of a volume lie along."""
+        return self.sides[0] if len(self.sides) > 2 else None
+
 
 ProgramStep = Kernel | LibraryCall | Scan | Scatter | Convolution
 

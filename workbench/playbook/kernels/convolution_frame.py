@@ -48,8 +48,7 @@ class ConvolutionFrame:
 
     @property
     def deep(self) -> Side | None:
-        """The side of a volume that planes lie along."""
-        return self.made.sides[0] if len(self.made.sides) > 2 else None
+        return self.made.deep
 
     @property
     def some_planes(self) -> bool:
@@ -57,12 +56,12 @@ class ConvolutionFrame:
         return self.made.transposed and self.deep is not None and self.deep.stride > 1
 
     @property
-    def down(self) -> Side:
-        return self.made.sides[-2]
+    def down(self) -> Side | None:
+        return self.made.down
 
     @property
     def right(self) -> Side:
-        return self.made.sides[-1]
+        return self.made.right
 
     @property
     def several(self) -> bool:
@@ -70,9 +69,18 @@ class ConvolutionFrame:
         return self.tiling.beside > 1
 
     @property
+    def places(self) -> str:
+        """What the kernel calls the number of a thread's places, counted by ``b``."""
+        return "BELOW" if self.down else "ALONG"
+
+    @property
     def layer(self) -> str:
         """Index of a plane of a volume, of what waits in shared memory."""
         return "[z]" if self.deep else ""
+
+    def in_layer(self, down: str, across: str) -> str:
+        """Indices of what waits in shared memory, behind its channel."""
+        return f"{self.layer}{f'[{down}]' if self.down else ''}[{across}]"
 
     @property
     def in_one_piece(self) -> bool:
@@ -117,7 +125,7 @@ class ConvolutionFrame:
     @property
     def coordinates(self) -> tuple[str, ...]:
         """Names of a result's place along the axes."""
-        return ("image", "channel", *(("depth",) if self.deep else ()), "row", "col")
+        return ("image", "channel", *("depth", "row", "col")[-len(self.made.sides) :])
 
     @property
     def linear(self) -> str:

@@ -40,10 +40,8 @@ def convolution_kernel(site: Site, made: Convolution, name: str, tiling: Tiling)
 def _grid(site: Site, one: ConvolutionFrame) -> str:
     """Blocks, in the plan language: tiles of a plane, planes, channels, images."""
     tiling, made = one.tiling, one.made
-    parts = [
-        f"cdiv({site.size(one.right.made)}, {tiling.wide})",
-        f"cdiv({site.size(one.down.made)}, {tiling.tall})",
-    ]
+    parts = [f"cdiv({site.size(one.right.made)}, {tiling.wide})"]
+    parts += [f"cdiv({site.size(one.down.made)}, {tiling.tall})"] if one.down else []
     parts += [site.factor(one.deep.made)] if one.deep else []
     parts += [] if one.has_all_channels else [f"cdiv({site.size(made.made)}, {tiling.channels})"]
     parts += [site.factor(size) for size in (made.groups, made.batch) if not size.is_one]
@@ -62,22 +60,55 @@ def _constants(one: ConvolutionFrame) -> list[str]:
     beside = f", BESIDE = {tiling.beside}" if one.several else ""
     free = left_free(made, tiling)
     return [
-        f"// A {kind} with windows of {window}, done directly. A block makes TALL x WIDE places of a",
-        "// plane, for CHANNELS_HERE channels. What these need of input and weights waits in shared memory,",
-        "// PIECE channels of the input at a time: it comes from memory once a block, not once a result.",
-        f"constexpr int TALL = {tiling.tall}, WIDE = {tiling.wide}, CHANNELS_HERE = {tiling.channels};",
+        *_of_block(one, kind, window),
         f"constexpr int PIECE = {tiling.piece};",
-        "// A thread has BELOW places one below the other, of EACH channels: an element that it reads",
-        "// goes into EACH sums, a weight into as many as the thread has places.",
-        f"constexpr int EACH = {tiling.each}, BELOW = {tiling.below}{beside};",
-        f"constexpr int SEEN_DOWN = {seen(made, one.down, tiling.tall)};",
+        *_of_thread(one),
+        f"constexpr int EACH = {tiling.each}, {one.places} = {tiling.below}{beside};",
+        *([f"constexpr int SEEN_DOWN = {seen(made, one.down, tiling.tall)};"] if one.down else []),
         f"constexpr int SEEN_ACROSS = {seen(made, one.right, tiling.wide)};",
         *_free_of_banks(free),
-        f"__shared__ float seen[PIECE]{deep}[SEEN_DOWN][SEEN_ACROSS{f' + {free}' if free else ''}];",
+        f"__shared__ float seen[PIECE]{deep}{'[SEEN_DOWN]' if one.down else ''}"
+        f"[SEEN_ACROSS{f' + {free}' if free else ''}];",
         f"// Between the weights of two taps {PADDING} floats are left free: threads that store weights of",
         "// different taps would all meet in one bank of shared memory.",
         f"__shared__ __align__(16) float taps[PIECE]{deep}"
-        f"[{one.down.taps}][{one.right.taps}][CHANNELS_HERE + {PADDING}];",
+        f"{f'[{one.down.taps}]' if one.down else ''}[{one.right.taps}][CHANNELS_HERE + {PADDING}];",
+    ]
+
+
+def _of_block(one: ConvolutionFrame, kind: str, window: str) -> list[str]:
+    """What a block makes, and of what."""
+    tiling = one.tiling
+    waits = "What these need of input and weights waits in shared memory,"
+    channels = f"CHANNELS_HERE = {tiling.channels};"
+    last = "// PIECE channels of the input at a time: it comes from memory once a block, not once a result."
+    if one.down is None:
+        return [
+            f"// A {kind} with windows of {window}, done directly. A block makes WIDE places of a",
+            f"// line, for CHANNELS_HERE channels. {waits}",
+            last,
+            f"constexpr int WIDE = {tiling.wide}, {channels}",
+        ]
+    return [
+        f"// A {kind} with windows of {window}, done directly. A block makes TALL x WIDE places of a",
+        f"// plane, for CHANNELS_HERE channels. {waits}",
+        last,
+        f"constexpr int TALL = {tiling.tall}, WIDE = {tiling.wide}, {channels}",
+    ]
+
+
+def _of_thread(one: ConvolutionFrame) -> list[str]:
+    """What a thread has of it."""
+    if one.down is None:
+        steps = f"{LANES} steps" if one.several else str(LANES)
+        return [
+            f"// A thread has ALONG places, {steps} from one to the next, of EACH channels: neighbouring",
+            "// threads have neighbouring places. An element that it reads goes into EACH sums, a weight",
+            "// into as many as the thread has places.",
+        ]
+    return [
+        "// A thread has BELOW places one below the other, of EACH channels: an element that it reads",
+        "// goes into EACH sums, a weight into as many as the thread has places.",
     ]
 
 
@@ -95,10 +126,8 @@ def _place(one: ConvolutionFrame) -> list[str]:
     """Which tile the block has, and the thread's first place in it."""
     tiling, made = one.tiling, one.made
     lanes, groups = tiling.across, tiling.channels // tiling.each
-    counts = [
-        ("first_col", "TILES_ACROSS", one.size(one.right.made), "WIDE"),
-        ("first_row", "TILES_DOWN", one.size(one.down.made), "TALL"),
-    ]
+    counts = [("first_col", "TILES_ACROSS", one.size(one.right.made), "WIDE")]
+    counts += [("first_row", "TILES_DOWN", one.size(one.down.made), "TALL")] if one.down else []
     channels = ("first_channel", "TILES_OF_CHANNELS", one.size(made.made), "CHANNELS_HERE")
     lines = ["int block_at = blockIdx.x;"]
     for name, tiles, size, edge in counts:
@@ -115,13 +144,19 @@ def _place(one: ConvolutionFrame) -> list[str]:
     strip = "warp" if groups == 1 else f"warp / {groups}"
     if lanes < LANES:
         strip = f"({strip} * {LANES // lanes} + lane / {lanes})"
+    alone = groups * LANES == tiling.threads
+    places = [
+        f"const int place = lane{'' if lanes == LANES else f' % {lanes}'};",
+        f"const int line = {strip} * BELOW;",
+    ]
+    if one.down is None:
+        places = [f"const int place = {'' if alone else f'{strip} * ALONG * {LANES} + '}lane;"]
     return [
         *lines,
         f"const int lane = threadIdx.x % {LANES}, warp = threadIdx.x / {LANES};",
         "// All lanes of a warp have the same channels: they read the same weights, in one request.",
         f"const int own_channels = {'0' if groups == 1 else f'warp % {groups} * EACH'};",
-        f"const int place = lane{'' if lanes == LANES else f' % {lanes}'};",
-        f"const int line = {strip} * BELOW;",
+        *places,
     ]
 
 
@@ -139,6 +174,8 @@ def _corner(one: ConvolutionFrame) -> list[str]:
     transposed = one.made.transposed
     lines = ["// The first element of the input that the tile is made of; zeros lie around the input."]
     for word, side in (("row", one.down), ("col", one.right)):
+        if side is None:
+            continue
         first, stride = f"first_{word}", side.stride
         if transposed:
             code = first if stride == 1 else f"{first} / {stride}"
@@ -184,7 +221,7 @@ def _planes_met(side: Side, padded: str) -> list[str]:
 
 
 def _started(one: ConvolutionFrame) -> list[str]:
-    return [f"float sums[BELOW]{'[BESIDE]' if one.several else ''}[EACH] = {{}};"]
+    return [f"float sums[{one.places}]{'[BESIDE]' if one.several else ''}[EACH] = {{}};"]
 
 
 def _written(one: ConvolutionFrame) -> list[str]:
@@ -192,7 +229,8 @@ def _written(one: ConvolutionFrame) -> list[str]:
     made, place = one.made, "[s]" if one.several else ""
     channel = f"{one.own}own_channels + e"
     tests = [f"{channel} < {one.size(made.made)}"] if one.has_more_channels else []
-    tests += [f"row < {one.size(one.down.made)}", f"col < {one.size(one.right.made)}"]
+    tests += [f"row < {one.size(one.down.made)}"] if one.down else []
+    tests += [f"col < {one.size(one.right.made)}"]
     loads = loads_below(store.value for store in made.stores)
     result = next(load for load in loads if load.buffer == made.buffer)
     scope = one.scope({result.serial: Text(f"sums[b]{place}[e]")})
@@ -205,9 +243,12 @@ def _written(one: ConvolutionFrame) -> list[str]:
     inner = [*scope.lines, *inner]
     if any(re.search(r"\bi\b", line) for line in inner):
         inner.insert(0, f"const size_t i = {one.linear};")
+    place_code = "place" if one.down else f"place + b * {LANES}"
+    if one.several:
+        place_code = f"{place_code} * BESIDE + s" if one.down else f"({place_code}) * BESIDE + s"
     lines = [
-        "const int row = first_row + line + b;",
-        f"const int col = first_col + place{' * BESIDE + s' if one.several else ''};",
+        *(["const int row = first_row + line + b;"] if one.down else []),
+        f"const int col = first_col + {place_code};",
         *block(f"if ({' && '.join(tests)})", inner),
     ]
     if one.several:
@@ -215,6 +256,6 @@ def _written(one: ConvolutionFrame) -> list[str]:
     lines = [
         f"const int channel = {one.of_group(made.made)}{channel};",
         "#pragma unroll",
-        *block("for (int b = 0; b < BELOW; ++b)", lines),
+        *block(f"for (int b = 0; b < {one.places}; ++b)", lines),
     ]
     return ["#pragma unroll", *block("for (int e = 0; e < EACH; ++e)", lines)]

@@ -9,7 +9,7 @@ import math
 
 from workbench.playbook.ir.program import Side
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
-from workbench.playbook.kernels.convolution_tiling import apart, first_met, layers
+from workbench.playbook.kernels.convolution_tiling import LANES, apart, first_met, layers
 from workbench.playbook.kernels.kernel_text import block
 from workbench.playbook.text.scope import statement
 
@@ -41,7 +41,10 @@ def _elements(one: ConvolutionFrame) -> list[str]:
         plane += f" * {one.size(made.groups * made.read)} + {one.of_group(made.read)}{one.read}"
     lines = ["const int across = at % SEEN_ACROSS, down = at / SEEN_ACROSS % SEEN_DOWN;"]
     count = "PIECE * SEEN_DOWN * SEEN_ACROSS"
-    if one.deep is None:
+    if one.down is None:
+        lines = ["const int across = at % SEEN_ACROSS, c = at / SEEN_ACROSS;"]
+        count = "PIECE * SEEN_ACROSS"
+    elif one.deep is None:
         lines.append("const int c = at / (SEEN_DOWN * SEEN_ACROSS);")
     else:
         deep, step = layers(made), one.deep.dilation
@@ -55,16 +58,22 @@ def _elements(one: ConvolutionFrame) -> list[str]:
         ]
         tests.append(f"unsigned(from_depth) < {one.size(one.deep.read)}")
         plane = f"({plane}) * {one.size(one.deep.read)} + from_depth"
-    lines.append("const int from_row = seen_row + down, from_col = seen_col + across;")
-    tall, wide = one.size(one.down.read), one.size(one.right.read)
-    tests += [f"unsigned(from_row) < {tall}", f"unsigned(from_col) < {wide}"]
+    line = "plane"
+    if one.down is None:
+        lines.append("const int from_col = seen_col + across;")
+    else:
+        lines.append("const int from_row = seen_row + down, from_col = seen_col + across;")
+        tests.append(f"unsigned(from_row) < {one.size(one.down.read)}")
+        line = f"(plane * {one.size(one.down.read)} + from_row)"
+    wide = one.size(one.right.read)
+    tests.append(f"unsigned(from_col) < {wide}")
     tests += [f"{one.read} < {one.size(made.read)}"] if one.may_end else []
     lines += [
         f"const bool inside = {' && '.join(tests)};",
         f"const size_t plane = {plane};",
         *statement(
-            f"seen[c]{one.layer}[down][across] = "
-            f"inside ? {one.source}[(plane * {tall} + from_row) * {wide} + from_col] : 0.0f;"
+            f"seen[c]{one.in_layer('down', 'across')} = "
+            f"inside ? {one.source}[{line} * {wide} + from_col] : 0.0f;"
         ),
     ]
     return block(f"for (int at = threadIdx.x; at < {count}; at += THREADS)", lines)
@@ -75,9 +84,9 @@ def _weights(one: ConvolutionFrame) -> list[str]:
 
     Threads go along the weights as they lie in memory: windows, then what lies one after the other there.
     """
-    made, tall, wide = one.made, one.down.taps, one.right.taps
+    made, tall, wide = one.made, one.down.taps if one.down else 1, one.right.taps
     window = layers(made) * tall * wide
-    lines = [f"const int across = at % {wide}, down = at / {wide} % {tall};"]
+    lines = [f"const int across = at % {wide}{f', down = at / {wide} % {tall}' if one.down else ''};"]
     lines += [f"const int z = at / {tall * wide} % {layers(made)};"] if one.deep else []
     tests = [f"{one.own}o < {one.size(made.made)}"] if one.has_more_channels else []
     tests += [f"{one.read} < {one.size(made.read)}"] if one.may_end else []
@@ -90,11 +99,12 @@ def _weights(one: ConvolutionFrame) -> list[str]:
     if one.deep is not None:
         place = f"({place}) * {one.deep.taps} + {'z' if not one.some_planes else _plane_of(one.deep)}"
         tests += ["z < met"] if one.some_planes else []
-    element = f"{one.weight}[(window * {tall} + down) * {wide} + across]"
+    line = f"(window * {tall} + down)" if one.down else "window"
+    element = f"{one.weight}[{line} * {wide} + across]"
     value = f"{' && '.join(tests)} ? {element} : 0.0f" if tests else element
     lines += [
         f"const int window = {place};",
-        *statement(f"taps[c]{one.layer}[down][across][o] = {value};"),
+        *statement(f"taps[c]{one.in_layer('down', 'across')}[o] = {value};"),
     ]
     return block(f"for (int at = threadIdx.x; at < PIECE * {window} * CHANNELS_HERE; at += THREADS)", lines)
 
@@ -105,7 +115,7 @@ def _weights(one: ConvolutionFrame) -> list[str]:
 def _taken_in(one: ConvolutionFrame) -> list[str]:
     """Every product of the piece, added to the sum that it belongs to."""
     made = one.made
-    place = f"taps[c]{one.layer}[down][across][own_channels + q * {TOGETHER}]"
+    place = f"taps[c]{one.in_layer('down', 'across')}[own_channels + q * {TOGETHER}]"
     body = [
         f"Pack<float, {TOGETHER}> weights[EACH / {TOGETHER}];",
         "#pragma unroll",
@@ -113,7 +123,8 @@ def _taken_in(one: ConvolutionFrame) -> list[str]:
         *_products(one),
     ]
     body = ["#pragma unroll", *block(f"for (int across = 0; across < {one.right.taps}; ++across)", body)]
-    body = ["#pragma unroll", *block(f"for (int down = 0; down < {one.down.taps}; ++down)", body)]
+    if one.down is not None:
+        body = ["#pragma unroll", *block(f"for (int down = 0; down < {one.down.taps}; ++down)", body)]
     if one.deep is not None:
         count = "met" if one.some_planes else str(layers(made))
         body = ["#pragma unroll 1", *block(f"for (int z = 0; z < {count}; ++z)", body)]
@@ -123,25 +134,28 @@ def _taken_in(one: ConvolutionFrame) -> list[str]:
 
 def _products(one: ConvolutionFrame) -> list[str]:
     """One weight of each of a thread's channels, with the elements that it meets."""
-    tests = list[str]()
-    if one.made.transposed:
-        beside = "s" if one.several else ""
+    tests, down, transposed = list[str](), "", one.made.transposed
+    first = "place" if one.down else f"place + b * {LANES}"
+    if one.down is not None and transposed:
         line = "line" if one.down.stride == 1 else f"line / {one.down.stride}"
-        down = _met_by(one.down, line, "b", "down")
-        across = _met_by(one.right, "place", beside, "across")
-        tests = [_meets(one.down, "b", "down"), _meets(one.right, beside, "across")]
-    else:
+        down, tests = _met_by(one.down, line, "b", "down"), [_meets(one.down, "b", "down")]
+    elif one.down is not None:
         down = _slid("line + b", one.down, "down")
-        across = _slid("place", one.right, "across")
+    if transposed:
+        beside = "s" if one.several else ""
+        across = _met_by(one.right, first, beside, "across")
+        tests.append(_meets(one.right, beside, "across"))
+    else:
+        across = _slid(first, one.right, "across")
     weight = f"weights[e / {TOGETHER}].at[e % {TOGETHER}]"
     place = "[s]" if one.several else ""
-    lines = [f"const float value = seen[c]{one.layer}[{down}][{across}];", "#pragma unroll"]
+    lines = [f"const float value = seen[c]{one.in_layer(down, across)};", "#pragma unroll"]
     lines += block("for (int e = 0; e < EACH; ++e)", [f"sums[b]{place}[e] += value * {weight};"])
     if any(tests):
         lines = block(f"if ({' && '.join(test for test in tests if test)})", lines)
     if one.several:
         lines = ["#pragma unroll", *block("for (int s = 0; s < BESIDE; ++s)", lines)]
-    return ["#pragma unroll", *block("for (int b = 0; b < BELOW; ++b)", lines)]
+    return ["#pragma unroll", *block(f"for (int b = 0; b < {one.places}; ++b)", lines)]
 
 
 def _slid(place: str, side: Side, tap: str) -> str:

@@ -39,7 +39,10 @@ _LESS_TALL = 1.0
 
 @dataclass(frozen=True)
 class Tiling:
-    """A lane has ``each`` channels at ``below`` x ``beside`` places, a block ``tall`` x ``wide`` places."""
+    """A lane has ``each`` channels at ``below`` x ``beside`` places, a block ``tall`` x ``wide`` places.
+
+    Of a line ``tall`` is 1, and what a lane would have below lies further along, ``LANES`` steps each.
+    """
 
     each: int
     below: int
@@ -49,7 +52,7 @@ class Tiling:
     channels: int
     """Of a block."""
     across: int
-    """Lanes of a warp that lie side by side."""
+    """Lanes of a warp that lie side by side; of a line, steps of the whole block."""
     tall: int
     piece: int
     """Channels of the input that wait in shared memory at a time."""
@@ -81,11 +84,16 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
     channels = each * min(warps, 1 << (math.ceil(most / each) - 1).bit_length())
     if warps % (channels // each):
         return None
-    beside = made.sides[-1].stride if made.transposed else 1
-    across, below = _shape(made, each, beside, below, warps // (channels // each), cases)
+    beside = made.right.stride if made.transposed else 1
+    beneath = warps // (channels // each)
+    if made.down is None:
+        below = _along(made.right, each * beside, LANES * beside * beneath, below, cases)
+        across, tall = LANES * below * beneath, 1
+    else:
+        across, below = _shape(made, made.down, each * beside, below, beneath, cases)
+        tall = LANES // across * below * beneath
     if each * below * beside > _MOST_SUMS:
         return None
-    tall = LANES // across * below * (warps // (channels // each))
     reads = max(max((made.read.at(case) for case in cases), default=1), 1)
     for piece in _PIECES:
         found = Tiling(each, below, beside, channels, across, tall, min(piece, reads), schedule.threads)
@@ -95,15 +103,25 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
     return None
 
 
+def _along(line: Side, sums: int, step: int, most: int, cases: Sequence[Mapping[str, int]]) -> int:
+    """Places of a thread along a line, of ``sums`` each: as many as fit, and no more than fill a block."""
+    longest = max((line.made.at(case) for case in cases), default=step * most)
+    while most > 1 and (sums * most > _MOST_SUMS or step * most // 2 >= longest):
+        most //= 2
+    return most
+
+
 def _shape(
-    made: Convolution, each: int, beside: int, below: int, beneath: int, cases: Sequence[Mapping[str, int]]
+    made: Convolution, down: Side, sums: int, below: int, beneath: int, cases: Sequence[Mapping[str, int]]
 ) -> tuple[int, int]:
     """Lanes side by side, and places of a thread one below the other: those that leave the fewest places of a
-    plane's tiles empty, and rather many. A block has ``beneath`` warps one below the other."""
-    *_, down, right = made.sides
+    plane's tiles empty, and rather many. A line of a thread's has so many ``sums``; a block has ``beneath``
+    warps one below the other."""
+    right = made.right
+    beside = right.stride if made.transposed else 1
     step = down.stride if made.transposed else 1
     most = step * math.ceil(below / step)
-    while most > step and each * most * beside > _MOST_SUMS:
+    while most > step and most * sums > _MOST_SUMS:
         most -= step
 
     def cost(shape: tuple[int, int]) -> float:
@@ -152,23 +170,25 @@ def left_free(made: Convolution, tiling: Tiling) -> int:
 
 def lanes_a_bank(made: Convolution, tiling: Tiling, free: int) -> int:
     """Lanes of a warp that read from the same bank at a time, at the most: 1 where none waits for another."""
-    *_, down, right = made.sides
+    down, right = made.down, made.right
+    beside = 1 if made.transposed else right.stride
+    if down is None:
+        return math.gcd(beside, _BANKS)
     row = seen(made, right, tiling.wide) + free
     lines = tiling.below // down.stride if made.transposed else tiling.below * down.stride
-    beside = 1 if made.transposed else right.stride
     words = (lane // tiling.across * lines * row + lane % tiling.across * beside for lane in range(LANES))
     return max(Counter(word % _BANKS for word in words).values())
 
 
 def layers(made: Convolution) -> int:
     """Planes of a volume that a place is made of; 1 for planes."""
-    return met(made, made.sides[0]) if len(made.sides) > 2 else 1
+    return met(made, made.deep) if made.deep else 1
 
 
 def shared_bytes(made: Convolution, tiling: Tiling) -> int:
     """What waits in shared memory of a piece of the input's channels, and of their weights."""
-    *_, down, right = made.sides
+    down, right = made.down, made.right
     row = seen(made, right, tiling.wide) + left_free(made, tiling)
-    elements = seen(made, down, tiling.tall) * row
-    weights = down.taps * right.taps * (tiling.channels + PADDING)
+    elements = row * (seen(made, down, tiling.tall) if down else 1)
+    weights = (down.taps if down else 1) * right.taps * (tiling.channels + PADDING)
     return _BYTES * tiling.piece * layers(made) * (elements + weights)

@@ -56,8 +56,11 @@ _OF_FEW, _OF_FEW_DEEP, _OF_EIGHT, _MORE_BY_TWICE, _OF_MORE = 0.185, 0.13, 0.43, 
 0.42 to 0.45; of 16, 128 windows of 3 x 3: 0.54; of 64: 0.56 to 0.63."""
 _BY_WINOGRAD, _BY_FFT = 1.45, 1.0
 _TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
-_TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 0.14, 0.33, 0.65
-"""Transposed, with a step of one, of planes: 32 channels to 32 with 3 x 3, 64 to 64, 64 to 64 with 3 x 7."""
+_TURNED_MANY, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 0.14, 0.33, 0.65
+_LARGE, _FROM_WINOGRAD = 200_000, 64
+"""Transposed, with a step of one, of planes: 64 channels to 64 with 3 x 3 draw 1.18 of 258 x 258 places and
+0.33 of 1026 x 1026, with 3 x 7 0.65 of 514 x 518, 32 channels 0.14 of 514 x 1026 (KernelBench, level2/19,
+level1/57, 65, 71)."""
 
 
 def multiply_adds_of(made: Convolution, sizes: Mapping[str, int]) -> float:
@@ -76,16 +79,25 @@ def library_share(made: Convolution, sizes: Mapping[str, int]) -> float:
         apart = (_TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP)[len(made.sides) - 1]
         return _TRANSPOSED_WHOLE if whole else apart
     window = min(side.taps for side in made.sides)
-    if made.transposed:
-        wide = max(side.taps for side in made.sides) > 3
-        return _TURNED_WIDE if wide else _TURNED_SOME if max(reads, makes) <= _SOME else _TURNED_MORE
-    if whole and plane and window == 3 and min(reads, makes) >= _MANY:
-        return _BY_WINOGRAD
     if whole and plane and window >= 5 and min(reads, makes) >= _SOME:
         return _BY_FFT
+    if made.transposed:
+        return _turned_share(made, sizes)
+    if whole and plane and window == 3 and min(reads, makes) >= _MANY:
+        return _BY_WINOGRAD
     if reads < _FEW:
         return _OF_FEW if sum(side.taps > 1 for side in made.sides) < 3 else _OF_FEW_DEEP
     return min(_OF_MORE, _OF_EIGHT + _MORE_BY_TWICE * math.log2(max(reads, _EIGHT) / _EIGHT))
+
+
+def _turned_share(made: Convolution, sizes: Mapping[str, int]) -> float:
+    """The same of a plane's transposed convolution whose step is one."""
+    reads, makes = made.read.at(sizes), made.made.at(sizes)
+    if math.prod(side.made.at(sizes) for side in made.sides) <= _LARGE:
+        return _TURNED_MANY if min(reads, makes) >= _FROM_WINOGRAD else _OF_MORE
+    if max(side.taps for side in made.sides) > 3:
+        return _TURNED_WIDE
+    return _TURNED_SOME if max(reads, makes) <= _SOME else _TURNED_MORE
 
 
 def convolution_time(asked: Asked, made: Convolution) -> Estimate:

@@ -84,19 +84,30 @@ def test_offered_where_more_rows_than_the_card_holds_are_shared() -> None:
     assert ahead(longer, block_size="512") is None, "67 MB find no room"
 
 
-def test_a_search_begins_with_it() -> None:
-    """Rows of 16.8 MB, read once instead of twice."""
+def test_a_search_tries_it_and_expects_no_more_than_was_seen() -> None:
+    """Rows of 16.8 MB, read once instead of twice; what that saves, waiting for one another costs."""
     problem = of_images(16)
-    seeds = [card.vector or () for card in seed_vectors(problem, H100, 5)]
+    seeds = [card.vector or () for card in seed_vectors(problem, H100, 8)]
     times = {estimate(problem, seed, H100, problem.cases[0].size_map).us: dict(seed) for seed in seeds}
-    best = times[min(times)]
-    assert best["prefetch"] == "on" and best["split_join"] == "grid"
-    others = [us for us, seed in times.items() if seed.get("prefetch") != "on"]
-    assert min(others) > 1.2 * min(times)
+    in_turn = [us for us, seed in times.items() if seed.get("prefetch") == "on"]
+    assert in_turn and min(in_turn) < 1.15 * min(times)
+
+
+def test_long_groups_in_turn_are_slower_than_reading_them_twice() -> None:
+    """896 rows of 8.4 MB on an H100: 8967 us in turn, 7701 in two launches."""
+    problem = problem_of(group_norm, {
+        "x": torch.empty(448, 16, 512, 512, device="meta"),
+        "w": torch.empty(16, device="meta"), "b": torch.empty(16, device="meta"),
+    })  # fmt: skip
+    sizes = problem.cases[0].size_map
+    twice = (("grid_split", "on"), ("single_pass", "on"), ("split_join", "launch"), ("vector_width", "4"))
+    asked: Vector = (*AHEAD[1:], ("block_size", "512"))
+    in_turn, apart = (estimate(problem, settled(problem, one), H100, sizes).us for one in (asked, twice))
+    assert in_turn > 0.98 * apart
 
 
 def test_weights_that_each_row_sweeps_out_of_l2_are_read_again_for_the_next() -> None:
-    """layer_norm_3d on an H200: 330 us with rows in turn, 224 in two launches that share the weights."""
+    """layer_norm_3d, in turn and in two launches: 330 and 224 us on an H200, 433 and 318 on an H100."""
 
     def weighted(t: dict[str, torch.Tensor]) -> torch.Tensor:
         return F.layer_norm(t["x"], t["x"].shape[1:], t["w"], t["b"])
@@ -110,5 +121,5 @@ def test_weights_that_each_row_sweeps_out_of_l2_are_read_again_for_the_next() ->
     in_turn = modelled((*AHEAD[1:], ("block_size", "512")))
     twice = (("grid_split", "on"), ("single_pass", "on"), ("split_join", "launch"), ("vector_width", "4"))
     apart = modelled(twice)
-    assert in_turn.us / apart.us == pytest.approx(330 / 224, rel=0.15)
+    assert 433 / 318 < in_turn.us / apart.us < 1.2 * 330 / 224
     assert in_turn.dram_bytes > 15 * 2 * w.numel() * 4

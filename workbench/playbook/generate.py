@@ -305,7 +305,7 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_fp16.h>")
     if any("bfloat16" in kernel.code or "nearest_bf16" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
-    if any("fetch" in kernel.helpers for kernel in kernels):
+    if any(kernel.helpers & {"fetch", "fetch_or_zero"} for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
     if any(kernel.cluster > 1 or kernel.cooperative for kernel in kernels):
         lines += [

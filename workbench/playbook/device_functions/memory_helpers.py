@@ -283,6 +283,12 @@ __device__ void fetch(T* to, const T* from) {
     }
 }
 """,
+    "fetch_or_zero": """
+// A number on its way to shared memory, a zero where there is none (at < 0): the thread does not wait.
+__device__ void fetch_or_zero(float* to, const float* from, int at) {
+    __pipeline_memcpy_async(to, from + max(at, 0), sizeof(float), at < 0 ? sizeof(float) : 0);
+}
+""",
     "word": """
 // The built-in type of so many bytes, which the cache-hint intrinsics take.
 template <int BYTES> struct Word { using Type = uint4; };

@@ -34,8 +34,8 @@ _LANES = 32
 _OF_A_WEIGHT = 1.0
 """Clocks of shared memory for each float that a lane reads, however many lanes read the same: it is the way
 to the registers that is narrow."""
-_BROUGHT = 24.0
-"""Instructions to bring an element or a weight in: its place, its bounds, its store (counted)."""
+_BROUGHT = 8.0
+"""Instructions to bring an element or a weight in, whose place is known (counted)."""
 _UNEVEN = 1.45
 """Clocks over instructions, where warps wait for registers and for shared memory."""
 _USUAL, _OF_LARGE = 128, 0.17
@@ -45,9 +45,9 @@ _ALONE = 1.6
 _HELD = 40.0
 """Registers of a thread beside its sums: weights, elements and places."""
 _BARRIERS_NS = 50.0
-_NARROW, _FOUR = 2.4, 4
-"""More that it takes where a warp stores to lines of four places: 4354 us for planes 10 wide (level1/59 of
-KernelBench) of which 1744 were expected."""
+_NARROW_US, _FOUR = 3.9e-6, 4
+"""More that a result takes where a warp stores to lines of four places: 661 million in planes 10 wide
+(level1/59 of KernelBench) took 4354 us of which 1744 were expected."""
 
 _FEW, _EIGHT, _SOME, _MANY = 4, 8, 32, 128
 """Channels that a convolution reads."""
@@ -128,7 +128,7 @@ def convolution_time(asked: Asked, made: Convolution) -> Estimate:
         fresh_bytes=fresh / blocks,
         near_bytes=near / blocks,
         instructions=_BROUGHT * (elements + weights),
-        trips=2.0 * pieces,
+        trips=2.0 if tiling.waiting > 1 else 2.0 * pieces,  # until the first is there; others come meanwhile
         join_ns=pieces * _BARRIERS_NS,
     )
     summed = Walk(
@@ -141,8 +141,8 @@ def convolution_time(asked: Asked, made: Convolution) -> Estimate:
     shared = float(shared_bytes(made, tiling))
     teams = resident(asked.target, asked.schedule, tiling.threads, _HELD + sums, shared)
     found = launched(asked, Work(blocks, tiling.threads, teams, (brought, summed), 0.0, 0.0))
-    narrow = _NARROW if tiling.wide <= _FOUR else 1.0
-    return replace(found, us=found.us * narrow, dram_bytes=fresh + asked.stored(made.stores))
+    results = math.prod(asked.at(size) for size in made.shape) if tiling.wide <= _FOUR else 0.0
+    return replace(found, us=found.us + _NARROW_US * results, dram_bytes=fresh + asked.stored(made.stores))
 
 
 def _meeting(tiling: Tiling) -> float:

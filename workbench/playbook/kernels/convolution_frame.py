@@ -22,7 +22,7 @@ from workbench.playbook.text.scope import Scope
 _WORDS = """
 image channel depth lane line place first first_row first_col first_channel block_at taps seen sums value
 weights c z q e b s o down across inside group own_channels i rest met window plane from_depth from_row
-from_col seen_depth seen_row seen_col
+from_col seen_depth seen_row seen_col seen_from seen_to taps_from taps_to buffer bring SEEN TAPS
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 
@@ -77,6 +77,16 @@ class ConvolutionFrame:
     def layer(self) -> str:
         """Index of a plane of a volume, of what waits in shared memory."""
         return "[z]" if self.deep else ""
+
+    @property
+    def held(self) -> str:
+        """Index of the piece at hand, where the next one arrives beside it."""
+        return "[buffer]" if self.comes_ahead else ""
+
+    @property
+    def comes_ahead(self) -> bool:
+        """True where the next piece is on its way while one is taken in."""
+        return self.tiling.waiting > 1
 
     def in_layer(self, down: str, across: str) -> str:
         """Indices of what waits in shared memory, behind its channel."""

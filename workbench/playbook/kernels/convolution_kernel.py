@@ -31,7 +31,7 @@ from workbench.playbook.text.scope import statement
 def convolution_kernel(site: Site, made: Convolution, name: str, tiling: Tiling) -> KernelText:
     """Write the kernel of a convolution and of what is made of its results."""
     frame = frame_for(site, Kernel(list(made.stores)), vector=False)
-    frame.helpers.add("load")
+    frame.helpers |= {"load", "fetch_or_zero"}
     one = ConvolutionFrame(frame, made, tiling)
     lines = [*_constants(one), *_place(one), *_corner(one), *_started(one), *pieces_text(one), *_written(one)]
     return frame.finish(name, lines, _grid(site, one))
@@ -59,19 +59,20 @@ def _constants(one: ConvolutionFrame) -> list[str]:
     deep = f"[{layers(made)}]" if one.deep else ""
     beside = f", BESIDE = {tiling.beside}" if one.several else ""
     free = left_free(made, tiling)
+    two = "[2]" if one.comes_ahead else ""
     return [
         *_of_block(one, kind, window),
         f"constexpr int PIECE = {tiling.piece};",
         *_of_thread(one),
         f"constexpr int EACH = {tiling.each}, {one.places} = {tiling.below}{beside};",
         *([f"constexpr int SEEN_DOWN = {seen(made, one.down, tiling.tall)};"] if one.down else []),
-        f"constexpr int SEEN_ACROSS = {seen(made, one.right, tiling.wide)};",
         *_free_of_banks(free),
-        f"__shared__ float seen[PIECE]{deep}{'[SEEN_DOWN]' if one.down else ''}"
-        f"[SEEN_ACROSS{f' + {free}' if free else ''}];",
+        f"constexpr int SEEN_ACROSS = {seen(made, one.right, tiling.wide)}{f' + {free}' if free else ''};",
+        *(["// Two pieces: one at hand, one on its way."] if one.comes_ahead else []),
+        f"__shared__ float seen{two}[PIECE]{deep}{'[SEEN_DOWN]' if one.down else ''}[SEEN_ACROSS];",
         f"// Between the weights of two taps {PADDING} floats are left free: threads that store weights of",
         "// different taps would all meet in one bank of shared memory.",
-        f"__shared__ __align__(16) float taps[PIECE]{deep}"
+        f"__shared__ __align__(16) float taps{two}[PIECE]{deep}"
         f"{f'[{one.down.taps}]' if one.down else ''}[{one.right.taps}][CHANNELS_HERE + {PADDING}];",
     ]
 

@@ -1,17 +1,15 @@
-"""A piece of a convolution's input: a few channels are brought into shared memory, and taken in from there.
+"""A piece of a convolution's input: a few channels are waited for in shared memory, and taken in from there.
 
-Owns the text of that; convolution_kernel.py has what stands around it.
+Owns the text of that; convolution_brought.py brings them, convolution_kernel.py has what stands around it.
 """
 
 from __future__ import annotations
 
-import math
-
 from workbench.playbook.ir.program import Side
+from workbench.playbook.kernels.convolution_brought import brought, places_brought
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
-from workbench.playbook.kernels.convolution_tiling import LANES, apart, first_met, layers
+from workbench.playbook.kernels.convolution_tiling import LANES, first_met, layers
 from workbench.playbook.kernels.kernel_text import block
-from workbench.playbook.text.scope import statement
 
 TOGETHER = 4
 """Weights that a thread reads with one request: 16 bytes."""
@@ -19,94 +17,35 @@ TOGETHER = 4
 
 def pieces_text(one: ConvolutionFrame) -> list[str]:
     """A few channels of the input at a time: brought in, waited for, and taken in."""
-    body = [*_elements(one), *_weights(one), "__syncthreads();", *_taken_in(one)]
-    if one.in_one_piece:
-        return body
-    loop = f"for (int first = 0; first < {one.size(one.made.read)}; first += PIECE)"
-    return block(loop, [*body, "__syncthreads();"])
+    reads = one.size(one.made.read)
+    if not one.comes_ahead:
+        body = [*brought(one), "__pipeline_wait_prior(0);", "__syncthreads();", *_taken_in(one)]
+        if not one.in_one_piece:
+            body = block(f"for (int first = 0; first < {reads}; first += PIECE)", [*body, "__syncthreads();"])
+        return [*places_brought(one), *body]
+    ahead = [
+        f"if (first + PIECE < {reads}) {{",
+        "    bring(buffer ^ 1, first + PIECE);",
+        "    __pipeline_wait_prior(1);  // of what was asked for, the last may be missing",
+        "} else {",
+        "    __pipeline_wait_prior(0);",
+        "}",
+    ]
+    loop = f"for (int first = 0, buffer = 0; first < {reads}; first += PIECE, buffer ^= 1)"
+    bring = block("const auto bring = [&](int buffer, int first)", brought(one))
+    return [
+        *places_brought(one),
+        *bring[:-1],
+        "};",
+        "bring(0, 0);",
+        "// While a piece is taken in, the next one is on its way.",
+        *block(loop, [*ahead, "__syncthreads();", *_taken_in(one), "__syncthreads();"]),
+    ]
 
 
 def shifted(code: str, by: int) -> str:
     """The sum with a number."""
     return code if by == 0 else f"{code} {'+' if by > 0 else '-'} {abs(by)}"
-
-
-# ------------------------------------------------------------------------------------ brought in
-
-
-def _elements(one: ConvolutionFrame) -> list[str]:
-    """The elements that the tile is made of, channel by channel: zero where there are none."""
-    made, plane, tests = one.made, "size_t(image)", list[str]()
-    if not (made.groups * made.read).is_one:
-        plane += f" * {one.size(made.groups * made.read)} + {one.of_group(made.read)}{one.read}"
-    lines = ["const int across = at % SEEN_ACROSS, down = at / SEEN_ACROSS % SEEN_DOWN;"]
-    count = "PIECE * SEEN_DOWN * SEEN_ACROSS"
-    if one.down is None:
-        lines = ["const int across = at % SEEN_ACROSS, c = at / SEEN_ACROSS;"]
-        count = "PIECE * SEEN_ACROSS"
-    elif one.deep is None:
-        lines.append("const int c = at / (SEEN_DOWN * SEEN_ACROSS);")
-    else:
-        deep, step = layers(made), one.deep.dilation
-        step //= math.gcd(step, one.deep.stride) if made.transposed else 1
-        along = f"{'-' if made.transposed else '+'} {'z' if step == 1 else f'z * {step}'}"
-        count = f"PIECE * {deep} * SEEN_DOWN * SEEN_ACROSS"
-        lines += [
-            f"const int z = at / (SEEN_DOWN * SEEN_ACROSS) % {deep};",
-            f"const int c = at / ({deep} * SEEN_DOWN * SEEN_ACROSS);",
-            f"const int from_depth = seen_depth {along};",
-        ]
-        tests.append(f"unsigned(from_depth) < {one.size(one.deep.read)}")
-        plane = f"({plane}) * {one.size(one.deep.read)} + from_depth"
-    line = "plane"
-    if one.down is None:
-        lines.append("const int from_col = seen_col + across;")
-    else:
-        lines.append("const int from_row = seen_row + down, from_col = seen_col + across;")
-        tests.append(f"unsigned(from_row) < {one.size(one.down.read)}")
-        line = f"(plane * {one.size(one.down.read)} + from_row)"
-    wide = one.size(one.right.read)
-    tests.append(f"unsigned(from_col) < {wide}")
-    tests += [f"{one.read} < {one.size(made.read)}"] if one.may_end else []
-    lines += [
-        f"const bool inside = {' && '.join(tests)};",
-        f"const size_t plane = {plane};",
-        *statement(
-            f"seen[c]{one.in_layer('down', 'across')} = "
-            f"inside ? {one.source}[{line} * {wide} + from_col] : 0.0f;"
-        ),
-    ]
-    return block(f"for (int at = threadIdx.x; at < {count}; at += THREADS)", lines)
-
-
-def _weights(one: ConvolutionFrame) -> list[str]:
-    """The weights of the piece, those of the block's channels side by side.
-
-    Threads go along the weights as they lie in memory: windows, then what lies one after the other there.
-    """
-    made, tall, wide = one.made, one.down.taps if one.down else 1, one.right.taps
-    window = layers(made) * tall * wide
-    lines = [f"const int across = at % {wide}{f', down = at / {wide} % {tall}' if one.down else ''};"]
-    lines += [f"const int z = at / {tall * wide} % {layers(made)};"] if one.deep else []
-    tests = [f"{one.own}o < {one.size(made.made)}"] if one.has_more_channels else []
-    tests += [f"{one.read} < {one.size(made.read)}"] if one.may_end else []
-    if made.transposed:
-        lines.append(f"const int o = at / {window} % CHANNELS_HERE, c = at / ({window} * CHANNELS_HERE);")
-        place = f"({one.of_group(made.read)}{one.read}) * {one.size(made.made)} + {one.own}o"
-    else:
-        lines.append(f"const int c = at / {window} % PIECE, o = at / ({window} * PIECE);")
-        place = f"({one.of_group(made.made)}{one.own}o) * {one.size(made.read)} + {one.read}"
-    if one.deep is not None:
-        place = f"({place}) * {one.deep.taps} + {'z' if not one.some_planes else _plane_of(one.deep)}"
-        tests += ["z < met"] if one.some_planes else []
-    line = f"(window * {tall} + down)" if one.down else "window"
-    element = f"{one.weight}[{line} * {wide} + across]"
-    value = f"{' && '.join(tests)} ? {element} : 0.0f" if tests else element
-    lines += [
-        f"const int window = {place};",
-        *statement(f"taps[c]{one.in_layer('down', 'across')}[o] = {value};"),
-    ]
-    return block(f"for (int at = threadIdx.x; at < PIECE * {window} * CHANNELS_HERE; at += THREADS)", lines)
 
 
 # ------------------------------------------------------------------------------------ taken in
@@ -115,7 +54,7 @@ def _weights(one: ConvolutionFrame) -> list[str]:
 def _taken_in(one: ConvolutionFrame) -> list[str]:
     """Every product of the piece, added to the sum that it belongs to."""
     made = one.made
-    place = f"taps[c]{one.in_layer('down', 'across')}[own_channels + q * {TOGETHER}]"
+    place = f"taps{one.held}[c]{one.in_layer('down', 'across')}[own_channels + q * {TOGETHER}]"
     body = [
         f"Pack<float, {TOGETHER}> weights[EACH / {TOGETHER}];",
         "#pragma unroll",
@@ -149,7 +88,7 @@ def _products(one: ConvolutionFrame) -> list[str]:
         across = _slid(first, one.right, "across")
     weight = f"weights[e / {TOGETHER}].at[e % {TOGETHER}]"
     place = "[s]" if one.several else ""
-    lines = [f"const float value = seen[c]{one.in_layer(down, across)};", "#pragma unroll"]
+    lines = [f"const float value = seen{one.held}[c]{one.in_layer(down, across)};", "#pragma unroll"]
     lines += block("for (int e = 0; e < EACH; ++e)", [f"sums[b]{place}[e] += value * {weight};"])
     if any(tests):
         lines = block(f"if ({' && '.join(test for test in tests if test)})", lines)
@@ -191,8 +130,3 @@ def _ahead(side: Side, each: str, tap: str) -> str:
 
 def _spread(side: Side, tap: str) -> str:
     return tap if side.dilation == 1 else f"{tap} * {side.dilation}"
-
-
-def _plane_of(side: Side) -> str:
-    """Which weight along the depth, of those that meet the block's places."""
-    return "z" if (step := apart(side)) == 1 else f"rest + z * {step}"

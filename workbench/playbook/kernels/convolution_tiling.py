@@ -5,6 +5,7 @@ Owns the numbers; convolution_kernel.py writes statements with them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +21,10 @@ TILES, BLOCKS = ("8x8", "8x4", "4x8", "16x4"), ("128", "64", "256")
 """Channels and places of a thread, and threads of a block, that techniques offer."""
 _WIDTHS = (32, 16, 8, 4)
 _PIECES = (8, 4, 2, 1)
-_ROOMY_BYTES = 24 * 1024
+_ROOMY_BYTES = 36 * 1024
 """Shared memory of a block, so that several find room: a volume of 8 channels takes 3140 us on an H100 with
-two channels at a time (16 kB), 3343 with one (docs/notes/2026-11-25-convolutions.md)."""
+two channels at a time (16 kB), 3343 with one; 32 channels of a plane 1992 with four at a time and four on
+their way (21 kB), 2019 with eight (docs/notes/2026-11-25-convolutions.md)."""
 PADDING = 4
 """Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
 weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""
@@ -55,7 +57,9 @@ class Tiling:
     """Lanes of a warp that lie side by side; of a line, steps of the whole block."""
     tall: int
     piece: int
-    """Channels of the input that wait in shared memory at a time."""
+    """Channels of the input that are taken in at a time, from shared memory."""
+    waiting: int
+    """Pieces that it has room for: two, if one is on its way while the other is taken in."""
     threads: int
 
     @property
@@ -95,9 +99,11 @@ def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str
     if each * below * beside > _MOST_SUMS:
         return None
     reads = max(max((made.read.at(case) for case in cases), default=1), 1)
-    for piece in _PIECES:
-        found = Tiling(each, below, beside, channels, across, tall, min(piece, reads), schedule.threads)
-        most_bytes = _ROOMY_BYTES if piece > 1 and reads > 1 else MOST_STATIC_BYTES
+    for pieces, piece in itertools.product((2, 1), _PIECES):
+        own = min(piece, reads)
+        waiting = 1 if _is_all(made, own) else pieces
+        found = Tiling(each, below, beside, channels, across, tall, own, waiting, schedule.threads)
+        most_bytes = _ROOMY_BYTES if own > 1 else MOST_STATIC_BYTES
         if shared_bytes(made, found) <= most_bytes:
             return found
     return None
@@ -185,10 +191,16 @@ def layers(made: Convolution) -> int:
     return met(made, made.deep) if made.deep else 1
 
 
+def _is_all(made: Convolution, piece: int) -> bool:
+    """True where a piece has all channels of the input, whatever the sizes."""
+    reads = made.read.number
+    return reads is not None and reads <= piece
+
+
 def shared_bytes(made: Convolution, tiling: Tiling) -> int:
     """What waits in shared memory of a piece of the input's channels, and of their weights."""
     down, right = made.down, made.right
     row = seen(made, right, tiling.wide) + left_free(made, tiling)
     elements = row * (seen(made, down, tiling.tall) if down else 1)
     weights = (down.taps if down else 1) * right.taps * (tiling.channels + PADDING)
-    return _BYTES * tiling.piece * layers(made) * (elements + weights)
+    return _BYTES * tiling.waiting * tiling.piece * layers(made) * (elements + weights)

@@ -23,6 +23,7 @@ _CPP = frozenset(
     remquo sincos sinpi cospi sincospi exp10 rsqrt rhypot abort exit qsort
     load_repeated row col lane warp i k chunk begin end threadIdx blockIdx blockDim gridDim warpSize
     Pack load store load_once store_once larger smaller sign floordiv python_mod integer_power exchange fetch
+    fetch_or_zero
     block_reduce block_scan cluster_reduce look_back shift_up warp_reduce isnan isinf isfinite signbit
     block_scan_parts told forget arrives_last across_groups group first last edge has_edge own load_where
     across_lines load_group load_if add_several

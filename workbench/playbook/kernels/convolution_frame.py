@@ -22,7 +22,7 @@ from workbench.playbook.text.scope import Scope
 _WORDS = """
 image channel depth lane line place first first_row first_col first_channel block_at taps seen sums value
 weights c z q e b s o down across inside group own_channels i rest met window plane from_depth from_row
-from_col seen_depth seen_row seen_col seen_from seen_to taps_from taps_to buffer bring SEEN TAPS
+from_col seen_depth seen_row seen_col seen_from seen_to taps_from taps_to buffer bring turned result SEEN TAPS
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 

@@ -227,14 +227,14 @@ def _started(one: ConvolutionFrame) -> list[str]:
 
 def _written(one: ConvolutionFrame) -> list[str]:
     """What is made of each result, from registers."""
-    made, place = one.made, "[s]" if one.several else ""
+    made = one.made
     channel = f"{one.own}own_channels + e"
     tests = [f"{channel} < {one.size(made.made)}"] if one.has_more_channels else []
     tests += [f"row < {one.size(one.down.made)}"] if one.down else []
     tests += [f"col < {one.size(one.right.made)}"]
     loads = loads_below(store.value for store in made.stores)
     result = next(load for load in loads if load.buffer == made.buffer)
-    scope = one.scope({result.serial: Text(f"sums[b]{place}[e]")})
+    scope = one.scope({result.serial: Text("result" if one.several else "sums[b][e]")})
     scope.prepare(store.value for store in made.stores)
     inner = list[str]()
     for store in made.stores:
@@ -244,19 +244,46 @@ def _written(one: ConvolutionFrame) -> list[str]:
     inner = [*scope.lines, *inner]
     if any(re.search(r"\bi\b", line) for line in inner):
         inner.insert(0, f"const size_t i = {one.linear};")
-    place_code = "place" if one.down else f"place + b * {LANES}"
+    row = ["const int row = first_row + line + b;"] if one.down else []
+    stored = block(f"if ({' && '.join(tests)})", inner)
     if one.several:
-        place_code = f"{place_code} * BESIDE + s" if one.down else f"({place_code}) * BESIDE + s"
-    lines = [
-        *(["const int row = first_row + line + b;"] if one.down else []),
-        f"const int col = first_col + {place_code};",
-        *block(f"if ({' && '.join(tests)})", inner),
-    ]
-    if one.several:
-        lines = ["#pragma unroll", *block("for (int s = 0; s < BESIDE; ++s)", lines)]
+        lines = [*row, *_turned(one, stored)]
+    else:
+        along = "place" if one.down else f"place + b * {LANES}"
+        lines = [*row, f"const int col = first_col + {along};", *stored]
     lines = [
         f"const int channel = {one.of_group(made.made)}{channel};",
         "#pragma unroll",
         *block(f"for (int b = 0; b < {one.places}; ++b)", lines),
     ]
-    return ["#pragma unroll", *block("for (int e = 0; e < EACH; ++e)", lines)]
+    found = ["#pragma unroll", *block("for (int e = 0; e < EACH; ++e)", lines)]
+    if not one.several:
+        return found
+    return [
+        "// What a thread has side by side goes through shared memory: neighbours store neighbouring places.",
+        f"__shared__ float turned[THREADS / {LANES}][{LANES} * BESIDE];",
+        *found,
+    ]
+
+
+def _turned(one: ConvolutionFrame, stored: list[str]) -> list[str]:
+    """A warp's results of a row, turned about so that each of its stores is of neighbours."""
+    lanes, groups = one.tiling.across, one.tiling.channels // one.tiling.each
+    if one.down is None:
+        at, alone = f"s * {LANES} + lane", groups * LANES == one.tiling.threads
+        first = f"b * {LANES}" if alone else f"(place - lane + b * {LANES})"
+        col = f"{first} * BESIDE + {at}"
+    elif lanes == LANES:
+        at = col = f"s * {LANES} + lane"
+    else:
+        at, col = f"lane / {lanes} * {lanes} * BESIDE + s * {lanes} + place", f"s * {lanes} + place"
+    beside = "for (int s = 0; s < BESIDE; ++s)"
+    given = [f"const float result = turned[warp][{at}];", f"const int col = first_col + {col};", *stored]
+    return [
+        "#pragma unroll",
+        *block(beside, ["turned[warp][lane * BESIDE + s] = sums[b][s][e];"]),
+        "__syncwarp();",
+        "#pragma unroll",
+        *block(beside, given),
+        "__syncwarp();",
+    ]

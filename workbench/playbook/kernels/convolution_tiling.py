@@ -198,9 +198,10 @@ def _is_all(made: Convolution, piece: int) -> bool:
 
 
 def shared_bytes(made: Convolution, tiling: Tiling) -> int:
-    """What waits in shared memory of a piece of the input's channels, and of their weights."""
+    """What waits in shared memory: pieces of the input's channels, their weights, results to be turned."""
     down, right = made.down, made.right
     row = seen(made, right, tiling.wide) + left_free(made, tiling)
     elements = row * (seen(made, down, tiling.tall) if down else 1)
     weights = (down.taps if down else 1) * right.taps * (tiling.channels + PADDING)
-    return _BYTES * tiling.waiting * tiling.piece * layers(made) * (elements + weights)
+    turned = tiling.threads * tiling.beside if tiling.beside > 1 else 0
+    return _BYTES * (turned + tiling.waiting * tiling.piece * layers(made) * (elements + weights))

@@ -287,3 +287,32 @@ def test_nan_and_infinity() -> None:
     assert of("classify").tolist() == [1.0, 2.0, 2.0, 4.0]
     assert of("to_int").tolist() == [0.0, 2.0**31, -(2.0**31), 1.0]
     assert of("infinite").tolist() == [-math.inf, math.inf, -math.inf, math.inf]
+
+
+@MODES
+def test_copies_are_there_when_they_have_been_waited_for(mode: Any) -> None:
+    x = randn(128)
+    args = {"x": x, "y": Out((128,))}
+    turned = x.reshape(2, 64).flip(1)
+    (y,) = clean(run("copies.cu:two_groups<0>", Shape(1, 64), args, mode))
+    assert torch.equal(y.reshape(2, 64), turned)
+    (y,) = run("copies.cu:two_groups<1>", Shape(1, 64), args, mode).outputs
+    assert torch.equal(y[:64], turned[0]) and y[64:].isnan().all(), "the last group may be on its way"
+    (y,) = run("copies.cu:two_groups<-1>", Shape(1, 64), args, mode).outputs
+    assert y.isnan().all()
+
+
+@MODES
+def test_copies_in_a_ring(mode: Any) -> None:
+    x = randn(20, 64)
+    (y,) = clean(run("copies.cu:ring", Shape(3, 64), {"x": x, "y": Out((64,))}, mode))
+    torch.testing.assert_close(y, x.flip(1).sum(0), rtol=1e-5, atol=1e-5)
+
+
+@MODES
+def test_copies_with_zeros_behind_them_read_no_more_than_they_copy(mode: Any) -> None:
+    x = randn(64)
+    (y,) = clean(run("copies.cu:zeros_behind", Shape(1, 64), {"x": x, "y": Out((128,))}, mode))
+    expected = torch.zeros(64, 2)
+    expected[:32, 0] = x[::2]
+    assert torch.equal(y, expected.flatten())

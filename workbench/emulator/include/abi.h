@@ -37,6 +37,13 @@ enum emu_check {
   EMU_SHARED_INITIAL = 4,  // shared memory read before it was written
 };
 
+// Up to 16 bytes on their way to shared memory.
+struct emu_copy {
+  void* to;
+  uint64_t low, high;
+  size_t bytes;
+};
+
 extern "C" {
 // A thread's indices never change while the kernel body runs, so the compiler may hoist these calls.
 emu_index emu_thread_index() __attribute__((const));
@@ -63,6 +70,9 @@ void emu_yield();  // lets the other threads run: for loops that wait for a valu
 long long emu_clock64();  // goes on with every look, so that no kernel is told from it where it runs
 void emu_trap(const char* message);
 int emu_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void emu_request_copy(emu_copy copy);
+void emu_commit_copies();
+emu_copy emu_arrived_copy(size_t left);  // the next one that a wait for all but so many groups lets arrive
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);
 }
 

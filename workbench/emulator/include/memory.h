@@ -1,4 +1,4 @@
-// Loads and stores with cache hints, and cp.async through its C interface (done at once).
+// Loads and stores with cache hints, and cp.async through its C interface.
 #pragma once
 
 // g++ instruments neither of these; the runtime's versions look at the memory first. Small copies of a
@@ -69,14 +69,32 @@ EMU_STORE(__stcg)
 EMU_STORE(__stwb)
 EMU_STORE(__stwt)
 
-EMU_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_fill = 0) {
-  if (bytes == 16) *(uint4*)to = *(const uint4*)from;
-  else if (bytes == 8) *(uint2*)to = *(const uint2*)from;
-  else *(unsigned*)to = *(const unsigned*)from;
-  if (zero_fill) memset((char*)to + bytes - zero_fill, 0, zero_fill);
+EMU_INLINE void emu_put(void* to, size_t bytes, uint64_t low, uint64_t high) {
+  if (bytes == 16) *(ulonglong2*)to = ulonglong2{low, high};
+  else if (bytes == 8) *(unsigned long long*)to = low;
+  else *(unsigned*)to = unsigned(low);
 }
-EMU_INLINE void __pipeline_commit() {}
-EMU_INLINE void __pipeline_wait_prior(size_t) {}
+// What is copied is there when it has been waited for. Until then its place holds what no number is.
+EMU_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_fill = 0) {
+  emu_copy copy = {to, 0, 0, bytes};
+  if (zero_fill) {
+    for (size_t i = 0; i + zero_fill < bytes; i++) ((unsigned char*)&copy.low)[i] = ((const unsigned char*)from)[i];
+  } else if (bytes == 16) {
+    const ulonglong2 value = *(const ulonglong2*)from;
+    copy.low = value.x;
+    copy.high = value.y;
+  } else {
+    copy.low = bytes == 8 ? *(const unsigned long long*)from : *(const unsigned*)from;
+  }
+  emu_put(to, bytes, ~0ull, ~0ull);
+  emu_request_copy(copy);
+}
+EMU_INLINE void __pipeline_commit() { emu_commit_copies(); }
+EMU_INLINE void __pipeline_wait_prior(size_t left) {
+  for (emu_copy copy = emu_arrived_copy(left); copy.to; copy = emu_arrived_copy(left)) {
+    emu_put(copy.to, copy.bytes, copy.low, copy.high);
+  }
+}
 EMU_INLINE void __prefetch_global_l1(const void*) {}
 EMU_INLINE void __prefetch_global_l2(const void*) {}
 EMU_INLINE unsigned __isGlobal(const void*) { return 1; }

@@ -243,6 +243,7 @@ void start_threads(Worker& worker) {
     thread.run = Run::Unstarted;
     thread.call_depth = thread.warp_epoch = 0;
     thread.looking = thread.looked = 0;
+    thread.copies.clear();
     thread.logged = thread.replayed = thread.polls = 0;
     thread.last_pc = thread.barrier_pc = 0;
     thread.unsettled = nullptr;

@@ -62,6 +62,18 @@ enum class Run : uint8_t {
   Done
 };
 
+// What a thread has asked to be copied to shared memory, in groups, and has not waited for.
+struct Copies {
+  std::vector<emu_copy> waiting;
+  std::vector<size_t> groups;  // where each ends among those that wait
+  size_t done = 0;             // of those that wait, have arrived
+
+  void request(const emu_copy& copy);
+  void commit();
+  emu_copy arrived(size_t left);  // the next of all groups but the last ``left``; to null when there is none
+  void clear();
+};
+
 struct Thread {
   void* stack_pointer = nullptr;
   Stack* stack = nullptr;
@@ -77,6 +89,7 @@ struct Thread {
   uint32_t last_pc, barrier_pc;  // its last access since the last barrier, and that barrier
   uint64_t looking;  // a place that it has just read, where others may have told something: learnt as it goes on
   uint64_t looked;   // where its last load past the first-level cache found that something was told
+  Copies copies;
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;

@@ -28,12 +28,11 @@ CONVOLVING = (
             "goes into eight of them, and an element of the input into eight for each window that it is in, "
             "so that arithmetic takes longer than reading. While a few channels are taken in, the next are "
             "copied into shared memory (cp.async): that is a fifth of the time on an H100. What follows is "
-            "done in registers. A transposed "
-            "convolution of stride 2 is four small ones, one for each remainder of row and column: a place "
-            "meets only the weights of its own remainder (Dumoulin and Visin, A guide to convolution "
-            "arithmetic for deep learning, 2016). With many channels and windows of 3 x 3 cuDNN saves "
-            "multiplications (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015), and "
-            "stays ahead."
+            "done in registers. A transposed convolution of stride 2 is four small ones, one for each "
+            "remainder of row and column: a place meets only the weights of its own remainder (Dumoulin and "
+            "Visin, A guide to convolution arithmetic for deep learning, 2016). With many channels and "
+            "windows of 3 x 3 cuDNN saves multiplications (Lavin and Gray, Fast Algorithms for Convolutional "
+            "Neural Networks, 2015), and stays ahead."
         ),
     ),
 )

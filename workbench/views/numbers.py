@@ -159,6 +159,7 @@ def worst_difference(evaluation: Evaluation) -> Json | None:
         "max_abs": number(found.max_abs),
         "max_ratio": number(found.max_ratio),
         "max_abs_text": error_text(found.max_abs) + " at an edge" * (found.crossed is not None),
+        "share_text": share_text(found.max_ratio),
         "allowed": bound_text(found.max_ratio) + (f": {found.crossed.words}" if found.crossed else ""),
         "wrong_percent": round(100 * found.wrong_fraction, 2),
         "pattern": found.pattern,

@@ -180,7 +180,7 @@ def _timing(time: Json) -> Markup:
 
 
 TABLE = ("", "branch", "hypothesis", "techniques", "registers", "shared", "spills", "verdict",
-         "max error", "sectors", "launches", "speed-up")  # fmt: skip
+         "error of bound", "sectors", "launches", "speed-up")  # fmt: skip
 
 
 def _table(details: list[Json]) -> Markup:
@@ -203,7 +203,7 @@ def _table_row(entry: Json) -> list[object]:
         kernels[0]["shared"] if kernels else "–",
         f"{sum(k['spill_bytes'] for k in kernels)} B" if kernels else "–",
         verdict,
-        worst["max_abs_text"] if worst else "–",
+        worst["share_text"] if worst else "–",
         f"{counts[-1]['sectors']:,}" if counts else "–",
         facts[0]["launches"] if facts else "–",
         row["label"] or "–",

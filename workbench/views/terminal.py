@@ -156,7 +156,7 @@ COLUMNS: tuple[tuple[str, Callable[[Json], str]], ...] = (
     ("regs", lambda entry: str(max((k["registers"] for k in _kernels(entry)), default="–"))),
     ("shared", lambda entry: _kernels(entry)[0]["shared"] if _kernels(entry) else "–"),
     ("spills", lambda entry: f"{sum(k['spill_bytes'] for k in _kernels(entry))}" if _kernels(entry) else "–"),
-    ("max error", lambda entry: entry["difference"]["max_abs_text"] if entry["difference"] else "–"),
+    ("error", lambda entry: entry["difference"]["share_text"] if entry["difference"] else "–"),
     ("sectors", lambda entry: f"{entry['counts'][-1]['sectors']:,}" if entry["counts"] else "–"),
     ("launches", lambda entry: str(entry["facts"][0]["launches"]) if entry["facts"] else "–"),
     ("time", lambda entry: entry["times"][0]["time"] if entry["times"] else "–"),
@@ -176,7 +176,8 @@ def table(tree: Tree) -> Table:
     source = "measured" if view.get("device") == "cuda" else "model"
     caption = (
         f"regs, shared, spills: NVRTC for {tree.opened.target.arch if tree.opened else ''}; "
-        f"max error against float64; sectors of 32 bytes counted at a small shape; time: {source}, at {case}"
+        "error: of what is allowed; "
+        f"sectors of 32 bytes counted at a small shape; time: {source}, at {case}"
     )
     if len(view["problem"]["cases"]) > 1:
         caption += "; speed-up: the geometric mean over all shapes"

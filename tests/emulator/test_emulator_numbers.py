@@ -316,3 +316,6 @@ def test_copies_with_zeros_behind_them_read_no_more_than_they_copy(mode: Any) ->
     expected = torch.zeros(64, 2)
     expected[:32, 0] = x[::2]
     assert torch.equal(y, expected.flatten())
+    x = randn(64, 4)
+    (y,) = clean(run("copies.cu:zero_behind_three", Shape(1, 64), {"x": x, "y": Out((64, 4))}, mode))
+    assert torch.equal(y, torch.cat([x[:, :3], torch.zeros(64, 1)], 1))

@@ -78,7 +78,10 @@ EMU_INLINE void emu_put(void* to, size_t bytes, uint64_t low, uint64_t high) {
 EMU_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_fill = 0) {
   emu_copy copy = {to, 0, 0, bytes};
   if (zero_fill) {
-    for (size_t i = 0; i + zero_fill < bytes; i++) ((unsigned char*)&copy.low)[i] = ((const unsigned char*)from)[i];
+    uint64_t halves[2] = {};
+    for (size_t i = 0; i + zero_fill < bytes; i++) ((unsigned char*)halves)[i] = ((const unsigned char*)from)[i];
+    copy.low = halves[0];
+    copy.high = halves[1];
   } else if (bytes == 16) {
     const ulonglong2 value = *(const ulonglong2*)from;
     copy.low = value.x;

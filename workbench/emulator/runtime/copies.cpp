@@ -1,4 +1,5 @@
 // Asynchronous copies to shared memory (cp.async): on their way until the thread waits for them.
+// Owns which of a thread's copies have arrived; the module writes them (include/memory.h).
 //
 // A copy may arrive at any time between its request and the wait for its group. It is written when the wait
 // lets it arrive, the latest time there is; until then its place holds a pattern that no kernel means.

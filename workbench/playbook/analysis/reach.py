@@ -44,6 +44,9 @@ _NARROW, _ALL_ABREAST = 0.08, 1024
 """Time that is lost beyond that where a block reads 32 neighbours at a time, and from how many on none is:
 what is between is a guess. Rows of 64 channels, 112x64x512x512, take 3930 us on an H200 with 32 rows a block,
 3914 with 256, 3820 with 512; the bytes alone 3600."""
+_FLOAT, _ALL_THREADS, _ODD, _ODD_STREAMED = 4, 1024, 0.07, 0.05
+"""Maxima over 4096 lines of 4095 floats, 128 times (level1/49 of KernelBench), on an H100: blocks of 1024
+threads take 3084 us, of 512 and 256 3333 and 3324; with loads that leave the cache first 3457, 3497, 3561."""
 
 
 def sectors_over_least(view: View, sizes: Mapping[str, int]) -> float:
@@ -65,11 +68,6 @@ def lines_of(load: Load, width: int, size: int, whole: bool = True) -> float:
         return 1.0 / width
     step = 32 if last.number is None else abs(last.number)
     return min(32.0, max(1.0, step * width * size / 4.0))
-
-
-_FLOAT, _ALL_THREADS, _ODD, _ODD_STREAMED = 4, 1024, 0.07, 0.05
-"""Maxima over 4096 lines of 4095 floats, 128 times (level1/49 of KernelBench), on an H100: blocks of 1024
-threads take 3084 us, of 512 and 256 3333 and 3324; with loads that leave the cache first 3457, 3497, 3561."""
 
 
 def shared_lines(

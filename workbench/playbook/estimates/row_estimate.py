@@ -49,7 +49,8 @@ _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
 _IN_TURNS = 1.5
 """Time of rows that all blocks take in turns over what is counted for it: an H100 took 433 us where that was
-273 (layer norm of 16 rows of 16.8 MB), 8967 where it was 5139 (group norm, 896 rows of 8.4 MB)."""
+273 (layer norm of 16 rows of 16.8 MB, whose weights are now counted again for each row), 8967 where it was
+5139 (group norm, 896 rows of 8.4 MB): a little less than either."""
 _CLUSTER_NS = 600.0
 """Two barriers of a cluster, each behind a fence of the whole card, and a way to another multiprocessor."""
 _PARTIALS_NS, _GATHERED = 400.0, 4

@@ -117,7 +117,7 @@ def _found_once(copied: _Copied) -> list[str]:
 
 
 def _copies(one: ConvolutionFrame, copied: _Copied, pointer: str) -> list[str]:
-    start = f"&{copied.array}{one.held}[c]{one.in_layer('0', '0').replace('z', '0')}"
+    start = f"&{copied.array}{one.held}[c]{one.in_layer('0', '0', deep='0')}"
     start += "[0]" if copied.array == "taps" else ""
     if not copied.is_kept:
         fetched = f"fetch_or_zero({start} + {copied.to}, {pointer}, {copied.source});"

@@ -13,7 +13,7 @@ from workbench.playbook.ir.expr import Expr, Index, Load
 from workbench.playbook.ir.program import Convolution, Side
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
-from workbench.playbook.kernels.convolution_tiling import Tiling
+from workbench.playbook.kernels.convolution_tiling import LANES, Tiling
 from workbench.playbook.kernels.kernel_text import Frame, lookup_text
 from workbench.playbook.text.cuda_text import SUM, Text
 from workbench.playbook.text.indexing import index_text
@@ -22,7 +22,7 @@ from workbench.playbook.text.scope import Scope
 _WORDS = """
 image channel depth lane line place first first_row first_col first_channel block_at taps seen sums value
 weights c z q e b s o down across inside group own_channels i rest met window plane from_depth from_row
-from_col seen_depth seen_row seen_col seen_from seen_to taps_from taps_to buffer bring turned result SEEN TAPS
+from_col seen_depth seen_row seen_col seen_from taps_from taps_to buffer bring turned result SEEN TAPS
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 
@@ -74,9 +74,9 @@ class ConvolutionFrame:
         return "BELOW" if self.down else "ALONG"
 
     @property
-    def layer(self) -> str:
-        """Index of a plane of a volume, of what waits in shared memory."""
-        return "[z]" if self.deep else ""
+    def same_places(self) -> bool:
+        """True where all warps of a block have the same places, of channels of their own."""
+        return self.tiling.channels // self.tiling.each * LANES == self.tiling.threads
 
     @property
     def held(self) -> str:
@@ -88,9 +88,10 @@ class ConvolutionFrame:
         """True where the next piece is on its way while one is taken in."""
         return self.tiling.waiting > 1
 
-    def in_layer(self, down: str, across: str) -> str:
+    def in_layer(self, down: str, across: str, deep: str = "z") -> str:
         """Indices of what waits in shared memory, behind its channel."""
-        return f"{self.layer}{f'[{down}]' if self.down else ''}[{across}]"
+        layer = f"[{deep}]" if self.deep else ""
+        return f"{layer}{f'[{down}]' if self.down else ''}[{across}]"
 
     @property
     def in_one_piece(self) -> bool:

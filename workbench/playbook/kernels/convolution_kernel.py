@@ -145,13 +145,12 @@ def _place(one: ConvolutionFrame) -> list[str]:
     strip = "warp" if groups == 1 else f"warp / {groups}"
     if lanes < LANES:
         strip = f"({strip} * {LANES // lanes} + lane / {lanes})"
-    alone = groups * LANES == tiling.threads
     places = [
         f"const int place = lane{'' if lanes == LANES else f' % {lanes}'};",
         f"const int line = {strip} * BELOW;",
     ]
     if one.down is None:
-        places = [f"const int place = {'' if alone else f'{strip} * ALONG * {LANES} + '}lane;"]
+        places = [f"const int place = {'' if one.same_places else f'{strip} * ALONG * {LANES} + '}lane;"]
     return [
         *lines,
         f"const int lane = threadIdx.x % {LANES}, warp = threadIdx.x / {LANES};",
@@ -268,10 +267,10 @@ def _written(one: ConvolutionFrame) -> list[str]:
 
 def _turned(one: ConvolutionFrame, stored: list[str]) -> list[str]:
     """A warp's results of a row, turned about so that each of its stores is of neighbours."""
-    lanes, groups = one.tiling.across, one.tiling.channels // one.tiling.each
+    lanes = one.tiling.across
     if one.down is None:
-        at, alone = f"s * {LANES} + lane", groups * LANES == one.tiling.threads
-        first = f"b * {LANES}" if alone else f"(place - lane + b * {LANES})"
+        at = f"s * {LANES} + lane"
+        first = f"b * {LANES}" if one.same_places else f"(place - lane + b * {LANES})"
         col = f"{first} * BESIDE + {at}"
     elif lanes == LANES:
         at = col = f"s * {LANES} + lane"

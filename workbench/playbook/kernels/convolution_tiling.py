@@ -24,7 +24,7 @@ _PIECES = (8, 4, 2, 1)
 _ROOMY_BYTES = 36 * 1024
 """Shared memory of a block, so that several find room: a volume of 8 channels takes 3140 us on an H100 with
 two channels at a time (16 kB), 3343 with one; 32 channels of a plane 1992 with four at a time and four on
-their way (21 kB), 2019 with eight (docs/notes/2026-11-25-convolutions.md)."""
+their way (21 kB), 2019 with eight (docs/notes/2026-11-26-convolutions-in-flight.md)."""
 PADDING = 4
 """Floats between the weights of neighbouring taps in shared memory: without them, the lanes that store
 weights of different taps all meet in one bank: a convolution of 8 channels took 735 us, and 637 with them."""

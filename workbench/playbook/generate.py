@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from workbench.model import Draft, Kernel, Problem, Vector
 from workbench.playbook.analysis.apart import apart_of
@@ -25,12 +26,20 @@ from workbench.playbook.device_functions.cuda_helpers import helper_texts
 from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
-from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.program import (
+    Convolution,
+    InPlaceOfCall,
+    LibraryCall,
+    MatrixProduct,
+    Program,
+    ProgramStep,
+    Scan,
+    Scatter,
+)
 from workbench.playbook.ir.program import Kernel as ProgramKernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.convolution_kernel import convolution_kernel
-from workbench.playbook.kernels.convolution_tiling import made_by_kernels
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
@@ -38,8 +47,10 @@ from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeT
 from workbench.playbook.kernels.lines_kernel import lines_kernel
 from workbench.playbook.kernels.lookback_kernel import scan_step
 from workbench.playbook.kernels.loop_kernel import loop_kernel
+from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
+from workbench.playbook.kernels.product_kernel import product_kernel
 from workbench.playbook.kernels.row_layers import row_step
 from workbench.playbook.kernels.row_tables_kernel import row_tables_kernel
 from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
@@ -116,11 +127,12 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     kernels = [kernel for step in steps for kernel in kernels_of(step)]
     parts = [plan.text(program, steps, site.macros.used)]
     if kernels:
+        texts = helper_texts(helper for kernel in kernels for helper in kernel.helpers)
+        texts += [kernel.code for kernel in kernels]
         parts += _headers(kernels)
-        if not any(kernel.fit for kernel in kernels):
+        if any("THREADS" in text for text in texts) and not any(kernel.fit for kernel in kernels):
             parts.append(f"constexpr int THREADS = {schedule.threads};")
-        parts += helper_texts(helper for kernel in kernels for helper in kernel.helpers)
-        parts += [kernel.code for kernel in kernels]
+        parts += texts
     return "\n\n".join(parts) + "\n"
 
 
@@ -173,6 +185,10 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
             steps.append((step, _convolution_kernel(site, step, name)))
             continue
+        if isinstance(step, MatrixProduct):
+            name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
+            steps.append((step, product_kernel(site, _tail_divided(site, step), name)))
+            continue
         if isinstance(step, Scatter):
             name = names.new(f"{problem.name}_at_places")
             steps.append((step, scatter_step(site, step, name, names)))
@@ -214,7 +230,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
     idle = {
         id(text): _idle(site, step)
         for step, text in steps
-        if isinstance(step, ProgramKernel | Scatter | Convolution) or (isinstance(step, Scan) and step.sums)
+        if isinstance(step, ProgramKernel | Scatter | InPlaceOfCall) or (isinstance(step, Scan) and step.sums)
     }
     return [_guarded(text, idle.get(id(text), ())) for text in texts]
 
@@ -229,10 +245,18 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 
 def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
     """The kernel of a convolution and what is behind it."""
-    tail = _exactly_divided(site, _divided(site, ProgramKernel(list(step.stores))))
     tiling = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
     assert tiling is not None  # the others are the library's
-    return convolution_kernel(site, replace(step, stores=tuple(tail.stores)), name, tiling)
+    return convolution_kernel(site, _tail_divided(site, step), name, tiling)
+
+
+_Made = TypeVar("_Made", Convolution, MatrixProduct)
+
+
+def _tail_divided(site: Site, step: _Made) -> _Made:
+    """The step whose pointwise work divides as the schedule has it."""
+    tail = _exactly_divided(site, _divided(site, ProgramKernel(list(step.stores))))
+    return replace(step, stores=tuple(tail.stores))
 
 
 def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
@@ -255,14 +279,14 @@ def _line_kernel(site: Site, kernel: ProgramKernel, name: str) -> KernelText:
     return flat_kernel(site, kernel, name)
 
 
-def _idle(site: Site, step: ProgramKernel | Scatter | Scan | Convolution) -> tuple[Size, ...]:
+def _idle(site: Site, step: ProgramKernel | Scatter | Scan | InPlaceOfCall) -> tuple[Size, ...]:
     """Factors of a kernel's blocks that are zero at a known size, as ``x[:, 1:]`` of one column is empty.
 
     None of a kernel that joins its rows: of no rows too there is a result.
     """
     if isinstance(step, Scan):
         blocks = step.rows
-    elif isinstance(step, Convolution):
+    elif isinstance(step, InPlaceOfCall):
         blocks = product(step.shape)
     else:
         kernel = step.stored if isinstance(step, Scatter) else step
@@ -305,7 +329,7 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_fp16.h>")
     if any("bfloat16" in kernel.code or "nearest_bf16" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
-    if any(kernel.helpers & {"fetch", "fetch_or_zero"} for kernel in kernels):
+    if any(kernel.helpers & {"fetch", "fetch_or_zero", "copy_or_zero"} for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
     if any(kernel.cluster > 1 or kernel.cooperative for kernel in kernels):
         lines += [

@@ -9,7 +9,7 @@ from fake_lane import FakeLane, ones
 
 from workbench.model import H100, Conditions
 from workbench.referee.clock import measure as measuring
-from workbench.referee.clock.crosscheck import looked_again, slope_us, usable
+from workbench.referee.clock.crosscheck import looked_again, slope_us, slower_us, usable
 from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords, Record, Span, spans_of
 from workbench.referee.clock.measure import MOST_ADDED_US, Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
@@ -190,6 +190,30 @@ def test_the_slope_sees_work_that_the_device_clocks_miss() -> None:
     seen = slope_us(lane, sneaky, 100.0, 3, lane.now)
     assert seen == pytest.approx(160.0, abs=2.0)
     assert "disagree: 100.0 us on the device, 160" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+
+
+def test_a_card_that_slows_down_in_a_row_of_calls_is_not_work_behind_the_clocks() -> None:
+    """5415 us with pauses, 5901 in a row, on an H100 at its power limit."""
+    lane = FakeLane()
+    slowed = acts(lane, kernel=110.0)[KERNEL]  # in a row; by itself it took 100
+    seen = slope_us(lane, slowed, 100.0, 3, lane.now)
+    assert disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+    seen -= slower_us(lane, slowed, 100.0)
+    assert not disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+
+    def sneaky(rotation: int) -> Any:
+        lane.work_behind(60.0)
+        return acts(lane, kernel=100.0)[KERNEL](rotation)
+
+    seen = slope_us(lane, sneaky, 100.0, 3, lane.now) - slower_us(lane, sneaky, 100.0)
+    assert "disagree" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
+
+
+def test_a_call_that_takes_twice_as_long_in_a_row_is_not_excused_by_a_slow_card() -> None:
+    lane = FakeLane()
+    twice = acts(lane, kernel=200.0)[KERNEL]
+    seen = slope_us(lane, twice, 100.0, 3, lane.now) - slower_us(lane, twice, 100.0)
+    assert "disagree" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
 
 
 def test_a_slope_that_the_host_sets_is_none() -> None:

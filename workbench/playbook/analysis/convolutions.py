@@ -1,25 +1,21 @@
-"""Convolutions that a kernel can make, and the pointwise work behind them that goes into the same kernel.
+"""Convolutions that a kernel can make.
 
-Owns which library calls those are, and which kernels behind them need a result and nothing beside it. Writes
-no text; convolution_kernel.py does.
+Owns which library calls those are. Writes no text; convolution_kernel.py does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
+from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
-from workbench.playbook.analysis.row_totals import buffers_read
-from workbench.playbook.ir.expr import Expr, Load, loads_below
+from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.program import (
     Convolution,
-    Kernel,
     LibraryArgument,
     LibraryCall,
     Program,
-    ProgramStep,
     Side,
     Store,
 )
@@ -32,30 +28,9 @@ MOST_TAPS = 125
 """Weights of a window up to which they wait in shared memory together: 5 x 5 x 5."""
 
 
-def with_convolutions(
-    program: Program, steps: Sequence[ProgramStep], able: Callable[[Convolution], bool]
-) -> list[ProgramStep]:
-    """The steps with kernels in place of the calls that one is ``able`` to make, tails and all."""
-    found = list(steps)
-    for call in [step for step in steps if isinstance(step, LibraryCall)]:
-        made = convolution_of(program, call)
-        if made is None or not able(made):
-            continue
-        readers = [step for step in found if step is not call and made.buffer in buffers_read(step)]
-        is_output = any(output.buffer == made.buffer for output in program.outputs)
-        if len(readers) == 1 and not is_output and _is_tail(made, readers[0]):
-            (tail,) = readers
-            assert isinstance(tail, Kernel)
-            found[_place(found, tail)] = replace(made, stores=tuple(tail.stores))
-            del found[_place(found, call)]
-        else:
-            found[_place(found, call)] = made
-    return found
-
-
 def convolutions_in(program: Program) -> tuple[Convolution, ...]:
     """All of a program that a kernel can make."""
-    found = with_convolutions(program, program.steps, lambda made: True)
+    found = in_place_of_calls(program, program.steps, lambda call: convolution_of(program, call))
     return tuple(step for step in found if isinstance(step, Convolution))
 
 
@@ -134,25 +109,3 @@ def _bias(program: Program, bias: object, shape: Sequence[Size]) -> Expr | None:
     assert isinstance(bias, LibraryArgument)
     axes = (Axis(shape[0], ZERO), Axis(shape[1], ONE), Axis(product(shape[2:]), ZERO))
     return program.pool.load(bias.buffer, "f32", View(axes))
-
-
-# ------------------------------------------------------------------------------------ what is behind one
-
-
-def _is_tail(made: Convolution, step: ProgramStep) -> bool:
-    """True for a kernel without rows whose every value needs the one result at its own place."""
-    if not isinstance(step, Kernel) or step.tail or step.ahead or step.steps or step.parts or step.tables:
-        return False
-    line = made.stores[0].view
-    if any(store.level != "flat" or store.columns != line.size for store in step.stores):
-        return False
-    return all(load.view == line and not load.lookups for load in _read(made, step))
-
-
-def _read(made: Convolution, kernel: Kernel) -> Iterator[Load]:
-    loads = loads_below(store.value for store in kernel.stores)
-    return (load for load in loads if load.buffer == made.buffer)
-
-
-def _place(steps: Sequence[ProgramStep], wanted: ProgramStep) -> int:
-    return next(at for at, step in enumerate(steps) if step is wanted)

@@ -13,6 +13,7 @@ from workbench.playbook.ir.program import (
     Convolution,
     Kernel,
     LibraryCall,
+    MatrixProduct,
     Program,
     ProgramStep,
     Scan,
@@ -91,6 +92,10 @@ def buffers_read(step: ProgramStep) -> set[str]:
         case Convolution():
             loads = loads_below(store.value for store in step.stores)
             return {step.source, step.weight, *(load.buffer for load in loads)} - {step.buffer}
+        case MatrixProduct():
+            loads = loads_below(store.value for store in step.stores)
+            factors = (step.left.buffer, step.right.buffer)
+            return {*factors, *(load.buffer for load in loads)} - {step.buffer}
 
 
 def _names(value: object) -> list[object]:

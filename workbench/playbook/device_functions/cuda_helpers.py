@@ -17,6 +17,7 @@ from workbench.playbook.device_functions.scatter_helpers import SCATTERS
 from workbench.playbook.device_functions.softmax_helpers import SOFTMAX
 from workbench.playbook.device_functions.split_helpers import SPLITS
 from workbench.playbook.device_functions.stacked_helpers import STACKED
+from workbench.playbook.device_functions.tensor_core_helpers import TENSOR_CORES
 from workbench.playbook.device_functions.weighted_helpers import WEIGHTED, WEIGHTED_EXCHANGES
 
 _TEXTS: Mapping[str, str] = {
@@ -399,6 +400,7 @@ __device__ T block_reduce(T value) {
     **STACKED,
     **SPLITS,
     **SCATTERS,
+    **TENSOR_CORES,
 }
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {

@@ -35,10 +35,11 @@ from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.convolution_estimate import convolution_time
 from workbench.playbook.estimates.launch_estimate import launched
-from workbench.playbook.estimates.library_work import added_bytes_of, asked_of
+from workbench.playbook.estimates.library_work import alone_bytes_of, asked_of
 from workbench.playbook.estimates.lines_estimate import lines_time
 from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
+from workbench.playbook.estimates.product_estimate import product_time
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.row_tables_estimate import row_tables_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
@@ -54,14 +55,22 @@ from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stor
 from workbench.playbook.estimates.window_estimate import window_time
 from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
-from workbench.playbook.ir.program import Convolution, Kernel, LibraryCall, ProgramStep, Scan, Scatter
+from workbench.playbook.ir.program import (
+    Convolution,
+    Kernel,
+    LibraryCall,
+    MatrixProduct,
+    ProgramStep,
+    Scan,
+    Scatter,
+)
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.beside_vectors import read_with_vectors
-from workbench.playbook.kernels.convolution_tiling import made_by_kernels
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
+from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.scan_kernel import UNROLLED
 from workbench.playbook.kernels.staged_rows import with_staged
@@ -138,6 +147,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return scatter_time(asked, step)
         case Convolution():
             return convolution_time(asked, step)
+        case MatrixProduct():
+            return product_time(asked, step)
         case Kernel():
             return _kernel(asked, step)
 
@@ -305,9 +316,9 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
 
 def _library(asked: Asked, call: LibraryCall) -> Estimate:
     moved, operations = asked_of(asked.program, call, asked.sizes)
-    added = added_bytes_of(asked.program, call, asked.sizes)
-    through = (moved - added) / asked.target.dram_bytes_per_s
+    alone = alone_bytes_of(asked.program, call, asked.sizes)
+    through = (moved - alone) / asked.target.dram_bytes_per_s
     us = 1e6 * max(through, operations / asked.target.fp32_flops_per_s)
-    us += 1e6 * added / asked.target.dram_bytes_per_s
+    us += 1e6 * alone / asked.target.dram_bytes_per_s
     us += asked.target.launch_us + library_us(asked, call)
     return Estimate(us, moved, 1, us, 1.0)

@@ -262,7 +262,51 @@ class Convolution:
         return self.sides[0] if len(self.sides) > 2 else None
 
 
-ProgramStep = Kernel | LibraryCall | Scan | Scatter | Convolution
+@dataclass(frozen=True)
+class Matrix:
+    """One factor of a product of matrices, as it lies in memory; steps are in elements."""
+
+    buffer: str
+    offset: Size
+    batch: Size
+    """Step from one matrix to the next; zero where all products have the same."""
+    across: Size
+    """Step from one row of the left factor to the next, or from one column of the right one."""
+    terms: Size
+    """Step along what is summed. Either this or ``across`` is one."""
+
+    @property
+    def lies_by_terms(self) -> bool:
+        """True where neighbours in memory are terms of one sum."""
+        return self.terms.is_one
+
+
+@dataclass(frozen=True)
+class MatrixProduct:
+    """A product of matrices that a kernel makes, and the pointwise work on its results that it does too."""
+
+    left: Matrix
+    right: Matrix
+    batch: Size
+    """Products side by side."""
+    rows: Size
+    columns: Size
+    terms: Size
+    """Products that a result is the sum of."""
+    buffer: str
+    """Of the results: (batch, rows, columns)."""
+    stores: tuple[Store, ...]
+    """What is made of each result, over one line of them: a load of ``buffer`` is the result at hand."""
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        """Of the results."""
+        return (self.batch, self.rows, self.columns)
+
+
+InPlaceOfCall = Convolution | MatrixProduct
+"""A kernel that does a library call's work, and what is made of its results."""
+ProgramStep = Kernel | LibraryCall | Scan | Scatter | InPlaceOfCall
 
 
 @dataclass

@@ -5,19 +5,13 @@ Owns names and indices; convolution_kernel.py and convolution_pieces.py write st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.playbook.analysis.pairs import steps_along
-from workbench.playbook.ir.expr import Expr, Index, Load
 from workbench.playbook.ir.program import Convolution, Side
 from workbench.playbook.ir.sizes import Size
-from workbench.playbook.ir.views import View
 from workbench.playbook.kernels.convolution_tiling import LANES, Tiling
-from workbench.playbook.kernels.kernel_text import Frame, lookup_text
-from workbench.playbook.text.cuda_text import SUM, Text
-from workbench.playbook.text.indexing import index_text
-from workbench.playbook.text.scope import Scope
+from workbench.playbook.kernels.kernel_text import Frame
+from workbench.playbook.kernels.result_frame import ResultFrame
 
 _WORDS = """
 image channel depth lane line place first first_row first_col first_channel block_at taps seen sums value
@@ -134,44 +128,7 @@ class ConvolutionFrame:
     # -------------------------------------------------------------------------------- results
 
     @property
-    def coordinates(self) -> tuple[str, ...]:
-        """Names of a result's place along the axes."""
-        return ("image", "channel", *("depth", "row", "col")[-len(self.made.sides) :])
-
-    @property
-    def linear(self) -> str:
-        """The number of a result among all."""
-        code = "size_t(image)"
-        for at, (name, size) in enumerate(zip(self.coordinates[1:], self.made.shape[1:], strict=True)):
-            code = f"{f'({code})' if at else code} * {self.size(size)} + {name}"
-        return code
-
-    def index(self, view: View) -> Text:
-        """The element that a view over the line of results finds at the coordinates; ``i`` is the line's."""
-        steps = steps_along(self.made.shape, view)
-        if view.is_linear or steps is None or view.offset.is_negative:
-            return index_text(view, "i", self.frame.macros, wide=True)
-        if any(step.is_negative for step in steps):
-            return index_text(view, "i", self.frame.macros, wide=True)
-        terms = [
-            name if step.is_one else f"size_t({name}) * {self.size(step)}"
-            for name, step in zip(self.coordinates, steps, strict=True)
-            if not step.is_zero
-        ]
-        terms += [] if view.offset.is_zero else [self.size(view.offset)]
-        return Text(" + ".join(terms) or "0", SUM)
-
-    def scope(self, bound: Mapping[int, Text]) -> Scope:
-        """Statements at the coordinates; ``bound`` has the result."""
-
-        def leaf(expr: Expr) -> Text:
-            assert isinstance(expr, (Load, Index))
-            base = self.index(expr.view)
-            if isinstance(expr, Index):
-                return Text(f"static_cast<{'int' if expr.dtype == 'i32' else 'long long'}>({base.code})")
-            code = lookup_text(expr, base, self.frame, scope.text)
-            return self.frame.value(expr, self.frame.element(expr.buffer, code))
-
-        fast = self.frame.site.schedule.fast_math
-        scope = Scope(leaf, self.frame.names, self.frame.macros, fast, bound)
-        return scope
+    def results(self) -> ResultFrame:
+        """What is made of a result at its place along the axes."""
+        places = ("image", "channel", *("depth", "row", "col")[-len(self.made.sides) :])
+        return ResultFrame(self.frame, self.made, places)

@@ -7,9 +7,7 @@ transposed convolution is one for each remainder of the stride: a place meets th
 from __future__ import annotations
 
 import math
-import re
 
-from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, Kernel, Side
 from workbench.playbook.kernels.convolution_frame import ConvolutionFrame
 from workbench.playbook.kernels.convolution_pieces import pieces_text, shifted
@@ -24,8 +22,6 @@ from workbench.playbook.kernels.convolution_tiling import (
     seen,
 )
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
-from workbench.playbook.text.cuda_text import Text
-from workbench.playbook.text.scope import statement
 
 
 def convolution_kernel(site: Site, made: Convolution, name: str, tiling: Tiling) -> KernelText:
@@ -231,18 +227,7 @@ def _written(one: ConvolutionFrame) -> list[str]:
     tests = [f"{channel} < {one.size(made.made)}"] if one.has_more_channels else []
     tests += [f"row < {one.size(one.down.made)}"] if one.down else []
     tests += [f"col < {one.size(one.right.made)}"]
-    loads = loads_below(store.value for store in made.stores)
-    result = next(load for load in loads if load.buffer == made.buffer)
-    scope = one.scope({result.serial: Text("result" if one.several else "sums[b][e]")})
-    scope.prepare(store.value for store in made.stores)
-    inner = list[str]()
-    for store in made.stores:
-        value = one.frame.stored(store.buffer, scope.text(store.value).code)
-        element = one.frame.element(store.buffer, one.index(store.view))
-        inner += statement(f"{element} = {value};")
-    inner = [*scope.lines, *inner]
-    if any(re.search(r"\bi\b", line) for line in inner):
-        inner.insert(0, f"const size_t i = {one.linear};")
+    inner = one.results.stored("result" if one.several else "sums[b][e]")
     row = ["const int row = first_row + line + b;"] if one.down else []
     stored = block(f"if ({' && '.join(tests)})", inner)
     if one.several:

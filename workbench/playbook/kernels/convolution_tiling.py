@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.analysis.convolutions import with_convolutions
 from workbench.playbook.analysis.turning import MOST_STATIC_BYTES
-from workbench.playbook.ir.program import Convolution, Program, ProgramStep, Side
+from workbench.playbook.ir.program import Convolution, Side
 from workbench.playbook.schedules.schedule import Schedule
 
 LANES = 32
@@ -66,15 +65,6 @@ class Tiling:
     def wide(self) -> int:
         """Places of a block from left to right."""
         return self.across * self.beside
-
-
-def made_by_kernels(
-    program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Sequence[Mapping[str, int]]
-) -> list[ProgramStep]:
-    """The steps with the convolutions that a schedule leaves to kernels and whose tiles have room."""
-    if not schedule.convolve[0]:
-        return list(steps)
-    return with_convolutions(program, steps, lambda made: tiling_of(made, schedule, cases) is not None)
 
 
 def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str, int]]) -> Tiling | None:

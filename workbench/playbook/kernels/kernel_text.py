@@ -285,6 +285,10 @@ class Frame:
     """Elements of the line whose last vector is only partly there; empty where all vectors are whole."""
     least_blocks: int = 0
     """Blocks that a multiprocessor must have room for: with one, threads may have many registers."""
+    own_threads: int = 0
+    """Threads of a block, of a kernel that is written for so many, whatever the others have."""
+    own_width: int = 0
+    """Elements of a vector, likewise."""
     finds_places: bool = False
     """Places of elements are computed with, in whole numbers of 32 bits."""
     in_rows: bool = False
@@ -368,8 +372,9 @@ class Frame:
         parts += [f"int {name}" for name in self.scalars]
         lines = ["template <int VEC>"] if self.vector else []
         promised = self.site.schedule.promised
-        least = f"{promised} / THREADS" if promised else str(self.least_blocks or "")
-        bounds = f"THREADS, {least}" if least else "THREADS"
+        least = f"{promised} / THREADS" if promised and not self.own_threads else str(self.least_blocks or "")
+        threads = str(self.own_threads or "THREADS")
+        bounds = f"{threads}, {least}" if least else threads
         head = f"__global__ __launch_bounds__({bounds}) void {name}("
         if len(head) + len(", ".join(parts)) < 106:
             return [*lines, f"{head}{', '.join(parts)}) {{"]
@@ -377,7 +382,7 @@ class Frame:
         return [*lines, head, *(f"    {row}" for row in rows[:-1]), f"    {rows[-1]}) {{"]
 
     def _rule(self) -> WidthRule:
-        width = self.site.schedule.width
+        width = self.own_width or self.site.schedule.width
         vectors = [self.site.buffer(name) for name in sorted(self.vectors)]
         most = {b.name: width * DTYPE_BYTES[b.dtype] * self.rows_together.get(b.name, 1) for b in vectors}
         aligned = [(b.name, most[b.name]) for b in vectors if b.role == "argument"]
@@ -394,7 +399,7 @@ class Frame:
             buffers=tuple(self.parameters),
             helpers=frozenset(self.helpers),
             grid=grid,
-            threads=self.site.schedule.threads,
+            threads=self.own_threads or self.site.schedule.threads,
             width=self._rule() if self.vector else None,
             limits=limits,
             fit=fit,

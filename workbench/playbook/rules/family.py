@@ -16,7 +16,7 @@ from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.analysis.row_shapes import row_shape
 from workbench.playbook.ir.expr import Load, walk
 from workbench.playbook.ir.program import (
-    Convolution,
+    InPlaceOfCall,
     Kernel,
     LibraryCall,
     Program,
@@ -53,7 +53,7 @@ def _words(program: Program, step: ProgramStep) -> str:
         return f"running {step.op} {'backwards' if step.backwards else 'forwards'}"
     if isinstance(step, Scatter):
         return f"{step.op} at places"
-    if isinstance(step, Convolution) or step.stores[0].level == "flat":
+    if isinstance(step, InPlaceOfCall) or step.stores[0].level == "flat":
         return "pointwise"
     return _row_words(program, step)
 

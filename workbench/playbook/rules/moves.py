@@ -21,6 +21,7 @@ from workbench.playbook.rules.cards import RISKS, bound_of, evidence
 from workbench.playbook.rules.convolution_seeds import convolution_seeds
 from workbench.playbook.rules.flat_seeds import flat_seeds
 from workbench.playbook.rules.pair_seeds import pair_seeds
+from workbench.playbook.rules.product_seeds import product_seeds
 from workbench.playbook.rules.seeds import best_at_each, times_of, unlike, worth_timing
 from workbench.playbook.rules.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.rules.weight_seeds import weight_seeds
@@ -52,6 +53,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         for side in ("1", "2", "4", "8")
     },
     **{("convolution", tile): (("block_size", "128"),) for tile in TILES},
+    ("matrix_product", "three_tf32"): (("block_size", "256"), ("vector_width", "4")),
     ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "128"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),
@@ -71,6 +73,7 @@ _WEIGHT = (
     *REWRITES,
     "turned_tile",
     "convolution",
+    "matrix_product",
     "pair_tile",
     "walk_down",
     "rolled_steps",
@@ -228,7 +231,7 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
-    others += convolution_seeds(problem)
+    others += [*convolution_seeds(problem), *product_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]

@@ -92,6 +92,8 @@ class Schedule:
     """Edge of the tiles of results that are pairs of rows, whose rows a block brings in; 0 for none."""
     convolve: tuple[int, int] = (0, 0)
     """Channels, and places one below the other, of a thread, of a convolution; zeros for the library's."""
+    multiply: bool = False
+    """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -358,6 +360,7 @@ def schedule_of(vector: Vector) -> Schedule:
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
         convolve=_convolved(values.get("convolution", "library")),
+        multiply=values.get("matrix_product", "library") == "three_tf32",
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),

@@ -12,6 +12,7 @@ from workbench.model import H100
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
+from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
@@ -55,17 +56,18 @@ def _lines(traits: Traits, settings: Settings) -> int:
     beside = _beside(traits, settings)
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
-    strips += _behind_convolutions(traits, settings)
+    strips += _in_place_of_calls(traits, settings)
     along = traits.flat_kernels + len(traits.scatters)
     along -= traits.recurrences if settings.get("rolled_steps", "off") != "off" else 0
     return max(0, along - turned - strips - beside - _here(traits, settings) - _staged(traits, settings))
 
 
-def _behind_convolutions(traits: Traits, settings: Settings) -> int:
-    """Kernels whose work is done by those that make a convolution."""
-    if settings.get("convolution", "library") == "library":
-        return 0
-    return sum(all(store.buffer != made.buffer for store in made.stores) for made in traits.convolutions)
+def _in_place_of_calls(traits: Traits, settings: Settings) -> int:
+    """Kernels whose work is done by those that make a convolution, or a product of matrices."""
+    convolutions = () if settings.get("convolution", "library") == "library" else traits.convolutions
+    products = () if settings.get("matrix_product", "library") == "library" else traits.products
+    made: list[InPlaceOfCall] = [*convolutions, *products]
+    return sum(all(store.buffer != one.buffer for store in one.stores) for one in made)
 
 
 def _beside(traits: Traits, settings: Settings) -> int:
@@ -348,6 +350,12 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in BLOCKS)
     ]
     return ("library", *values) if values and settings["fusion"] == "all" else ()
+
+
+def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where matrices are large enough for tiles."""
+    able = bool(traits.products) and settings["fusion"] == "all"
+    return ("library", "three_tf32") if able else ()
 
 
 def _able(traits: Traits, settings: Settings, threads: str) -> bool:

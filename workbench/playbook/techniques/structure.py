@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.convolving import CONVOLVING
+from workbench.playbook.techniques.multiplying import MULTIPLYING
 from workbench.playbook.techniques.staging import STAGING
 from workbench.playbook.techniques.stepping import STEPPING
 from workbench.playbook.techniques.technique import Technique
@@ -68,6 +69,7 @@ STRUCTURE = (
         ),
     ),
     *CONVOLVING,
+    *MULTIPLYING,
     *WEIGHING,
     *STEPPING,
     Technique(

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from workbench.model import DTYPE_BYTES, H100, Case, Problem
+from workbench.model import DTYPE_BYTES, H100, Case, Contract, Problem
 from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
 from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.convolutions import convolutions_in
 from workbench.playbook.analysis.divisions import divides
 from workbench.playbook.analysis.lines import Lines, lines_of
+from workbench.playbook.analysis.matrix_products import products_in, worth_multiplying
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
 from workbench.playbook.analysis.plane_turns import planes_of
 from workbench.playbook.analysis.recurrences import recurrence_of
@@ -35,7 +36,16 @@ from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.graph.rewrites import ONLY_FUSED, ROW_STEPS, applying, rewrite
 from workbench.playbook.ir.expr import Apply, loads_below, walk_all
-from workbench.playbook.ir.program import Buffer, Convolution, Kernel, LibraryCall, Program, Scan, Scatter
+from workbench.playbook.ir.program import (
+    Buffer,
+    Convolution,
+    Kernel,
+    LibraryCall,
+    MatrixProduct,
+    Program,
+    Scan,
+    Scatter,
+)
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.loop_kernel import makes_vectors
@@ -121,6 +131,8 @@ class Traits:
     rows: tuple[RowTraits, ...]
     convolutions: tuple[Convolution, ...]
     """Those that a kernel can make, with what it can make of their results."""
+    products: tuple[MatrixProduct, ...]
+    """The same of matrices of some size."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
     summed: tuple[Scan, ...]
@@ -270,6 +282,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             if k.stores[0].level != "flat"
         ),
         convolutions=convolutions_in(program) if problem.contract == "ieee-fp32" else (),
+        products=_products(program, problem.contract, declared),
         pairs=tuple(pairs.values()),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
@@ -292,6 +305,15 @@ def _staged(program: Program, cases: Sequence[Case], declared: list[dict[str, in
     sizes = [case.size_map for case in cases]
     steps = with_staged(program, program.steps, apart, sizes, len(declared))
     return sum(len(step.parts) for step in steps if isinstance(step, Kernel))
+
+
+def _products(
+    program: Program, contract: Contract, declared: list[dict[str, int]]
+) -> tuple[MatrixProduct, ...]:
+    """Products that a kernel can make; under other contracts the library's tensor cores are as exact."""
+    if contract != "ieee-fp32":
+        return ()
+    return tuple(made for made in products_in(program) if worth_multiplying(made, declared))
 
 
 def _tabled(program: Program, cases: Sequence[Case], declared: int) -> set[int]:

@@ -118,6 +118,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("pair_tile", "32"): "Tiles of 32 x 32 results share their rows in shared memory",
     ("pair_tile", "64"): "Tiles of 64 x 64 results share their rows in shared memory",
     ("pair_tile", "128"): "Tiles of 128 x 128 results share their rows in shared memory",
+    ("matrix_product", "library"): "Leave the product of matrices to the library",
+    ("matrix_product", "three_tf32"): "Multiply on tensor cores: three TF32 products for one of float32",
     ("convolution", "library"): "Leave the convolution to the library",
     ("convolution", "8x8"): "Convolve in a kernel: 8 channels at 8 places a thread",
     ("convolution", "8x4"): "Convolve in a kernel: 8 channels at 4 places a thread",

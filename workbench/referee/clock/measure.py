@@ -35,7 +35,7 @@ from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import LARGEST_RMS, allowed_beside, parts_of, unlike
 from workbench.referee.clock.statistics import median_interval, quietest, relative_spread
-from workbench.referee.clock.suspicion import EVENTS, SLOPE, suspicion
+from workbench.referee.clock.suspicion import EVENTS, SLOPE, disagreement, suspicion
 from workbench.referee.clock.taking import Sampler, Taken, Turn, Watch, take_case
 from workbench.referee.clock.tracing import CuptiTrace, open_trace
 from workbench.referee.clock.verdicts import chained_rivals, rivals_of
@@ -229,7 +229,10 @@ class _Run:
             found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options)))
         if crosscheck.usable(self.host[KERNEL], time_us, self.lane.flush_us):
             look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
-            found.append((SLOPE, crosscheck.looked_again(look, time_us, self.options)))
+            seen = crosscheck.looked_again(look, time_us, self.options)
+            if disagreement(time_us, [(SLOPE, seen)], self.options):
+                seen -= crosscheck.slower_us(self.lane, act, time_us)
+            found.append((SLOPE, seen))
         return crosscheck.believed(found)
 
     def _outputs_again(self) -> tuple[str, tuple[tuple[str, str], ...]]:

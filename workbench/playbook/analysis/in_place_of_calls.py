@@ -1,0 +1,54 @@
+"""Kernels in place of library calls, with the pointwise work behind them that goes into the same kernel.
+
+Owns which kernels behind a call need a result and nothing beside it. Which calls a kernel can make is the
+business of convolutions.py and matrix_products.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from workbench.playbook.analysis.row_totals import buffers_read
+from workbench.playbook.ir.expr import Load, loads_below
+from workbench.playbook.ir.program import InPlaceOfCall, Kernel, LibraryCall, Program, ProgramStep
+
+
+def in_place_of_calls(
+    program: Program, steps: Sequence[ProgramStep], made_of: Callable[[LibraryCall], InPlaceOfCall | None]
+) -> list[ProgramStep]:
+    """The steps with kernels for the calls that ``made_of`` has one for, tails and all."""
+    found = list(steps)
+    for call in [step for step in steps if isinstance(step, LibraryCall)]:
+        made = made_of(call)
+        if made is None:
+            continue
+        readers = [step for step in found if step is not call and made.buffer in buffers_read(step)]
+        is_output = any(output.buffer == made.buffer for output in program.outputs)
+        if len(readers) == 1 and not is_output and _is_tail(made, readers[0]):
+            (tail,) = readers
+            assert isinstance(tail, Kernel)
+            found[_place(found, tail)] = replace(made, stores=tuple(tail.stores))
+            del found[_place(found, call)]
+        else:
+            found[_place(found, call)] = made
+    return found
+
+
+def _is_tail(made: InPlaceOfCall, step: ProgramStep) -> bool:
+    """True for a kernel without rows whose every value needs the one result at its own place."""
+    if not isinstance(step, Kernel) or step.tail or step.ahead or step.steps or step.parts or step.tables:
+        return False
+    line = made.stores[0].view
+    if any(store.level != "flat" or store.columns != line.size for store in step.stores):
+        return False
+    return all(load.view == line and not load.lookups for load in _read(made, step))
+
+
+def _read(made: InPlaceOfCall, kernel: Kernel) -> Iterator[Load]:
+    loads = loads_below(store.value for store in kernel.stores)
+    return (load for load in loads if load.buffer == made.buffer)
+
+
+def _place(steps: Sequence[ProgramStep], wanted: ProgramStep) -> int:
+    return next(at for at, step in enumerate(steps) if step is wanted)

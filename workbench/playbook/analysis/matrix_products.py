@@ -1,0 +1,90 @@
+"""Products of float32 matrices that a kernel can make on tensor cores.
+
+Owns which library calls those are. Writes no text; product_kernel.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
+from workbench.playbook.analysis.placement import identity
+from workbench.playbook.ir.program import (
+    LibraryArgument,
+    LibraryCall,
+    Matrix,
+    MatrixProduct,
+    Program,
+    Store,
+)
+from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
+from workbench.playbook.ir.views import strides_in
+
+LEAST = 64
+"""Rows, and columns, from which half a tile is of use."""
+LEAST_TERMS = 128
+"""Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
+
+
+def products_in(program: Program) -> tuple[MatrixProduct, ...]:
+    """All of a program that a kernel can make."""
+    found = in_place_of_calls(program, program.steps, lambda call: product_of(program, call))
+    return tuple(step for step in found if isinstance(step, MatrixProduct))
+
+
+def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -> bool:
+    """True where tiles have something to do at all of the sizes."""
+    return all(
+        min(made.rows.at(case), made.columns.at(case)) >= LEAST and made.terms.at(case) >= LEAST_TERMS
+        for case in cases
+    )
+
+
+def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
+    """The product of a call, whose results are stored as they are; None where it is left to the library.
+
+    Only of float32: the library multiplies 16-bit numbers with tensor cores itself.
+    """
+    name = call.op.split(".")[1]
+    if name not in ("mm", "bmm") or call.orders != (None,) or len(call.args) != 2 or call.kwargs:
+        return None
+    out = program.buffers[call.results[0]]
+    left, right = (_seen(program, arg) for arg in call.args)
+    if left is None or right is None or out.dtype != "f32":
+        return None
+    (a_buffer, a_offset, a_shape, a_steps), (b_buffer, b_offset, b_shape, b_steps) = left, right
+    batched = name == "bmm"
+    first = Matrix(a_buffer, a_offset, a_steps[0] if batched else ZERO, a_steps[-2], a_steps[-1])
+    second = Matrix(b_buffer, b_offset, b_steps[0] if batched else ZERO, b_steps[-1], b_steps[-2])
+    if not all(one.terms.is_one or one.across.is_one for one in (first, second)):
+        return None
+    line = identity(product(out.shape))
+    result = program.pool.load(out.name, out.dtype, line)
+    return MatrixProduct(
+        first,
+        second,
+        a_shape[0] if batched else ONE,
+        a_shape[-2],
+        b_shape[-1],
+        a_shape[-1],
+        out.name,
+        (Store(out.name, result, line, ONE, line.size, "flat"),),
+    )
+
+
+_Seen = tuple[str, Size, Sequence[Size], Sequence[Size]]
+
+
+def _seen(program: Program, arg: object) -> _Seen | None:
+    """Buffer, offset, shape and steps of an argument of float32."""
+    if not isinstance(arg, LibraryArgument):
+        return None
+    buffer = program.buffers[arg.buffer]
+    if buffer.dtype != "f32":
+        return None
+    shape = arg.shape or buffer.shape
+    if arg.strides:
+        return arg.buffer, arg.offset or ZERO, shape, arg.strides
+    if buffer.strides is not None:
+        return (arg.buffer, ZERO, shape, buffer.strides) if arg.shape is None else None
+    return arg.buffer, ZERO, shape, strides_in(shape, range(len(shape)))

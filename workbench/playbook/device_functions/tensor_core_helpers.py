@@ -1,0 +1,109 @@
+"""CUDA functions for products on Hopper's tensor cores: TF32 factors, sums in float32.
+
+Owns their texts; cuda_helpers.py puts them among the others. Forms and layouts are those of the PTX ISA,
+"Asynchronous Warpgroup Level Matrix Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+_ACROSS = 128
+_SUMS = _ACROSS // 2
+_LINE = 100
+
+
+def _filled(parts: Sequence[str], indent: str) -> str:
+    """A list over as many lines as it takes."""
+    lines = [""]
+    for at, part in enumerate(parts):
+        piece = part + (", " if at < len(parts) - 1 else "")
+        if len(indent) + len(lines[-1]) + len(piece) > _LINE:
+            lines.append("")
+        lines[-1] += piece
+    return ("\n" + indent).join(line.rstrip() for line in lines)
+
+
+def _multiply_add() -> str:
+    sums = _filled([f'"+f"(sums[{at}])' for at in range(_SUMS)], " " * 10)
+    places = "".join(
+        f'        "{", ".join(f"%{at}" for at in range(first, first + 16))}'
+        f'{", " if first + 16 < _SUMS else "}, "}"\n'
+        for first in range(0, _SUMS, 16)
+    )
+    return f"""
+// Four warps together: 64 rows by {_ACROSS} columns of sums take in eight terms more. A thread gives four
+// elements of the left factor, and where the right one's lie in shared memory (right_at); the sums are there
+// when products_done has returned.
+__device__ inline void multiply_add(float (&sums)[{_SUMS}], const unsigned int (&left)[4],
+    unsigned long long right) {{
+    asm volatile(
+        "wgmma.mma_async.sync.aligned.m64n{_ACROSS}k8.f32.tf32.tf32 {{"
+{places}        "{{%{_SUMS}, %{_SUMS + 1}, %{_SUMS + 2}, %{_SUMS + 3}}}, %{_SUMS + 4}, 1, 1, 1;"
+        : {sums}
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));
+}}
+"""
+
+
+TENSOR_CORES: Mapping[str, str] = {
+    "split_in_two": """
+// A float as the sum of two that tensor cores take: high has its first 11 bits, low what is left.
+__device__ inline void split_in_two(float value, unsigned int& high, unsigned int& low) {
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(value));
+    low = __float_as_uint(value - __uint_as_float(high));
+}
+""",
+    "multiply_add": _multiply_add(),
+    "products": """
+// Where a factor begins in shared memory, as the instruction wants to know it: lines of 128 bytes, eight of
+// them in 1024, whose pieces of 16 bytes have changed places, so that eight lines are in different banks.
+__device__ inline unsigned long long right_at(const void* place) {
+    const unsigned long long address = static_cast<unsigned int>(__cvta_generic_to_shared(place));
+    return address >> 4 | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+// Sums and factors in registers are ready to be used.
+__device__ inline void products_begin() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+// Products since the last call belong together.
+__device__ inline void products_end() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+// All products are done but those of the last LEFT groups.
+template <int LEFT>
+__device__ inline void products_done() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+// What this thread has stored in shared memory is there for tensor cores, too.
+__device__ inline void show_to_tensor_cores() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+""",
+    "copy_or_zero": """
+// VEC floats on their way to shared memory, zeros where there are none: the thread does not wait.
+template <int VEC>
+__device__ inline void copy_or_zero(float* to, const float* from, bool there) {
+    constexpr int BYTES = VEC * sizeof(float);
+    const unsigned int place = static_cast<unsigned int>(__cvta_generic_to_shared(to));
+    const int read = there ? BYTES : 0;
+    if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(read) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+            ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");
+    }
+}
+""",
+    "summed_alone": """
+// One sum of products, term by term.
+__device__ __noinline__ float summed_alone(const float* left, size_t left_step, const float* right,
+    size_t right_step, int terms) {
+    float sum = 0.0f;
+    for (int term = 0; term < terms; ++term) {
+        sum = fmaf(left[term * left_step], right[term * right_step], sum);
+    }
+    return sum;
+}
+""",
+}

@@ -1,0 +1,394 @@
+"""A product of float32 matrices on tensor cores: three products of TF32 numbers for each of float32.
+
+Owns the text of such a kernel; product_tiling.py has its numbers. Sources: Markidis et al., "NVIDIA Tensor
+Core Programmability, Performance & Precision" (2018): factors as sums of two numbers. Ootomo and Yokota,
+"Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak
+performance" (2022): three of the four products are enough, and sums have to leave the tensor core, which
+cuts off instead of rounding.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.ir.program import Kernel, Matrix, MatrixProduct
+from workbench.playbook.kernels.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, indented
+from workbench.playbook.kernels.product_tiling import (
+    LINE,
+    TALL,
+    TERMS,
+    THREADS,
+    TOGETHER,
+    VECTOR,
+    WAITING,
+    WIDE,
+    left_floats,
+    left_line,
+    shared_bytes,
+)
+from workbench.playbook.kernels.result_frame import ResultFrame
+from workbench.playbook.text.scope import statement
+
+_WORDS = """
+BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here first_row first_column
+group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
+read_right write_right left_now left_high left_low right_now high low sums total result row column term at
+there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more turn_to stage tall
+turn row_here column_here matrix_here
+""".split()  # noqa: SIM905
+"""What the kernel calls its own."""
+_HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_alone")
+
+
+def product_kernel(site: Site, made: MatrixProduct, name: str) -> KernelText:
+    """Write the kernel of a product of matrices and of what is made of its results."""
+    frame = frame_for(site, Kernel(list(made.stores)), vector=True)
+    frame.helpers |= set(_HELPERS)
+    for word in _WORDS:
+        frame.names.new(word)
+    frame.least_blocks, frame.own_threads, frame.own_width = 1, THREADS, VECTOR
+    one = _Product(frame, made)
+    lines = [
+        *one.constants(),
+        *one.place(),
+        *one.bring(),
+        *one.taken_apart(),
+        *one.loop(),
+    ]
+    limits = Limits(shared=str(shared_bytes(made)))
+    return frame.finish(name, lines, _grid(site, made), limits)
+
+
+def _grid(site: Site, made: MatrixProduct) -> str:
+    """Blocks, in the plan language: as many as there is room for, each with every so many-th tile."""
+    parts = [f"cdiv({site.size(made.rows)}, {TALL})", f"cdiv({site.size(made.columns)}, {WIDE})"]
+    parts += [] if made.batch.is_one else [site.factor(made.batch)]
+    return f"min({' * '.join(parts)}, gpu.sm_count)"
+
+
+class _Product:
+    """The kernel being written."""
+
+    def __init__(self, frame: Frame, made: MatrixProduct) -> None:
+        self.frame, self.made = frame, made
+        self.left, self.right = made.left, made.right
+        self.rows, self.columns = frame.macros.text(made.rows), frame.macros.text(made.columns)
+        self.terms = frame.macros.text(made.terms)
+        self.left_from = self._first(self.left)
+        self.right_from = self._first(self.right)
+        for factor, across in ((self.left, made.rows), (self.right, made.columns)):
+            frame.vectors.add(factor.buffer)
+            beside = (made.terms, factor.across) if factor.lies_by_terms else (across, factor.terms)
+            steps = (*beside, factor.batch, factor.offset)
+            frame.divisors.update(step for step in steps if not step.is_zero)
+
+    def _first(self, factor: Matrix) -> str:
+        """Where the block's matrix begins."""
+        code = self.frame.pointer(factor.buffer)
+        if not factor.batch.is_zero and not self.made.batch.is_one:
+            code += f" + size_t(matrix) * {self.frame.macros.text(factor.batch)}"
+        return code if factor.offset.is_zero else f"{code} + {self.frame.macros.text(factor.offset)}"
+
+    def _step(self, factor: Matrix) -> str:
+        """Step from one line in memory to the next."""
+        step = factor.across if factor.lies_by_terms else factor.terms
+        return self.frame.macros.text(step)
+
+    # -------------------------------------------------------------------------------- what a block is about
+
+    def constants(self) -> list[str]:
+        batch = "" if self.made.batch.is_one else f" * {self.frame.macros.text(self.made.batch)}"
+        why = "eight rows" if self.left.lies_by_terms else "four terms"
+        return [
+            "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
+            "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
+            "// which is missing, is less than what float32 rounds off. A block makes tiles of TALL x WIDE",
+            "// results and takes in TERMS products of each at a time; STAGES such pieces are at hand or on",
+            "// the way. A tensor core cuts off what a sum has no room for, so that sums join totals, which",
+            "// are rounded, after STAGES pieces.",
+            f"constexpr int BLOCK = {THREADS}, TALL = {TALL}, WIDE = {WIDE};",
+            f"constexpr int TERMS = {TERMS}, STAGES = {WAITING};",
+            f"constexpr int PIECES = ({self.terms} + STAGES * TERMS - 1) / (STAGES * TERMS) * STAGES;",
+            f"constexpr int TILES_DOWN = ({self.rows} + TALL - 1) / TALL;",
+            f"constexpr int TILES_ACROSS = ({self.columns} + WIDE - 1) / WIDE;",
+            f"constexpr int TILES = TILES_DOWN * TILES_ACROSS{batch};",
+            "// Blocks that run together have TOGETHER tiles one below the other, of neighbouring columns:",
+            "// they read the same rows and columns, which then come from L2.",
+            f"constexpr int TOGETHER = {TOGETHER};",
+            f"// Floats from one line of the left factor to the next: {why} are in different banks.",
+            f"constexpr int LEFT_LINE = {left_line(self.left)}, LEFT = {left_floats(self.left)};",
+            "constexpr int RIGHT = WIDE * TERMS;",
+            f"constexpr int LINE = {LINE};  // of a warp's results",
+            "extern __shared__ __align__(1024) float on_chip[];",
+            "float* const parts = on_chip;  // two pieces of the right factor, each in a high and a low part",
+            "float* const coming_right = parts + 4 * RIGHT;",
+            "float* const coming_left = coming_right + STAGES * RIGHT;",
+        ]
+
+    def place(self) -> list[str]:
+        batched = not self.made.batch.is_one
+        return [
+            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
+            "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
+            "// Of a tile's rows a warp has sixteen, a thread two, eight apart: this one and another.",
+            "const int own_row = warp * 16 + lane / 4;",
+            "// The tile that pieces come for, which may be the one after that at hand.",
+            "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
+            *(["int matrix;"] if batched else []),
+            "const auto turn_to = [&](int tile) {",
+            *(["    matrix = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
+            *(["    tile %= TILES_DOWN * TILES_ACROSS;"] if batched else []),
+            "    const int strip = tile / (TOGETHER * TILES_ACROSS) * TOGETHER;",
+            "    const int here = min(TOGETHER, TILES_DOWN - strip);",
+            "    first_row = (strip + tile % (TOGETHER * TILES_ACROSS) % here) * TALL;",
+            "    first_column = tile % (TOGETHER * TILES_ACROSS) / here * WIDE;",
+            "};",
+            "turn_to(coming_tile);",
+        ]
+
+    # -------------------------------------------------------------------------------- from memory
+
+    def bring(self) -> list[str]:
+        left = self._brought("left", "TALL", "first_row", self.rows, self.left, "coming_left + stage * LEFT")
+        right = self._brought(
+            "right", "WIDE", "first_column", self.columns, self.right, "coming_right + stage * RIGHT"
+        )
+        return [
+            "const auto bring = [&](int stage) {",
+            *indented(
+                [
+                    "const bool more = coming_tile < TILES;",
+                    f"const float* const left = {self.left_from};",
+                    f"const float* const right = {self.right_from};",
+                    *left,
+                    *right,
+                    "__pipeline_commit();",
+                    "if (++coming_piece == PIECES) {",
+                    "    coming_piece = 0;",
+                    "    coming_tile += gridDim.x;",
+                    "    turn_to(min(coming_tile, TILES - 1));",
+                    "}",
+                ]
+            ),
+            "};",
+        ]
+
+    def _brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
+        """A piece of a factor: vectors as they lie in memory."""
+        long, short = ("TERMS", edge) if factor.lies_by_terms else (edge, "TERMS")
+        line, along = f"at / ({long} / VEC)", f"at % ({long} / VEC) * VEC"
+        index, term = (line, along) if factor.lies_by_terms else (along, line)
+        step = self._step(factor)
+        if factor.lies_by_terms:
+            element = f"size_t({first} + index) * {step} + coming_piece * TERMS + term"
+        else:
+            element = f"size_t(coming_piece * TERMS + term) * {step} + {first} + index"
+        if name == "left":
+            place = "index * LEFT_LINE + term" if factor.lies_by_terms else "term * LEFT_LINE + index"
+        elif factor.lies_by_terms:
+            place = "index * TERMS + (term / 4 ^ index % 8) * 4 + term % 4"
+        else:
+            place = "term * WIDE + index"
+        body = [
+            f"const int at = s * BLOCK + threadIdx.x, index = {index}, term = {term};",
+            f"const bool there = more && {first} + index < {size} && coming_piece * TERMS + term < {self.terms};",
+            *statement(f"const float* const from = {name} + (there ? {element} : 0);"),
+            *statement(f"copy_or_zero<VEC>({to} + {place}, from, there);"),
+        ]
+        loop = f"for (int s = 0; s < {long} * {short} / VEC / BLOCK; ++s)"
+        return ["#pragma unroll", *block(loop, body)]
+
+    # -------------------------------------------------------------------------------- split in two
+
+    def taken_apart(self) -> list[str]:
+        return [*self._left_read(), *self._left_split(), *self._right_read(), *self._right_written()]
+
+    def _left_read(self) -> list[str]:
+        if self.left.lies_by_terms:
+            first = "(own_row + e % 2 * 8) * LEFT_LINE + part * 8 + quarter + e / 2 * 4"
+        else:
+            first = "(part * 8 + quarter + e / 2 * 4) * LEFT_LINE + own_row + e % 2 * 8"
+        return [
+            "// Eight terms at a time are a part; a thread has two of them, of each of its rows. Those of",
+            "// the next part are read before they are needed.",
+            "float left_now[2][4];",
+            "const auto read_left = [&](int stage, int part) {",
+            "    const float* const from = coming_left + stage % STAGES * LEFT;",
+            "#pragma unroll",
+            "    for (int e = 0; e < 4; ++e) {",
+            f"        left_now[part % 2][e] = from[{first}];",
+            "    }",
+            "};",
+        ]
+
+    def _left_split(self) -> list[str]:
+        return [
+            "unsigned int left_high[2][4], left_low[2][4];",
+            "const auto split_left = [&](int part) {",
+            "#pragma unroll",
+            "    for (int e = 0; e < 4; ++e) {",
+            "        const int p = part % 2;",
+            "        split_in_two(left_now[p][e], left_high[p][e], left_low[p][e]);",
+            "    }",
+            "};",
+        ]
+
+    def _right_read(self) -> list[str]:
+        lines = [
+            "// A thread takes four times four terms of a column of the right factor apart.",
+            "float right_now[4];",
+            "const auto read_right = [&](int stage, int part) {",
+            "    const float* const from = coming_right + stage % STAGES * RIGHT;",
+            "    const int at = part * BLOCK + threadIdx.x;",
+        ]
+        if self.right.lies_by_terms:
+            return [
+                *lines,
+                "    const float4 value = *reinterpret_cast<const float4*>(from + at * 4);",
+                *(f"    right_now[{at}] = value.{axis};" for at, axis in enumerate("xyzw")),
+                "};",
+            ]
+        return [
+            *lines,
+            "#pragma unroll",
+            "    for (int t = 0; t < 4; ++t) {",
+            "        right_now[t] = from[(at / WIDE * 4 + t) * WIDE + at % WIDE];",
+            "    }",
+            "};",
+        ]
+
+    def _right_written(self) -> list[str]:
+        place = "at * 4"
+        if not self.right.lies_by_terms:
+            place = "at % WIDE * TERMS + (at / WIDE ^ at % 8) * 4"
+        return [
+            "// They go to shared memory, high and low, where tensor cores read them.",
+            "const auto write_right = [&](int stage, int part) {",
+            "    float* const high = parts + stage % 2 * 2 * RIGHT;",
+            f"    const int at = part * BLOCK + threadIdx.x, place = {place};",
+            "    uint4 first, second;",
+            *(
+                f"    split_in_two(right_now[{at}], first.{axis}, second.{axis});"
+                for at, axis in enumerate("xyzw")
+            ),
+            "    *reinterpret_cast<uint4*>(high + place) = first;",
+            "    *reinterpret_cast<uint4*>(high + RIGHT + place) = second;",
+            "};",
+        ]
+
+    # -------------------------------------------------------------------------------- sums
+
+    def loop(self) -> list[str]:
+        body = """
+float sums[WIDE / 2], total[WIDE / 2];
+#pragma unroll
+for (int i = 0; i < WIDE / 2; ++i) {
+    sums[i] = total[i] = 0.0f;
+}
+#pragma unroll 1
+for (int piece = 0; piece < PIECES; piece += STAGES) {
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) {
+        show_to_tensor_cores();
+        __pipeline_wait_prior(STAGES - 3);
+        __syncthreads();  // this piece is apart, and the next one has come
+        const unsigned long long high = right_at(parts + stage % 2 * 2 * RIGHT);
+        const unsigned long long low = right_at(parts + stage % 2 * 2 * RIGHT + RIGHT);
+#pragma unroll
+        for (int part = 0; part < 4; ++part) {
+            // Eight terms are 32 bytes of a column's line: two pieces of 16.
+            const int p = part % 2;
+            products_begin();
+            multiply_add(sums, left_low[p], high + part * 2);
+            multiply_add(sums, left_high[p], low + part * 2);
+            multiply_add(sums, left_high[p], high + part * 2);
+            products_end();
+            // Tensor cores are at it. Meanwhile the next piece is taken apart.
+            if (part > 0) {
+                write_right(stage + 1, part - 1);
+            }
+            read_right(stage + 1, part);
+            products_done<1>();
+            split_left(part + 1);
+            read_left(stage + (part + 2) / 4, (part + 2) % 4);
+            if (part == 0) {
+                __syncthreads();  // all have done with the piece before: its place is free
+                bring((stage + STAGES - 1) % STAGES);
+            }
+        }
+        write_right(stage + 1, 3);
+    }
+    products_done<0>();
+#pragma unroll
+    for (int i = 0; i < WIDE / 2; ++i) {
+        total[i] += sums[i];
+        sums[i] = 0.0f;
+    }
+}""".strip("\n").split("\n")
+        return [
+            "#pragma unroll",
+            *block("for (int stage = 0; stage < STAGES - 1; ++stage)", ["bring(stage);"]),
+            "__pipeline_wait_prior(STAGES - 2);",
+            "__syncthreads();",
+            "#pragma unroll",
+            *block("for (int part = 0; part < 4; ++part)", ["read_right(0, part);", "write_right(0, part);"]),
+            "read_left(0, 0);",
+            "split_left(0);",
+            "read_left(0, 1);",
+            "#pragma unroll 1",
+            *block("for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)", [*body, *self._written()]),
+        ]
+
+    # -------------------------------------------------------------------------------- results
+
+    def _written(self) -> list[str]:
+        made = self.made
+        batched = not made.batch.is_one
+        tile = "tile % (TILES_DOWN * TILES_ACROSS)" if batched else "tile"
+        places = ("matrix_here" if batched else "0", "row", "column")
+        stored = ResultFrame(self.frame, made, places).stored("result")
+        starts = []
+        for name, factor in (("row", self.left), ("column", self.right)):
+            first = self._first(factor).replace("size_t(matrix)", "size_t(matrix_here)")
+            along = name if factor.across.is_one else f"size_t({name}) * {self._across(factor)}"
+            starts.append(f"{first} + {along}, {self.frame.macros.text(factor.terms)}")
+        body = [
+            "const int row = row_here + r, column = column_here + c * 32 + lane;",
+            *block(
+                f"if (row < {self.rows} && column < {self.columns})",
+                [
+                    "float result = results[r * LINE + lane];",
+                    "// An infinity has no low part. Where one was met, the sum is made anew.",
+                    *block(
+                        "if (isnan(result))",
+                        statement(f"result = summed_alone({', '.join(starts)}, {self.terms});"),
+                    ),
+                    *stored,
+                ],
+            ),
+        ]
+        quarter = [
+            "#pragma unroll",
+            *block(
+                "for (int i = 0; i < 16; i += 2)",
+                [
+                    "float* const to = results + (lane / 4 + i / 2 % 2 * 8) * LINE + i / 4 * 8 + quarter * 2;",
+                    "*reinterpret_cast<float2*>(to) = make_float2(total[c * 16 + i], total[c * 16 + i + 1]);",
+                ],
+            ),
+            "__syncwarp();",
+            "#pragma unroll 4",
+            *block("for (int r = 0; r < 16; ++r)", body),
+            "__syncwarp();",
+        ]
+        return [
+            "// The results, a quarter of the columns at a time. In shared memory a warp's sums change hands:",
+            "// neighbouring lanes go on with neighbouring results.",
+            *(["const int matrix_here = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
+            f"const int here = {tile}, strip = here / (TOGETHER * TILES_ACROSS) * TOGETHER;",
+            "const int tall = min(TOGETHER, TILES_DOWN - strip), turn = here % (TOGETHER * TILES_ACROSS);",
+            "const int row_here = (strip + turn % tall) * TALL + warp * 16, column_here = turn / tall * WIDE;",
+            "#pragma unroll",
+            *block("for (int c = 0; c < 4; ++c)", quarter),
+        ]
+
+    def _across(self, factor: Matrix) -> str:
+        return self.frame.macros.text(factor.across)

@@ -1,0 +1,35 @@
+"""The technique of matrix products that a kernel makes itself.
+
+Owns its prose; offers.py says when it makes sense.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.techniques import offers
+from workbench.playbook.techniques.technique import Technique
+
+MULTIPLYING = (
+    Technique(
+        name="matrix_product",
+        title="a kernel multiplies the matrices on tensor cores, and makes what follows",
+        values=("library", "three_tf32"),
+        offers=offers.matrix_product,
+        structural=True,
+        bottleneck="compute",
+        look_for="HGMMA among the instructions; how busy tensor cores and shared memory are",
+        teaches=(
+            "In IEEE float32 a library multiplies matrices without tensor cores: 52 TFLOP/s of an H100 that "
+            "has 495 in TF32. TF32 keeps 11 bits of a factor. But a float is the sum of two TF32 numbers, "
+            "its first 11 bits and what is left, rounded to the nearest, and (a + b)(c + d) is ac + ad + bc "
+            "but for bd, which is less than float32's own rounding: three products on tensor cores for one "
+            "of float32 (Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, "
+            "2018). One thing is left: where a tensor core adds, it cuts off what has no room, always "
+            "towards zero, and a long sum comes out too small. So sums leave it after 128 terms and join "
+            "totals that are rounded (Ootomo and Yokota, Recovering single precision accuracy from Tensor "
+            "Cores, 2022). The error is below cuBLAS's in float32, at twice the speed. Hopper's instruction "
+            "takes the right factor from shared memory and the left one from registers, and works while the "
+            "threads go on: they take the next piece apart meanwhile. An infinity has no low part; where "
+            "one was met, the sum is made anew."
+        ),
+    ),
+)

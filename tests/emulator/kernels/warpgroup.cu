@@ -1,5 +1,7 @@
 // Hopper's warp-group multiplications in TF32, as they should be and with one thing wrong. The test adds the
 // bodies of multiply_add and multiply, whose statements name every sum.
+#include <cuda_pipeline.h>
+
 typedef unsigned long long Descriptor;
 
 // sum += a * b, of 64 rows of a, as many columns of b as there are twos in sum, and eight terms.
@@ -12,8 +14,21 @@ __device__ void multiply_add(float (&sum)[32], Descriptor a, Descriptor b);
 // The same, but the sum begins at zero.
 __device__ void multiply(float (&sum)[32], const unsigned (&a)[4], Descriptor b);
 
-// Fewer than all: what is left out, or done too early.
-enum Wrong { NOTHING, NO_WAIT, OTHER_GROUP, NO_COMMIT, OVERWRITES, NO_BARRIER, HALF_A_TILE, ODD_LANE, OUTSIDE };
+// What is left out, done too early, or not the same everywhere.
+enum Wrong {
+    NOTHING,
+    NO_WAIT,
+    OTHER_GROUP,
+    NO_COMMIT,
+    OVERWRITES,
+    NO_BARRIER,
+    NO_PROXY_FENCE,
+    NO_FENCE,
+    HALF_A_TILE,
+    ODD_LANE,
+    ODD_WARP,
+    OUTSIDE
+};
 
 __device__ inline void fence_proxy() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -83,18 +98,24 @@ __global__ void product(const float* x, const float* w, float* y) {
         sum[i] = 1.0f;
     }
     fill<ROW_BYTES>(tile, w, WRONG == HALF_A_TILE ? N / 2 : N, TERMS);
-    fence_proxy();
+    if (WRONG != NO_PROXY_FENCE) {
+        fence_proxy();
+    }
     if (WRONG != NO_BARRIER) {
         __syncthreads();
     }
-    fence();
     for (int term = 0; term < TERMS; term += 8) {
         unsigned a[4];
         load(a, x, TERMS, term);
         Descriptor b = described<ROW_BYTES>(tile, term, N);
         b += WRONG == ODD_LANE && threadIdx.x == 37 ? 2 : 0;
         b += WRONG == OUTSIDE ? 4096 : 0;
-        multiply_add(sum, a, b);
+        if (WRONG != NO_FENCE) {
+            fence();
+        }
+        if (WRONG != ODD_WARP || threadIdx.x < 96) {
+            multiply_add(sum, a, b);
+        }
     }
     if (WRONG != NO_COMMIT) {
         commit();
@@ -103,7 +124,9 @@ __global__ void product(const float* x, const float* w, float* y) {
         wait<1>();
     }
     if (WRONG == OVERWRITES) {
-        *(float*)(tile + threadIdx.x * 4) = 0.0f;  // too early
+        for (int i = threadIdx.x; i < N * TERMS; i += 128) {
+            ((float*)tile)[i] = 0.0f;  // while it is in use
+        }
     }
     if (WRONG != NO_WAIT && WRONG != OTHER_GROUP) {
         wait<0>();
@@ -156,6 +179,47 @@ __global__ void two_groups(const float* x, const float* w, float* y, float* betw
     store(sum, between);
     wait<0>();
     store(sum, y);
+}
+
+// 256 rows and 128 columns of y = x * w^T a block, of two warp groups: each has two times 64 rows. The next 32 terms
+// of w are copied while these are multiplied.
+__global__ void large(const float* x, const float* w, float* y, int terms, int columns) {
+    extern __shared__ __align__(1024) char tiles[];
+    float sum[2][64] = {};
+    const int first = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + threadIdx.x / 128 * 64;
+    auto copy = [&](int step) {
+        for (int i = threadIdx.x; i < 128 * 8 && step < terms; i += 256) {
+            const float* from = w + (blockIdx.x * 128 + i / 8) * (size_t)terms + step + i % 8 * 4;
+            __pipeline_memcpy_async(tiles + step / 32 % 2 * 16384 + place<128>(i / 8, i % 8 * 4, 128), from, 16);
+        }
+        __pipeline_commit();
+    };
+    copy(0);
+    for (int step = 0; step < terms; step += 32) {
+        __pipeline_wait_prior(0);
+        fence_proxy();
+        __syncthreads();
+        for (int half = 0; half < 2; ++half) {
+            const float* row = x + (blockIdx.y * 256 + first + half * 64) * (size_t)terms + step + threadIdx.x % 4;
+            for (int term = 0; term < 32; term += 8) {
+                unsigned a[4];
+                for (int i = 0; i < 4; ++i) {
+                    a[i] = rounded(row[i % 2 * 8 * terms + term + i / 2 * 4]);
+                }
+                fence();
+                multiply_add(sum[half], a, described<128>(tiles + step / 32 % 2 * 16384, term, 128));
+            }
+        }
+        commit();
+        copy(step + 32);
+        wait<0>();
+    }
+    for (int half = 0; half < 2; ++half) {
+        for (int i = 0; i < 64; ++i) {
+            const size_t row = blockIdx.y * 256 + first + half * 64 + i / 2 % 2 * 8;
+            y[row * columns + blockIdx.x * 128 + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2] = sum[half][i];
+        }
+    }
 }
 
 __global__ void round_all(const float* x, float* y) {

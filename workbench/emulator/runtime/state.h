@@ -92,6 +92,8 @@ struct Thread {
   uint64_t looking;  // a place that it has just read, where others may have told something: learnt as it goes on
   uint64_t looked;   // where its last load past the first-level cache found that something was told
   Copies copies;
+  bool orders_registers;    // has called wgmma.fence
+  uint32_t shown_in_epoch;  // when it last let the tensor core see what it had written to shared memory
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;

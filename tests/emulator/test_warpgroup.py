@@ -45,9 +45,16 @@ def source() -> str:
     return (KERNELS / FILE).read_text() + "".join(bodies)
 
 
+def built_with(kernel: str) -> list[str]:
+    """What is wrong in one way or another, and what is no template, is compiled once for all tests."""
+    wrong = [f"product<64, 128, {name}>" for name in (*NEVER_WAITED_FOR, *OVERWRITTEN, *FOUND, *TRAPPED)]
+    together = [*wrong, "two_tiles", "two_groups", "large", "apart", "round_all"]
+    return together if kernel in together else [kernel]
+
+
 def run(kernel: str, shape: Shape, args: dict[str, Any], mode: Any = "checked", **options: Any) -> Execution:
     tensors = {name: arg for name, arg in args.items() if isinstance(arg, torch.Tensor)}
-    module = build(source(), [(kernel, ())], mode)
+    module = build(source(), [(name, ()) for name in built_with(kernel)], mode)
     return execute(plan_of(kernel, shape, args), module, tensors, Options(case="test", **options))
 
 
@@ -95,6 +102,13 @@ def test_tiles_of_every_swizzle(row_bytes: int) -> None:
     torch.testing.assert_close(y, expected(64, row_bytes), rtol=1e-5, atol=1e-5)
 
 
+@MODES
+def test_sums_that_are_no_array(mode: Any) -> None:
+    x, w = operands(8, 32)
+    (y,) = clean(run("apart", Shape(1, 128), {"x": x, "w": w, "y": Out((64, 8))}, mode))
+    torch.testing.assert_close(y, expected(8, 128), rtol=1e-5, atol=1e-5)
+
+
 def test_both_operands_in_shared_memory() -> None:
     x, w = operands(64, 32)
     args = {"x": x, "w": w, "y": Out((64, 64))}
@@ -128,15 +142,22 @@ def test_rounding_to_tf32() -> None:
     torch.testing.assert_close(y, expected, rtol=0, atol=0, equal_nan=True)
 
 
+NEVER_WAITED_FOR = ["NO_WAIT", "OTHER_GROUP", "NO_COMMIT"]
+
+
 @MODES
-@pytest.mark.parametrize("wrong", ["NO_WAIT", "OTHER_GROUP", "NO_COMMIT"])
+@pytest.mark.parametrize("wrong", NEVER_WAITED_FOR)
 def test_sums_are_there_only_when_they_have_been_waited_for(wrong: str, mode: Any) -> None:
     (y,) = product(64, 128, wrong, mode=mode).outputs
     assert y.isnan().all()
 
 
-def test_who_writes_over_a_tile_before_the_wait_is_found() -> None:
-    execution = product(64, 128, "OVERWRITES", races=True)
+OVERWRITTEN = ["OVERWRITES", "OVERWRITES_LATER"]
+
+
+@pytest.mark.parametrize("wrong", OVERWRITTEN)
+def test_who_writes_over_a_tile_before_the_wait_is_found(wrong: str) -> None:
+    execution = product(64, 128, wrong, races=True)
     (y,) = execution.outputs
     assert torch.equal(y[48:], torch.ones(16, 64)), "the last warp's tile is nothing but zeros by then"
     hazards = execution.report.hazards
@@ -192,14 +213,8 @@ def test_a_warp_group_has_128_threads() -> None:
 
 
 def test_a_cards_compiler_takes_these_statements() -> None:
-    kernels = [
-        "product<8, 0>",
-        "product<24, 32>",
-        "product<128, 64>",
-        "product<256, 128>",
-        "two_tiles",
-        "two_groups",
-    ]
+    kernels = ["product<8, 0>", "product<24, 32>", "product<128, 64>", "product<256, 128>"]
+    kernels += ["two_tiles", "two_groups", "large", "apart"]
     assert not isinstance(compile_kernel(source(), [(kernel, ()) for kernel in kernels]), CompileFailed)
 
 

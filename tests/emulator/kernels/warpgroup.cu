@@ -21,6 +21,7 @@ enum Wrong {
     OTHER_GROUP,
     NO_COMMIT,
     OVERWRITES,
+    OVERWRITES_LATER,
     NO_BARRIER,
     NO_PROXY_FENCE,
     NO_FENCE,
@@ -123,7 +124,10 @@ __global__ void product(const float* x, const float* w, float* y) {
     if (WRONG == OTHER_GROUP) {
         wait<1>();
     }
-    if (WRONG == OVERWRITES) {
+    if (WRONG == OVERWRITES_LATER) {
+        __syncthreads();
+    }
+    if (WRONG == OVERWRITES || WRONG == OVERWRITES_LATER) {
         for (int i = threadIdx.x; i < N * TERMS; i += 128) {
             ((float*)tile)[i] = 0.0f;  // while it is in use
         }
@@ -131,6 +135,27 @@ __global__ void product(const float* x, const float* w, float* y) {
     if (WRONG != NO_WAIT && WRONG != OTHER_GROUP) {
         wait<0>();
     }
+    store(sum, y);
+}
+
+// The same of eight columns, with sums that are no array.
+__global__ void apart(const float* x, const float* w, float* y) {
+    __shared__ __align__(1024) char tile[8 * 128];
+    float third = 1.0f, first = 1.0f, fourth = 1.0f, second = 1.0f;
+    fill<128>(tile, w, 8, 32);
+    fence_proxy();
+    __syncthreads();
+    for (int term = 0; term < 32; term += 8) {
+        unsigned a[4];
+        load(a, x, 32, term);
+        fence();
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, 1, 1, 1;"
+                     : "+f"(first), "+f"(second), "+f"(third), "+f"(fourth)
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(described<128>(tile, term, 8)));
+        commit();
+        wait<0>();
+    }
+    const float sum[4] = {first, second, third, fourth};
     store(sum, y);
 }
 

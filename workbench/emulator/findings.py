@@ -24,6 +24,7 @@ _HAZARD_OF: Mapping[str, HazardName] = {
     "race_read_after_write": "race",
     "race_write_after_write": "race",
     "race_write_after_read": "race",
+    "not_shown": "race",
     "divergent_barrier": "barrier",
     "branched_barrier": "barrier",
     "not_cooperative": "barrier",
@@ -195,6 +196,8 @@ class Findings:
             return f"{who} reads {fault['message']}: what comes is undefined, and the output depends on it"
         if kind in _MEETINGS:
             return f"{who} {_MEETINGS[kind].format(said=fault['message'])}"
+        if kind == "not_shown":
+            return self._race(fault, other_line, "with no fence.proxy.async in between")
         verb = _DONE[fault["action"]]
         place = self._place(fault)
         if kind == "misaligned" and not fault["size"]:
@@ -213,12 +216,14 @@ class Findings:
             return f"{who} {verb} {place}, an input"
         return f"{who} {verb} {place}"
 
-    def _race(self, fault: Mapping[str, Any], other_line: int | None) -> str:
+    def _race(
+        self, fault: Mapping[str, Any], other_line: int | None, missing: str = "with nothing in between"
+    ) -> str:
         first = "wrote" if fault["kind"] != "race_write_after_read" else "read"
         other = f"thread {fault['other_thread']} of {fault['message'] or 'the same block'}"
         where = f"in line {other_line}" if other_line else "elsewhere"
         mine = f"{_thread(fault)} {_DONE[fault['action']]} {self._place(fault)}"
-        return f"{mine}, which {other} {first} {where} with nothing in between"
+        return f"{mine}, which {other} {first} {where} {missing}"
 
     def _place(self, fault: Mapping[str, Any]) -> str:
         place, offset = fault["place"], fault["offset"]

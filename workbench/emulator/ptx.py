@@ -1,32 +1,156 @@
-"""Single PTX instructions that the emulator knows: their statements become calls of its own functions.
+"""PTX instructions that the emulator knows: their statements become calls of its own functions.
 
-Owns the list. What is not on it stays as it is, and unsupported.py refuses it.
+Owns the list, and how a statement of inline PTX is read. What is not on it stays as it is, and unsupported.py
+refuses it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-KNOWN: Mapping[tuple[str, int], str] = {
-    ("ex2.approx.ftz.f32", 1): "emu_ex2_approx_ftz",
-    ("max.NaN.f32", 2): "emu_max_nan",
-    ("min.NaN.f32", 2): "emu_min_nan",
+from workbench.emulator.unsupported import without_comments
+
+KNOWN: Mapping[str, tuple[str, str]] = {
+    "ex2.approx.ftz.f32": ("emu_ex2_approx_ftz", "=f f"),
+    "max.NaN.f32": ("emu_max_nan", "=f f f"),
+    "min.NaN.f32": ("emu_min_nan", "=f f f"),
+    "cvt.rna.tf32.f32": ("emu_cvt_rna_tf32", "=r f"),
+    "fence.proxy.async": ("emu_fence_proxy_async", ""),
+    "fence.proxy.async.shared::cta": ("emu_fence_proxy_async", ""),
+    "wgmma.fence.sync.aligned": ("emu_wgmma_fence", ""),
+    "wgmma.commit_group.sync.aligned": ("emu_wgmma_commit_group", ""),
+    "wgmma.wait_group.sync.aligned": ("emu_wgmma_wait_group", "n"),
 }
-"""A function of float_math.h by instruction and operands: one float from one or two others."""
-_STATEMENT = re.compile(
-    r'\basm[ \t]*(?:volatile[ \t]*)?\([ \t]*"([\w.]+) %0, %1(, %2)?;"[ \t]*'
-    r':[ \t]*"=f"\((\w+)\)[ \t]*:[ \t]*"f"\((\w+)\)(?(2),[ \t]*"f"\((\w+)\))[ \t]*\)'
+"""A function by instruction, and the constraints of its operands in their order: a result comes first."""
+_BEGINNING = re.compile(r"\basm\s*(?:volatile\s*)?\(")
+_LITERAL = re.compile(r'\s*"((?:[^"\\\n]|\\[nt])*)"\s*')
+_CONSTRAINT = re.compile(r'"([=+]?\w)"\s*(?=\()')
+_SEPARATOR = re.compile(r"([:,)])\s*")
+_PARENTHESIS = re.compile(r"[()]")
+_SPACE = re.compile(r"\s*")
+_INSTRUCTION = re.compile(r"([\w.:]+)(?: ([%\d, ]+))? ?;")
+_MULTIPLICATION = re.compile(
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<columns>\d+)k8\.f32\.tf32\.tf32 ?"
+    r"\{(?P<sums>[^{}]+)\} ?, ?(?:\{(?P<registers>[^{}]+)\}|(?P<tile>[^{},]+)) ?,"
+    r"(?P<b>[^{},]+),(?P<adds>[^{},]+), ?1 ?, ?1 ?;"
 )
+"""Hopper's multiplication in TF32: of registers and a tile of shared memory, or of two tiles."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One operand of a statement, which the instruction names by its place: ``%0``."""
+
+    constraint: str
+    expression: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement of inline PTX, without its semicolon."""
+
+    text: str
+    operands: tuple[Operand, ...]
+    end: int
+    """Where in the source it ends."""
 
 
 def with_known(source: str) -> str:
     """The source with the statements of known instructions as C++; every line keeps its number."""
-    return _STATEMENT.sub(_as_call, source)
+    parts, position = [], 0
+    for start, statement in _statements(source):
+        call = _as_call(statement) or _as_multiplication(statement)
+        if call is not None:
+            lines = "\n" * source.count("\n", start, statement.end)
+            parts += [source[position:start], call, lines]
+            position = statement.end
+    return "".join([*parts, source[position:]])
 
 
-def _as_call(found: re.Match[str]) -> str:
-    instruction, _, result, *operands = found.groups()
-    arguments = [operand for operand in operands if operand]
-    function = KNOWN.get((instruction, len(arguments)))
-    return f"{result} = {function}({', '.join(arguments)})" if function else found.group()
+def _statements(source: str) -> Iterator[tuple[int, Statement]]:
+    code = without_comments(source)
+    for found in _BEGINNING.finditer(code):
+        statement = _read(source, code, found.end())
+        if statement is not None:
+            yield found.start(), statement
+
+
+def _read(source: str, code: str, position: int) -> Statement | None:
+    """The statement whose literals begin here; ``code`` is the source without comments and literals."""
+    text, section, operands = "", 0, list[Operand]()
+    while literal := _LITERAL.match(source, position):
+        text += literal[1]
+        position = literal.end()
+    while separator := _SEPARATOR.match(source, position):
+        position = separator.end()
+        if separator[1] == ")":
+            words = re.sub(r"\\[nt]", " ", text).split()
+            return Statement(" ".join(words), tuple(operands), separator.end(1))
+        section += separator[1] == ":"
+        if section == 3 and (clobbered := _LITERAL.match(source, position)):
+            position = clobbered.end()
+        elif section < 3 and (constraint := _CONSTRAINT.match(source, position)):
+            end = _closed(code, constraint.end())
+            expression = source[constraint.end() : end]
+            if end < 0 or "#" in expression or expression != code[constraint.end() : end]:
+                return None
+            operands.append(Operand(constraint[1], " ".join(expression.split())))
+            position = _SPACE.match(code, end).end()  # type: ignore[union-attr]
+    return None
+
+
+def _closed(code: str, opening: int) -> int:
+    """Where the parenthesis that opens here has been closed; -1 if nowhere."""
+    depth = 0
+    for found in _PARENTHESIS.finditer(code, opening):
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            return found.end()
+    return -1
+
+
+def _as_call(statement: Statement) -> str | None:
+    """The call for one instruction of ``KNOWN`` with nothing beside it."""
+    found = _INSTRUCTION.fullmatch(statement.text)
+    if found is None or found[1] not in KNOWN:
+        return None
+    function, constraints = KNOWN[found[1]]
+    arguments = _arguments(statement, [(constraints.split(), found[2] or "")])
+    if arguments is None:
+        return None
+    result = f"{arguments.pop(0)} = " if constraints.startswith("=") else ""
+    return f"{result}{function}({', '.join(arguments)})"
+
+
+def _as_multiplication(statement: Statement) -> str | None:
+    found = _MULTIPLICATION.fullmatch(statement.text)
+    if found is None or not (0 < int(found["columns"]) <= 256 and int(found["columns"]) % 8 == 0):
+        return None
+    if found["tile"]:
+        function, left = "emu_wgmma_tiles", (["l"], found["tile"])
+    else:
+        function, left = "emu_wgmma_registers", (["r"] * 4, found["registers"])
+    sums = (["+f"] * (int(found["columns"]) // 2), found["sums"])
+    arguments = _arguments(statement, [(["n"], found["adds"]), left, (["l"], found["b"]), sums])
+    return f"{function}({', '.join([found['columns'], *arguments])})" if arguments else None
+
+
+def _arguments(statement: Statement, lists: Sequence[tuple[Sequence[str], str]]) -> list[str] | None:
+    """The expressions of operands, each with the constraint that belongs there; none may be left over."""
+    arguments, used = [], set[int]()
+    for constraints, names in lists:
+        tokens = [name.strip() for name in names.split(",") if name.strip()]
+        if len(tokens) != len(constraints):
+            return None
+        for constraint, token in zip(constraints, tokens, strict=True):
+            number = int(token[1:]) if re.fullmatch(r"%\d+", token) else -1
+            if 0 <= number < len(statement.operands) and statement.operands[number].constraint == constraint:
+                arguments.append(statement.operands[number].expression)
+                used.add(number)
+            elif constraint == "n" and token.isdigit():
+                arguments.append(token)
+            else:
+                return None
+    return arguments if len(used) == len(statement.operands) else None

@@ -28,6 +28,10 @@ enum emu_warp_code {
   EMU_OR,
   EMU_XOR,
   EMU_EXCHANGE,
+  // Of a warp group's multiplications, by all lanes.
+  EMU_MULTIPLY,
+  EMU_COMMIT,
+  EMU_FINISH,
 };
 
 // Bits of emu_config.checks.
@@ -42,6 +46,17 @@ struct emu_copy {
   void* to;
   uint64_t low, high;
   size_t bytes;
+};
+
+// A warp group's multiplication of eight tf32 terms, as one lane has it.
+struct emu_multiplication {
+  uint32_t columns;
+  bool adds;         // to what the sums are; else they begin at zero
+  bool a_in_shared;  // there; else four terms of it come from each lane
+  uint32_t a[4];
+  uint64_t a_tile, b_tile;  // descriptors of shared memory
+  float* sums;              // columns / 2 registers of the lane, in a row;
+  float* const* apart;      // or where each of them is
 };
 
 extern "C" {
@@ -73,6 +88,12 @@ int emu_print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void emu_request_copy(emu_copy copy);
 void emu_commit_copies();
 emu_copy emu_arrived_copy(size_t left);  // the next one that a wait for all but so many groups lets arrive
+void emu_multiply(const emu_multiplication* wanted);
+void emu_commit_multiplications();
+void emu_finish_multiplications(size_t left);      // all groups but the last so many
+void emu_order_registers();                        // between the kernel's use of them and the unit's
+void emu_show_unit();                              // what the thread has written to shared memory
+uint64_t emu_shared_address(const void* pointer);  // in the block's shared window
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);
 }
 

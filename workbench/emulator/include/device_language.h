@@ -63,7 +63,7 @@ EMU_INLINE int emu_clock() { return (int)emu_clock64(); }
 #define __assume(condition) ((void)0)
 template <class T>
 EMU_INLINE unsigned long long __cvta_generic_to_shared(T* pointer) {
-  return (unsigned long long)pointer;
+  return emu_shared_address((const void*)pointer);
 }
 template <class T>
 EMU_INLINE unsigned long long __cvta_generic_to_global(T* pointer) {

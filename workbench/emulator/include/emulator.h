@@ -34,4 +34,5 @@
 #include "../shim/cooperative_groups.h"
 #include "../shim/cub_collectives.h"
 #include "../shim/mma.h"
+#include "warpgroup.h"
 #include "entry_points.h"

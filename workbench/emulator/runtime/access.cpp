@@ -5,6 +5,7 @@
 // would go astray is reported and its thread ended, so the emulator's own process is never corrupted.
 #include <cstring>
 
+#include "access.h"
 #include "cluster.h"
 #include "faults.h"
 #include "scheduler.h"
@@ -231,6 +232,20 @@ void volatile_write(uint64_t address, unsigned size, const void* return_address)
   access(address, size, kWrite, return_address, true);
   tell(address);
 }
+
+}  // namespace
+
+void read_for_unit(Worker& worker, Thread& thread, uint64_t address, unsigned size, uint32_t pc) {
+  Event event{address, pc, static_cast<uint8_t>(size), kRead | kUnit, thread.call_depth, thread.warp_epoch, 0};
+  size_t array = find(worker.shared, worker.last_shared, address);
+  if (UNLIKELY(array == worker.shared.size() || address + size > worker.shared[array].high))
+    bad_access(worker, thread, event, "out_of_bounds_shared");
+  event.kind |= kShared;
+  settle(thread);
+  if (worker.tracing) log_event(worker, thread, event);
+}
+
+namespace {
 
 // Copies of structures: split into the widest aligned pieces, as a GPU compiler would.
 void access_range(uint64_t address, size_t bytes, uint8_t action, const void* return_address) {

@@ -57,6 +57,7 @@ void find_shared_arrays(Worker& worker) {
   worker.shared.clear();
   worker.shared_span = {};
   worker.dynamic_low = kNever;
+  worker.window = 0;
   worker.last_shared = worker.last_buffer = 0;
   config.touch_tls();
   TlsQuery query{config.module_base, 0};
@@ -75,6 +76,8 @@ void find_shared_arrays(Worker& worker) {
     worker.shared_span.low = std::min(worker.shared_span.low, array.low);
     worker.shared_span.high = std::max(worker.shared_span.high, array.high);
   }
+  // As on a card the first 1024 bytes are the system's, and a place is aligned there as it is here.
+  worker.window = (worker.shared_span.low & ~1023ull) - 1024;
 }
 
 void prepare(Worker& worker, Launch& launch) {

@@ -46,6 +46,16 @@ void check_initialised(Worker& worker, const LaneEvent& lane, const SharedCell& 
     report(worker, lane.thread, race("uninitialised_shared", *lane.event, 0, -1));
 }
 
+// The tensor core sees what was written to shared memory when who wrote it, or who lets the tensor core read it,
+// has called fence.proxy.async since. That is asked of the thread's last call only: one too early is not told.
+void check_shown(Worker& worker, const LaneEvent& lane, const SharedCell& cell) {
+  if (cell.written_in_block != worker.block_serial || worker.shadow_restarted_in == worker.block_serial) return;
+  int writer = rank_in_shared_key(cell.write);
+  uint32_t written = static_cast<uint32_t>(cell.write >> 32);
+  if (worker.threads[writer].shown_in_epoch >= written || lane.thread->shown_in_epoch >= written) return;
+  report(worker, lane.thread, race("not_shown", *lane.event, cell.write_pc, writer));
+}
+
 void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, uint64_t key) {
   const Event& event = *lane.event;
   uint32_t checks = worker.shadow_restarted_in == worker.block_serial ? 0 : worker.launch->config.checks;
@@ -53,6 +63,8 @@ void enter_shared_read(Worker& worker, const LaneEvent& lane, SharedCell& cell, 
   if ((checks & EMU_RACES) && conflict_in_shared(cell.write, key))
     report(worker, lane.thread,
            race("race_read_after_write", event, cell.write_pc, rank_in_shared_key(cell.write)));
+  else if ((checks & EMU_RACES) && (event.kind & kUnit))
+    check_shown(worker, lane, cell);
   if (rank_in_shared_key(cell.read) != rank_in_shared_key(key)) {
     if (cell.read >> 32 == key >> 32) cell.earlier_read = cell.read;
     cell.read_pc = event.pc;

@@ -105,8 +105,8 @@ void handle_request(Worker& worker, const LaneEvent* lanes, int count) {
   worker.tally.events += count;
   worker.request++;
   uint32_t checks = worker.launch->config.checks;
-  bool variable = lanes[0].event->kind & kVariable;
-  if ((checks & EMU_STATISTICS) && worker.counting && !variable) count_request(worker, lanes, count);
+  bool traffic = !(lanes[0].event->kind & (kVariable | kUnit));
+  if ((checks & EMU_STATISTICS) && worker.counting && traffic) count_request(worker, lanes, count);
   if (worker.racing) check_order(worker, lanes, count);
 }
 

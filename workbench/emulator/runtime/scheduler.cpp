@@ -244,6 +244,8 @@ void start_threads(Worker& worker) {
     thread.call_depth = thread.warp_epoch = 0;
     thread.looking = thread.looked = 0;
     thread.copies.clear();
+    thread.orders_registers = false;
+    thread.shown_in_epoch = 0;
     thread.logged = thread.replayed = thread.polls = 0;
     thread.last_pc = thread.barrier_pc = 0;
     thread.unsettled = nullptr;
@@ -303,6 +305,7 @@ void go_on(Worker& worker) {
 
 void end_block(Worker& worker) {
   if (worker.launch->order) worker.launch->order->ended(worker.block);
+  check_groups(worker);
   for (int i = 0; i < worker.thread_count; i++) {  // threads that were given up still hold a stack
     Thread& thread = worker.threads[i];
     if (thread.stack) worker.free_stacks.push_back(thread.stack);

@@ -15,6 +15,7 @@
 #include "abi.h"
 #include "fiber.h"
 #include "order.h"
+#include "warpgroup.h"
 
 #define NOINLINE __attribute__((noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -34,6 +35,7 @@ constexpr uint64_t kHopeless = 1 << 14;
 enum : uint8_t {
   kRead = 0, kWrite = 1, kAtomic = 2, kActionMask = 3, kShared = 0x10, kGlobal = 0x20,
   kVariable = 0x40,  // beside kGlobal: of a __device__ variable, which is no tensor's traffic
+  kUnit = 0x80,      // beside kShared: by the tensor core, whose reads are no warp's requests
 };
 
 // Beside a time: the access is of a place by which blocks tell one another, and not of what they tell.
@@ -90,6 +92,8 @@ struct Thread {
   uint64_t looking;  // a place that it has just read, where others may have told something: learnt as it goes on
   uint64_t looked;   // where its last load past the first-level cache found that something was told
   Copies copies;
+  bool orders_registers;    // has called wgmma.fence
+  uint32_t shown_in_epoch;  // when it last let the tensor core see what it had written to shared memory
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
   // What it waits for, and with which operands.
   int operation, argument, width;
@@ -102,6 +106,7 @@ struct Thread {
 struct Warp {
   uint32_t ready = 0, arrived = 0, asks_active_mask = 0, log_full = 0, alive = 0;
   void* pointers[kWarp];
+  Multiplications multiplications;
 };
 
 // Warp requests of one access instruction.
@@ -276,6 +281,7 @@ struct Worker : BlockState {
   size_t last_shared = 0, last_buffer = 0;
   emu_range shared_span{};  // from the first static array to the end of the dynamic one
   uint64_t dynamic_low = kNever;
+  uint64_t window = 0;  // where address 0 of the block's shared memory would be
 
   uint32_t request = 0;                // number of the warp request that is being replayed
   std::vector<Event> log_memory;       // kLogCapacity events for each lane; warps use it one after the other

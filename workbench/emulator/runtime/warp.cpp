@@ -102,7 +102,9 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
   uint64_t given[kWarp];
   for (uint32_t rest = mask; rest; rest &= rest - 1)
     given[__builtin_ctz(rest)] = lanes[__builtin_ctz(rest)].value;
-  uint64_t common = operation >= EMU_BALLOT ? combine(lanes, mask, operation) : 0;
+  uint64_t common = operation >= EMU_MULTIPLY ? group_operation(worker, warp_number, mask, operation)
+                    : operation >= EMU_BALLOT ? combine(lanes, mask, operation)
+                                              : 0;
   warp.arrived &= ~mask;
   worker.tally.warp_operations++;
   for (uint32_t rest = mask; rest; rest &= rest - 1) {

@@ -17,6 +17,8 @@ KNOWN: Mapping[str, tuple[str, str]] = {
     "max.NaN.f32": ("emu_max_nan", "=f f f"),
     "min.NaN.f32": ("emu_min_nan", "=f f f"),
     "cvt.rna.tf32.f32": ("emu_cvt_rna_tf32", "=r f"),
+    "cp.async.commit_group": ("__pipeline_commit", ""),
+    "cp.async.wait_group": ("__pipeline_wait_prior", "n"),
     "fence.proxy.async": ("emu_fence_proxy_async", ""),
     "fence.proxy.async.shared::cta": ("emu_fence_proxy_async", ""),
     "wgmma.fence.sync.aligned": ("emu_wgmma_fence", ""),
@@ -37,6 +39,12 @@ _MULTIPLICATION = re.compile(
     r"(?P<b>[^{},]+),(?P<adds>[^{},]+), ?1 ?, ?1 ?;"
 )
 """Hopper's multiplication in TF32: of registers and a tile of shared memory, or of two tiles."""
+
+_COPY = re.compile(
+    r"cp\.async\.(?P<cache>c[ag])\.shared(?:::cta)?\.global \[(?P<to>[^\[\]]+)\] ?, ?\[(?P<from>[^\[\]]+)\] ?, ?"
+    r"(?P<bytes>[^,;]+)(?:,(?P<read>[^,;]+))?;"
+)
+"""A copy to shared memory: so many bytes, of which so many are read and the others are zero."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ def with_known(source: str) -> str:
     """The source with the statements of known instructions as C++; every line keeps its number."""
     parts, position = [], 0
     for start, statement in _statements(source):
-        call = _as_call(statement) or _as_multiplication(statement)
+        call = _as_call(statement) or _as_multiplication(statement) or _as_copy(statement)
         if call is not None:
             lines = "\n" * source.count("\n", start, statement.end)
             parts += [source[position:start], call, lines]
@@ -135,6 +143,19 @@ def _as_multiplication(statement: Statement) -> str | None:
     sums = (["+f"] * (int(found["columns"]) // 2), found["sums"])
     arguments = _arguments(statement, [(["n"], found["adds"]), left, (["l"], found["b"]), sums])
     return f"{function}({', '.join([found['columns'], *arguments])})" if arguments else None
+
+
+def _as_copy(statement: Statement) -> str | None:
+    found = _COPY.fullmatch(statement.text)
+    if found is None:
+        return None
+    for read in ("r", "n"):
+        lists = [(["r"], found["to"]), (["l"], found["from"]), (["n"], found["bytes"])]
+        lists += [([read], found["read"])] if found["read"] else []
+        arguments = _arguments(statement, lists)
+        if arguments is not None:
+            return f"emu_cp_async<{str(found['cache'] == 'cg').lower()}>({', '.join(arguments)})"
+    return None
 
 
 def _arguments(statement: Statement, lists: Sequence[tuple[Sequence[str], str]]) -> list[str] | None:

@@ -94,6 +94,7 @@ void emu_finish_multiplications(size_t left);      // all groups but the last so
 void emu_order_registers();                        // between the kernel's use of them and the unit's
 void emu_show_unit();                              // what the thread has written to shared memory
 uint64_t emu_shared_address(const void* pointer);  // in the block's shared window
+void* emu_shared_place(uint64_t address);          // the way back
 void emu_atomic_access(const void* address, unsigned size, const void* return_address);
 }
 

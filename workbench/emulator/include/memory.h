@@ -98,6 +98,17 @@ EMU_INLINE void __pipeline_wait_prior(size_t left) {
     emu_put(copy.to, copy.bytes, copy.low, copy.high);
   }
 }
+// The same as inline PTX (ptx.py): to a place of the shared window, and bytes that are not read are zero.
+template <bool L2Only>
+EMU_INLINE void emu_cp_async(unsigned to, const void* from, int bytes, int read) {
+  const bool copied = bytes == 16 || (!L2Only && (bytes == 8 || bytes == 4));
+  if (!copied || read < 0 || read > bytes) emu_trap("cp.async of a size that there is not");
+  __pipeline_memcpy_async(emu_shared_place(to), from, bytes, bytes - read);
+}
+template <bool L2Only>
+EMU_INLINE void emu_cp_async(unsigned to, const void* from, int bytes) {
+  emu_cp_async<L2Only>(to, from, bytes, bytes);
+}
 EMU_INLINE void __prefetch_global_l1(const void*) {}
 EMU_INLINE void __prefetch_global_l2(const void*) {}
 EMU_INLINE unsigned __isGlobal(const void*) { return 1; }

@@ -276,4 +276,8 @@ void emu_show_unit() { emu::current_worker->running->shown_in_epoch = emu::curre
 uint64_t emu_shared_address(const void* pointer) {
   return reinterpret_cast<uint64_t>(pointer) - emu::current_worker->window;
 }
+
+void* emu_shared_place(uint64_t address) {
+  return reinterpret_cast<void*>(emu::current_worker->window + address);
+}
 }

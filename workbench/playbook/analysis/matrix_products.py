@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
+from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.program import (
     LibraryArgument,
     LibraryCall,
@@ -18,12 +19,15 @@ from workbench.playbook.ir.program import (
     Store,
 )
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
-from workbench.playbook.ir.views import strides_in
+from workbench.playbook.ir.views import strided, strides_in
 
 LEAST = 64
 """Rows, and columns, from which half a tile is of use."""
 LEAST_TERMS = 128
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
+
+_ARGUMENTS = {"mm": 2, "bmm": 2, "addmm": 3}
+_WITH_ADDEND = 3
 
 
 def products_in(program: Program) -> tuple[MatrixProduct, ...]:
@@ -46,10 +50,11 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
     Only of float32: the library multiplies 16-bit numbers with tensor cores itself.
     """
     name = call.op.split(".")[1]
-    if name not in ("mm", "bmm") or call.orders != (None,) or len(call.args) != 2 or call.kwargs:
+    count = _ARGUMENTS.get(name)
+    if call.orders != (None,) or len(call.args) != count or call.kwargs:
         return None
     out = program.buffers[call.results[0]]
-    left, right = (_seen(program, arg) for arg in call.args)
+    left, right = (_seen(program, arg) for arg in call.args[-2:])
     if left is None or right is None or out.dtype != "f32":
         return None
     (a_buffer, a_offset, a_shape, a_steps), (b_buffer, b_offset, b_shape, b_steps) = left, right
@@ -59,7 +64,12 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
     if not all(one.terms.is_one or one.across.is_one for one in (first, second)):
         return None
     line = identity(product(out.shape))
-    result = program.pool.load(out.name, out.dtype, line)
+    value: Expr = program.pool.load(out.name, out.dtype, line)
+    if count == _WITH_ADDEND:
+        added = _addend(program, call.args[0], out.shape)
+        if added is None:
+            return None
+        value = program.pool.apply("add", out.dtype, (value, added))
     return MatrixProduct(
         first,
         second,
@@ -68,8 +78,24 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
         b_shape[-1],
         a_shape[-1],
         out.name,
-        (Store(out.name, result, line, ONE, line.size, "flat"),),
+        (Store(out.name, value, line, ONE, line.size, "flat"),),
     )
+
+
+def _addend(program: Program, arg: object, shape: Sequence[Size]) -> Expr | None:
+    """What is added to the results: a matrix, or a row or column that all have in common."""
+    seen = _seen(program, arg)
+    if seen is None:
+        return None
+    name, offset, own, steps = seen
+    if len(own) > len(shape):
+        return None
+    wide = [ZERO] * (len(shape) - len(own))
+    wide += [
+        ZERO if size.is_one and not whole.is_one else step
+        for size, step, whole in zip(own, steps, shape[len(wide) :], strict=True)
+    ]
+    return program.pool.load(name, "f32", strided(shape, wide, offset))
 
 
 _Seen = tuple[str, Size, Sequence[Size], Sequence[Size]]

@@ -38,9 +38,9 @@ def test_a_copy_that_is_not_waited_for_is_not_there() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        '"cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "l"(place), "l"(from), "r"(read)',  # a place of 64 bits
+        '"cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "l"(place), "l"(from), "r"(read)',  # 64 bits
         '"cp.async.bulk.shared.global [%0], [%1], 16;" :: "r"(place), "l"(from)',
-        '"cp.async.cg.shared.global [%0], [%1], 16, %2, %3;" :: "r"(place), "l"(from), "r"(read), "l"(policy)',
+        '"cp.async.cg.shared.global [%0], [%1], 16, %2, %3;" :: "r"(to), "l"(from), "r"(read), "l"(policy)',
     ],
 )
 def test_other_copies_stay_as_they_are(text: str) -> None:

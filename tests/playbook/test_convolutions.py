@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -13,13 +14,14 @@ from torch.nn import functional as F
 from tests.playbook.drawn_convolutions import drawn_convolution
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
-from tests.playbook.running import check, plan_of
+from tests.playbook.running import check, plan_of, run
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
 from workbench.playbook.techniques.table import settled
 
+TENSOR_CORES: Vector = (("convolution", "three_tf32"),)
 DIRECT: Vector = (("block_size", "128"), ("convolution", "8x8"))
 OTHERS: tuple[Vector, ...] = (
     (("block_size", "64"), ("convolution", "8x4")),
@@ -127,6 +129,40 @@ def test_right_at_odd_sizes(name: str) -> None:
     source = generate(problem, DIRECT).kernel.source
     assert "done directly" in source and "library(" not in source
     check(call, source, tensors, "checked")
+
+
+ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
+    "plane": (ordinary(padding=1), of(x=(2, 16, 11, 13), w=(33, 16, 3, 3), b=(33,))()),
+    "strided": (ordinary(stride=(2, 3), padding=(2, 1)), of(x=(3, 5, 20, 31), w=(40, 5, 3, 5), b=(40,))()),
+    "dilated": (ordinary(dilation=(2, 3)), of(x=(2, 8, 14, 21), w=(32, 8, 3, 3), b=(32,))()),
+    "in groups": (ordinary(groups=2, padding=1), of(x=(2, 12, 7, 9), w=(70, 6, 3, 3), b=(70,))()),
+    "many channels": (ordinary(), of(x=(1, 19, 9, 11), w=(140, 19, 2, 2), b=(140,))()),
+    "one by one": (ordinary(), of(x=(2, 36, 7, 9), w=(32, 36, 1, 1), b=(32,))()),
+    "volume": (
+        ordinary(stride=(1, 2, 1), padding=1),
+        of(x=(2, 6, 5, 6, 9), w=(34, 6, 3, 3, 2), b=(34,))(),
+    ),
+    "line": (ordinary(stride=2, dilation=3, padding=4), of(x=(3, 12, 75), w=(36, 12, 4), b=(36,))()),
+    "two results": (two_results, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3), b=(32,), r=(2, 32, 9, 11))()),
+    "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3))()),
+}
+
+
+@pytest.mark.parametrize("name", ON_TENSOR_CORES)
+def test_right_on_tensor_cores(name: str) -> None:
+    call, tensors = ON_TENSOR_CORES[name]
+    source = generate(problem_of(call, tensors, "convolved"), TENSOR_CORES).kernel.source
+    assert "multiply_add(sums" in source and "library(" not in source
+    check(call, source, tensors, "checked")
+
+
+def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result() -> None:
+    call, tensors = ON_TENSOR_CORES["plane"]
+    tensors = {**tensors, "x": tensors["x"].clone()}
+    tensors["x"][1, 3, 4, 5] = math.inf
+    source = generate(problem_of(call, tensors, "convolved"), TENSOR_CORES).kernel.source
+    (got,) = run(source, tensors).outputs
+    torch.testing.assert_close(got, call(tensors), rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
 @pytest.mark.many(4)

@@ -1,4 +1,4 @@
-"""Products of matrices on tensor cores: as exact as float32's, at sizes that fill no tile, whatever lies how."""
+"""Products of matrices on tensor cores: as exact as float32's, at sizes that fill no tile."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ _MULTIPLICATION = re.compile(
 """Hopper's multiplication in TF32: of registers and a tile of shared memory, or of two tiles."""
 
 _COPY = re.compile(
-    r"cp\.async\.(?P<cache>c[ag])\.shared(?:::cta)?\.global \[(?P<to>[^\[\]]+)\] ?, ?\[(?P<from>[^\[\]]+)\] ?, ?"
-    r"(?P<bytes>[^,;]+)(?:,(?P<read>[^,;]+))?;"
+    r"cp\.async\.(?P<cache>c[ag])\.shared(?:::cta)?\.global "
+    r"\[(?P<to>[^\[\]]+)\] ?, ?\[(?P<from>[^\[\]]+)\] ?, ?(?P<bytes>[^,;]+)(?:,(?P<read>[^,;]+))?;"
 )
 """A copy to shared memory: so many bytes, of which so many are read and the others are zero."""
 

@@ -5,12 +5,14 @@ Owns which library calls those are. Writes no text; product_kernel.py does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.program import (
+    Convolution,
     LibraryArgument,
     LibraryCall,
     Matrix,
@@ -40,6 +42,17 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
     """True where tiles have something to do at all of the sizes."""
     return all(
         min(made.rows.at(case), made.columns.at(case)) >= LEAST and made.terms.at(case) >= LEAST_TERMS
+        for case in cases
+    )
+
+
+def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
+    """True where a convolution fills tiles, half of them at least; a transposed one has other taps elsewhere."""
+    taps = math.prod(side.taps for side in made.sides)
+    return not made.transposed and all(
+        made.made.at(case) >= LEAST // 2
+        and made.read.at(case) * taps >= LEAST_TERMS // 4
+        and made.batch.at(case) * math.prod(side.made.at(case) for side in made.sides) >= LEAST
         for case in cases
     )
 

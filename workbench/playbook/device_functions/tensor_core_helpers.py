@@ -88,7 +88,8 @@ __device__ inline void copy_or_zero(float* to, const float* from, bool there) {
     const unsigned int place = static_cast<unsigned int>(__cvta_generic_to_shared(to));
     const int read = there ? BYTES : 0;
     if constexpr (BYTES == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(from), "r"(read) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+            ::"r"(place), "l"(from), "r"(read) : "memory");
     } else {
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
             ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
-from workbench.playbook.analysis.matrix_products import product_of, worth_multiplying
+from workbench.playbook.analysis.matrix_products import product_of, worth_a_product, worth_multiplying
 from workbench.playbook.ir.program import InPlaceOfCall, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import tiling_of
 from workbench.playbook.schedules.schedule import Schedule
@@ -19,12 +19,14 @@ def made_by_kernels(
     program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Sequence[Mapping[str, int]]
 ) -> list[ProgramStep]:
     """The steps with kernels for the convolutions whose tiles have room, and for products of some size."""
-    if not schedule.convolve[0] and not schedule.multiply:
+    if not (schedule.convolve[0] or schedule.convolve_as_product or schedule.multiply):
         return list(steps)
 
     def made_of(call: LibraryCall) -> InPlaceOfCall | None:
         if schedule.convolve[0] and (convolution := convolution_of(program, call)) is not None:
             return convolution if tiling_of(convolution, schedule, cases) is not None else None
+        if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
+            return convolution if worth_a_product(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 

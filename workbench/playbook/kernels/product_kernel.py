@@ -9,8 +9,11 @@ cuts off instead of rounding.
 
 from __future__ import annotations
 
-from workbench.playbook.ir.program import Kernel, Matrix, MatrixProduct
-from workbench.playbook.kernels.kernel_text import Frame, KernelText, Limits, Site, block, frame_for, indented
+from abc import ABC, abstractmethod
+
+from workbench.playbook.ir.program import InPlaceOfCall, Kernel, Matrix, MatrixProduct
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, frame_for, indented
 from workbench.playbook.kernels.product_tiling import (
     LINE,
     TALL,
@@ -32,7 +35,7 @@ BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here f
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more turn_to stage tall
-turn row_here column_here matrix_here
+turn row_here column_here matrix_here line
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 _HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_alone")
@@ -40,50 +43,69 @@ _HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_
 
 def product_kernel(site: Site, made: MatrixProduct, name: str) -> KernelText:
     """Write the kernel of a product of matrices and of what is made of its results."""
-    frame = frame_for(site, Kernel(list(made.stores)), vector=True)
-    frame.helpers |= set(_HELPERS)
-    for word in _WORDS:
-        frame.names.new(word)
-    frame.least_blocks, frame.own_threads, frame.own_width = 1, THREADS, VECTOR
-    one = _Product(frame, made)
-    lines = [
-        *one.constants(),
-        *one.place(),
-        *one.bring(),
-        *one.taken_apart(),
-        *one.loop(),
-    ]
-    limits = Limits(shared=str(shared_bytes(made)))
-    return frame.finish(name, lines, _grid(site, made), limits)
+    return _Matrices(site, made).finished(name)
 
 
-def _grid(site: Site, made: MatrixProduct) -> str:
-    """Blocks, in the plan language: as many as there is room for, each with every so many-th tile."""
-    parts = [f"cdiv({site.size(made.rows)}, {TALL})", f"cdiv({site.size(made.columns)}, {WIDE})"]
-    parts += [] if made.batch.is_one else [site.factor(made.batch)]
-    return f"min({' * '.join(parts)}, gpu.sm_count)"
+class TensorCoreKernel(ABC):
+    """The kernel being written: tiles of a product whose right factor may lie in memory as it likes."""
 
+    def __init__(
+        self, site: Site, made: InPlaceOfCall, left: Matrix, shape: tuple[Size, Size, Size, Size]
+    ) -> None:
+        self.site, self.made, self.left = site, made, left
+        self.batch, *own = shape
+        self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
+        frame.helpers |= set(_HELPERS)
+        for word in _WORDS:
+            frame.names.new(word)
+        frame.least_blocks, frame.own_threads, frame.own_width = 1, THREADS, VECTOR
+        self.sizes = tuple(own)
+        self.rows, self.columns, self.terms = (frame.macros.text(size) for size in own)
+        self.left_from = self.first(left)
+        self.copied_in_vectors(left, own[0])
 
-class _Product:
-    """The kernel being written."""
+    def finished(self, name: str) -> KernelText:
+        """The whole function."""
+        rows, columns, _ = self.sizes
+        tiles = [f"cdiv({self.site.size(rows)}, {TALL})", f"cdiv({self.site.size(columns)}, {WIDE})"]
+        tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
+        lines = [*self._constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
+        limits = Limits(shared=str(shared_bytes(self.left)))
+        return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
 
-    def __init__(self, frame: Frame, made: MatrixProduct) -> None:
-        self.frame, self.made = frame, made
-        self.left, self.right = made.left, made.right
-        self.rows, self.columns = frame.macros.text(made.rows), frame.macros.text(made.columns)
-        self.terms = frame.macros.text(made.terms)
-        self.left_from = self._first(self.left)
-        self.right_from = self._first(self.right)
-        for factor, across in ((self.left, made.rows), (self.right, made.columns)):
-            frame.vectors.add(factor.buffer)
-            beside = (made.terms, factor.across) if factor.lies_by_terms else (across, factor.terms)
-            steps = (*beside, factor.batch, factor.offset)
-            frame.divisors.update(step for step in steps if not step.is_zero)
+    # -------------------------------------------------------------------------------- what differs
 
-    def _first(self, factor: Matrix) -> str:
+    @property
+    @abstractmethod
+    def right_by_terms(self) -> bool:
+        """True where pieces of the right factor come with terms side by side."""
+
+    @abstractmethod
+    def right_state(self) -> tuple[list[str], list[str]]:
+        """Variables that say where the right factor's pieces are, and how they are found for a tile."""
+
+    @abstractmethod
+    def right_brought(self) -> list[str]:
+        """Statements that ask for a piece of the right factor."""
+
+    @abstractmethod
+    def results(self) -> tuple[list[str], list[str]]:
+        """What a lane finds out for a column, and what it does with each of sixteen results of it."""
+
+    # -------------------------------------------------------------------------------- factors
+
+    def copied_in_vectors(self, factor: Matrix, across: Size) -> None:
+        """Note that a factor comes in vectors, where it lies so that it may."""
+        terms = self.sizes[2]
+        self.frame.vectors.add(factor.buffer)
+        beside = (terms, factor.across) if factor.lies_by_terms else (across, factor.terms)
+        steps = (*beside, factor.batch, factor.offset)
+        self.frame.divisors.update(step for step in steps if not step.is_zero)
+
+    def first(self, factor: Matrix) -> str:
         """Where the block's matrix begins."""
         code = self.frame.pointer(factor.buffer)
-        if not factor.batch.is_zero and not self.made.batch.is_one:
+        if not factor.batch.is_zero and not self.batch.is_one:
             code += f" + size_t(matrix) * {self.frame.macros.text(factor.batch)}"
         return code if factor.offset.is_zero else f"{code} + {self.frame.macros.text(factor.offset)}"
 
@@ -94,8 +116,8 @@ class _Product:
 
     # -------------------------------------------------------------------------------- what a block is about
 
-    def constants(self) -> list[str]:
-        batch = "" if self.made.batch.is_one else f" * {self.frame.macros.text(self.made.batch)}"
+    def _constants(self) -> list[str]:
+        batch = "" if self.batch.is_one else f" * {self.frame.macros.text(self.batch)}"
         why = "eight rows" if self.left.lies_by_terms else "four terms"
         return [
             "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
@@ -123,8 +145,9 @@ class _Product:
             "float* const coming_left = coming_right + STAGES * RIGHT;",
         ]
 
-    def place(self) -> list[str]:
-        batched = not self.made.batch.is_one
+    def _place(self) -> list[str]:
+        batched = not self.batch.is_one
+        state, found = self.right_state()
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
@@ -133,6 +156,7 @@ class _Product:
             "// The tile that pieces come for, which may be the one after that at hand.",
             "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
             *(["int matrix;"] if batched else []),
+            *state,
             "const auto turn_to = [&](int tile) {",
             *(["    matrix = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
             *(["    tile %= TILES_DOWN * TILES_ACROSS;"] if batched else []),
@@ -140,26 +164,23 @@ class _Product:
             "    const int here = min(TOGETHER, TILES_DOWN - strip);",
             "    first_row = (strip + tile % (TOGETHER * TILES_ACROSS) % here) * TALL;",
             "    first_column = tile % (TOGETHER * TILES_ACROSS) / here * WIDE;",
+            *indented(found),
             "};",
             "turn_to(coming_tile);",
         ]
 
     # -------------------------------------------------------------------------------- from memory
 
-    def bring(self) -> list[str]:
-        left = self._brought("left", "TALL", "first_row", self.rows, self.left, "coming_left + stage * LEFT")
-        right = self._brought(
-            "right", "WIDE", "first_column", self.columns, self.right, "coming_right + stage * RIGHT"
-        )
+    def _bring(self) -> list[str]:
+        left = self.brought("left", "TALL", "first_row", self.rows, self.left, "coming_left + stage * LEFT")
         return [
             "const auto bring = [&](int stage) {",
             *indented(
                 [
                     "const bool more = coming_tile < TILES;",
                     f"const float* const left = {self.left_from};",
-                    f"const float* const right = {self.right_from};",
                     *left,
-                    *right,
+                    *self.right_brought(),
                     "__pipeline_commit();",
                     "if (++coming_piece == PIECES) {",
                     "    coming_piece = 0;",
@@ -171,7 +192,7 @@ class _Product:
             "};",
         ]
 
-    def _brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
+    def brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
         """A piece of a factor: vectors as they lie in memory."""
         long, short = ("TERMS", edge) if factor.lies_by_terms else (edge, "TERMS")
         line, along = f"at / ({long} / VEC)", f"at % ({long} / VEC) * VEC"
@@ -189,7 +210,8 @@ class _Product:
             place = "term * WIDE + index"
         body = [
             f"const int at = s * BLOCK + threadIdx.x, index = {index}, term = {term};",
-            f"const bool there = more && {first} + index < {size} && coming_piece * TERMS + term < {self.terms};",
+            "const bool there =",
+            f"    more && {first} + index < {size} && coming_piece * TERMS + term < {self.terms};",
             *statement(f"const float* const from = {name} + (there ? {element} : 0);"),
             *statement(f"copy_or_zero<VEC>({to} + {place}, from, there);"),
         ]
@@ -198,7 +220,7 @@ class _Product:
 
     # -------------------------------------------------------------------------------- split in two
 
-    def taken_apart(self) -> list[str]:
+    def _taken_apart(self) -> list[str]:
         return [*self._left_read(), *self._left_split(), *self._right_read(), *self._right_written()]
 
     def _left_read(self) -> list[str]:
@@ -239,7 +261,7 @@ class _Product:
             "    const float* const from = coming_right + stage % STAGES * RIGHT;",
             "    const int at = part * BLOCK + threadIdx.x;",
         ]
-        if self.right.lies_by_terms:
+        if self.right_by_terms:
             return [
                 *lines,
                 "    const float4 value = *reinterpret_cast<const float4*>(from + at * 4);",
@@ -257,7 +279,7 @@ class _Product:
 
     def _right_written(self) -> list[str]:
         place = "at * 4"
-        if not self.right.lies_by_terms:
+        if not self.right_by_terms:
             place = "at % WIDE * TERMS + (at / WIDE ^ at % 8) * 4"
         return [
             "// They go to shared memory, high and low, where tensor cores read them.",
@@ -276,7 +298,7 @@ class _Product:
 
     # -------------------------------------------------------------------------------- sums
 
-    def loop(self) -> list[str]:
+    def _loop(self) -> list[str]:
         body = """
 float sums[WIDE / 2], total[WIDE / 2];
 #pragma unroll
@@ -340,18 +362,72 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
     # -------------------------------------------------------------------------------- results
 
     def _written(self) -> list[str]:
-        made = self.made
-        batched = not made.batch.is_one
+        batched = not self.batch.is_one
         tile = "tile % (TILES_DOWN * TILES_ACROSS)" if batched else "tile"
-        places = ("matrix_here" if batched else "0", "row", "column")
-        stored = ResultFrame(self.frame, made, places).stored("result")
+        found, each = self.results()
+        quarter = [
+            "#pragma unroll",
+            *block(
+                "for (int i = 0; i < 16; i += 2)",
+                [
+                    "const int line = lane / 4 + i / 2 % 2 * 8;",
+                    "float* const to = results + line * LINE + i / 4 * 8 + quarter * 2;",
+                    "*reinterpret_cast<float2*>(to) = make_float2(total[c * 16 + i], total[c * 16 + i + 1]);",
+                ],
+            ),
+            *found,
+            "__syncwarp();",
+            "#pragma unroll 4",
+            *block("for (int r = 0; r < 16; ++r)", each),
+            "__syncwarp();",
+        ]
+        return [
+            "// The results, a quarter of the columns at a time. In shared memory a warp's sums change",
+            "// hands: neighbouring lanes go on with neighbouring results.",
+            *(["const int matrix_here = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
+            f"const int here = {tile}, strip = here / (TOGETHER * TILES_ACROSS) * TOGETHER;",
+            "const int tall = min(TOGETHER, TILES_DOWN - strip), turn = here % (TOGETHER * TILES_ACROSS);",
+            "const int row_here = (strip + turn % tall) * TALL + warp * 16;",
+            "const int column_here = turn / tall * WIDE;",
+            "#pragma unroll",
+            *block("for (int c = 0; c < 4; ++c)", quarter),
+        ]
+
+
+class _Matrices(TensorCoreKernel):
+    """The kernel of a product whose factors both lie in memory as matrices."""
+
+    def __init__(self, site: Site, made: MatrixProduct) -> None:
+        super().__init__(site, made, made.left, (made.batch, made.rows, made.columns, made.terms))
+        self.right = made.right
+        self.right_from = self.first(made.right)
+        self.copied_in_vectors(made.right, made.columns)
+
+    @property
+    def right_by_terms(self) -> bool:
+        return self.right.lies_by_terms
+
+    def right_state(self) -> tuple[list[str], list[str]]:
+        return [], []
+
+    def right_brought(self) -> list[str]:
+        to = "coming_right + stage * RIGHT"
+        return [
+            f"const float* const right = {self.right_from};",
+            *self.brought("right", "WIDE", "first_column", self.columns, self.right, to),
+        ]
+
+    def results(self) -> tuple[list[str], list[str]]:
+        places = ("0" if self.batch.is_one else "matrix_here", "row", "column")
+        stored = ResultFrame(self.frame, self.made, places).stored("result")
         starts = []
         for name, factor in (("row", self.left), ("column", self.right)):
-            first = self._first(factor).replace("size_t(matrix)", "size_t(matrix_here)")
-            along = name if factor.across.is_one else f"size_t({name}) * {self._across(factor)}"
-            starts.append(f"{first} + {along}, {self.frame.macros.text(factor.terms)}")
-        body = [
-            "const int row = row_here + r, column = column_here + c * 32 + lane;",
+            first = self.first(factor).replace("size_t(matrix)", "size_t(matrix_here)")
+            across, terms = self.frame.macros.text(factor.across), self.frame.macros.text(factor.terms)
+            along = name if factor.across.is_one else f"size_t({name}) * {across}"
+            starts.append(f"{first} + {along}, {terms}")
+        each = [
+            "const int row = row_here + r;",
             *block(
                 f"if (row < {self.rows} && column < {self.columns})",
                 [
@@ -365,30 +441,4 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
                 ],
             ),
         ]
-        quarter = [
-            "#pragma unroll",
-            *block(
-                "for (int i = 0; i < 16; i += 2)",
-                [
-                    "float* const to = results + (lane / 4 + i / 2 % 2 * 8) * LINE + i / 4 * 8 + quarter * 2;",
-                    "*reinterpret_cast<float2*>(to) = make_float2(total[c * 16 + i], total[c * 16 + i + 1]);",
-                ],
-            ),
-            "__syncwarp();",
-            "#pragma unroll 4",
-            *block("for (int r = 0; r < 16; ++r)", body),
-            "__syncwarp();",
-        ]
-        return [
-            "// The results, a quarter of the columns at a time. In shared memory a warp's sums change hands:",
-            "// neighbouring lanes go on with neighbouring results.",
-            *(["const int matrix_here = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
-            f"const int here = {tile}, strip = here / (TOGETHER * TILES_ACROSS) * TOGETHER;",
-            "const int tall = min(TOGETHER, TILES_DOWN - strip), turn = here % (TOGETHER * TILES_ACROSS);",
-            "const int row_here = (strip + turn % tall) * TALL + warp * 16, column_here = turn / tall * WIDE;",
-            "#pragma unroll",
-            *block("for (int c = 0; c < 4; ++c)", quarter),
-        ]
-
-    def _across(self, factor: Matrix) -> str:
-        return self.frame.macros.text(factor.across)
+        return ["const int column = column_here + c * 32 + lane;"], each

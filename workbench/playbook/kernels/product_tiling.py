@@ -6,7 +6,7 @@ Owns the numbers; product_kernel.py writes statements with them. They were tried
 
 from __future__ import annotations
 
-from workbench.playbook.ir.program import Matrix, MatrixProduct
+from workbench.playbook.ir.program import Matrix
 
 THREADS = 256
 """Two groups of four warps: each has 64 rows of a block's results."""
@@ -15,17 +15,17 @@ TALL, WIDE, TERMS = 128, 128, 32
 VECTOR = 4
 """Floats that are copied together, where they lie so."""
 WAITING = 4
-"""Pieces of so many terms that there is room for, one at hand, others on their way; and pieces after which sums
-join the totals, as a tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal, results
-are then off by 5.9e-5 (root mean square) where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 with two pieces, in 6%
-more time; by 180e-5 without totals, in 4% less."""
+"""Pieces of so many terms that there is room for, one at hand, others on their way; and pieces after which
+sums join the totals, as a tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal,
+results are then off by 5.9e-5 (root mean square) where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 with two
+pieces, in 6% more time; by 180e-5 without totals, in 4% less."""
 TOGETHER = 8
 """Tiles one below the other before the next column: blocks that run together share what they read, in L2."""
 _FREE_BY_TERMS, _FREE_BY_ROWS = 4, 8
 """Floats between lines of the left factor in shared memory: four lanes with neighbouring terms of eight rows
 are in different banks then."""
 LINE = 32 + 8
-"""Floats from one line of a warp's results to the next, in shared memory: those of four are in different banks."""
+"""Floats from one line of a warp's results to the next, in shared memory: four are in different banks."""
 _BYTES = 4
 
 
@@ -39,7 +39,7 @@ def left_floats(factor: Matrix) -> int:
     return left_line(factor) * (TALL if factor.lies_by_terms else TERMS)
 
 
-def shared_bytes(made: MatrixProduct) -> int:
+def shared_bytes(left: Matrix) -> int:
     """Two pieces of the right factor, each in two parts, pieces of both as they come, and results."""
     piece = WIDE * TERMS
-    return _BYTES * (4 * piece + WAITING * (piece + left_floats(made.left)) + THREADS // 32 * 16 * LINE)
+    return _BYTES * (4 * piece + WAITING * (piece + left_floats(left)) + THREADS // 32 * 16 * LINE)

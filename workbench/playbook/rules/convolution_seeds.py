@@ -13,7 +13,15 @@ from workbench.playbook.graph.rewrites import DEPTHWISE
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
-_TILES = (("8x8", "128"), ("8x4", "128"), ("4x8", "128"), ("8x8", "256"), ("16x4", "128"), ("8x4", "256"))
+_TILES = (
+    ("three_tf32", "256"),
+    ("8x8", "128"),
+    ("8x4", "128"),
+    ("4x8", "128"),
+    ("8x8", "256"),
+    ("16x4", "128"),
+    ("8x4", "256"),
+)
 """Channels and places of a thread, and threads of a block."""
 _BEHIND = (
     ("block", "reread", "off"),

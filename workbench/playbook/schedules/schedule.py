@@ -92,6 +92,8 @@ class Schedule:
     """Edge of the tiles of results that are pairs of rows, whose rows a block brings in; 0 for none."""
     convolve: tuple[int, int] = (0, 0)
     """Channels, and places one below the other, of a thread, of a convolution; zeros for the library's."""
+    convolve_as_product: bool = False
+    """A convolution is a product of matrices on tensor cores, of three TF32 products each."""
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
     strip: int = 0
@@ -285,7 +287,7 @@ def split_team(schedule: Schedule) -> Team:
 
 def _convolved(value: str) -> tuple[int, int]:
     """What a thread has of a convolution."""
-    if value == "library":
+    if value in ("library", "three_tf32"):
         return (0, 0)
     each, below = map(int, value.split("x"))
     return each, below
@@ -360,6 +362,7 @@ def schedule_of(vector: Vector) -> Schedule:
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
         convolve=_convolved(values.get("convolution", "library")),
+        convolve_as_product=values.get("convolution") == "three_tf32",
         multiply=values.get("matrix_product", "library") == "three_tf32",
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),

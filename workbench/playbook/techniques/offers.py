@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.model import H100
+from workbench.playbook.analysis.matrix_products import worth_a_product
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
@@ -349,6 +350,10 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         for tile in TILES
         if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in BLOCKS)
     ]
+    if traits.convolutions and all(
+        worth_a_product(made, traits.declared_cases) for made in traits.convolutions
+    ):
+        values.append("three_tf32")
     return ("library", *values) if values and settings["fusion"] == "all" else ()
 
 

@@ -121,6 +121,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("matrix_product", "library"): "Leave the product of matrices to the library",
     ("matrix_product", "three_tf32"): "Multiply on tensor cores: three TF32 products for one of float32",
     ("convolution", "library"): "Leave the convolution to the library",
+    ("convolution", "three_tf32"): "Convolve on tensor cores: three TF32 products for one of float32",
     ("convolution", "8x8"): "Convolve in a kernel: 8 channels at 8 places a thread",
     ("convolution", "8x4"): "Convolve in a kernel: 8 channels at 4 places a thread",
     ("convolution", "4x8"): "Convolve in a kernel: 4 channels at 8 places a thread",

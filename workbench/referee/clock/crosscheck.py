@@ -23,8 +23,8 @@ PACED = 0.85
 LAUNCH_US = 1.0
 """What one more launch in a row costs the device."""
 MOST_SLOWER = 0.2
-"""Part of its time that a call may take longer in a row of calls: a card at its power limit lowers its clock. A
-product of matrices of 5415 us on tensor cores of an H100 took 5901 us in a row."""
+"""Part of its time that a call may take longer in a row of calls: a card at its power limit lowers its clock.
+A product of matrices of 5415 us on tensor cores of an H100 took 5901 us in a row."""
 
 
 def events_us(sampler: EventSampler, name: str, samples: int) -> float:

@@ -1,0 +1,168 @@
+"""A convolution on tensor cores: weights, a row a channel, times what each place of the results sees.
+
+Owns the text of such a kernel beyond product_kernel.py's: the right factor is nowhere in memory; its columns
+are gathered from the input as pieces of them come into shared memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+from workbench.playbook.ir.program import Convolution, Matrix
+from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
+from workbench.playbook.kernels.convolution_pieces import shifted
+from workbench.playbook.kernels.kernel_text import KernelText, Site, block
+from workbench.playbook.kernels.product_kernel import TensorCoreKernel
+from workbench.playbook.kernels.result_frame import ResultFrame
+from workbench.playbook.text.scope import statement
+
+_WORDS = """
+is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all own alone sum y x z
+is_result summed from_weight
+""".split()  # noqa: SIM905
+_NAMES = ("depth", "row", "col")
+
+
+def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
+    """Write the kernel of an ordinary convolution and of what is made of its results."""
+    return _Places(site, made).finished(name)
+
+
+class _Places(TensorCoreKernel):
+    """The kernel being written: its columns are places of all images, its terms taps of all channels."""
+
+    def __init__(self, site: Site, made: Convolution) -> None:
+        self.taps = math.prod(side.taps for side in made.sides)
+        terms = made.read * number(self.taps)
+        weights = Matrix(made.weight, ZERO, made.made * terms, terms, ONE)
+        columns = product((made.batch, *(side.made for side in made.sides)))
+        super().__init__(site, made, weights, (made.groups, made.made, columns, terms))
+        for word in _WORDS:
+            self.frame.names.new(word)
+        self.convolution = made
+        self.source = self.frame.pointer(made.source)
+        self.named = list(zip(_NAMES[-len(made.sides) :], made.sides, strict=True))
+
+    @property
+    def right_by_terms(self) -> bool:
+        return False
+
+    def right_state(self) -> tuple[list[str], list[str]]:
+        state = [
+            "// The place whose elements this thread brings, and the first of them along each side.",
+            "bool is_place;",
+            f"int {', '.join(f'seen_{name}' for name, _ in self.named)};",
+            "const float* seen;",
+        ]
+        found = [
+            "int place = first_column + threadIdx.x % WIDE;",
+            f"is_place = place < {self.columns};",
+        ]
+        for name, side in reversed(self.named):
+            size = self._size(side.made)
+            first = f"place % {size}" + ("" if side.stride == 1 else f" * {side.stride}")
+            found += [f"seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+        group = "" if self.batch.is_one else " + matrix"
+        images = "place" if self.batch.is_one else f"place * {self._size(self.batch)}"
+        seen = self._size(self._plane() * self.convolution.read)
+        found.append(f"seen = {self.source} + size_t({images}{group}) * {seen};")
+        return state, found
+
+    def right_brought(self) -> list[str]:
+        taps = [f"const int {name} = seen_{name}{self._tap(name)};" for name, _ in self.named]
+        inside = " && ".join(f"unsigned({name}) < {self._size(side.read)}" for name, side in self.named)
+        body = [
+            "const int term = threadIdx.x / WIDE + s * (BLOCK / WIDE), of_all = coming_piece * TERMS + term;",
+            *self._channel_and_tap("of_all"),
+            *taps,
+            f"const bool there = more && is_place && of_all < {self.terms} && {inside};",
+            f"const float* const from = seen + (there ? {self._element()} : 0);",
+            "copy_or_zero<1>(coming_right + stage * RIGHT + term * WIDE + threadIdx.x % WIDE, from, there);",
+        ]
+        return ["#pragma unroll", *block("for (int s = 0; s < TERMS * WIDE / BLOCK; ++s)", body)]
+
+    def _channel_and_tap(self, term: str) -> list[str]:
+        if self.taps == 1:
+            return [f"const int channel = {term};"]
+        return [f"const int channel = {term} / {self.taps}, tap = {term} % {self.taps};"]
+
+    def _tap(self, name: str) -> str:
+        """What a tap adds along a side, as the end of a sum."""
+        names = [own for own, _ in self.named]
+        sides = [side for _, side in self.named]
+        at = names.index(name)
+        side, inner = sides[at], math.prod(other.taps for other in sides[at + 1 :])
+        if side.taps == 1:
+            return ""
+        code = "tap" if inner == 1 else f"tap / {inner}"
+        if at > 0 and math.prod(other.taps for other in sides[:at]) > 1:
+            code += f" % {side.taps}"
+        return f" + {code}" + ("" if side.dilation == 1 else f" * {side.dilation}")
+
+    def _element(self) -> str:
+        """Where in a group's channels of an image an element is."""
+        code = "channel"
+        for at, (name, side) in enumerate(self.named):
+            code = f"{f'({code})' if at else code} * {self._size(side.read)} + {name}"
+        return code
+
+    def _plane(self) -> Size:
+        return product(side.read for side in self.convolution.sides)
+
+    def _size(self, size: Size) -> str:
+        return self.frame.macros.text(size)
+
+    # -------------------------------------------------------------------------------- results
+
+    def results(self) -> tuple[list[str], list[str]]:
+        grouped = not self.batch.is_one
+        found = [
+            "int place = column_here + c * 32 + lane;",
+            f"const bool is_result = place < {self.columns};",
+        ]
+        for name, side in reversed(self.named):
+            size = self._size(side.made)
+            found += [f"const int {name} = place % {size};", f"place /= {size};"]
+        found.append("const int image = place;")
+        frame = ResultFrame(self.frame, self.made, ("image", "channel", *(name for name, _ in self.named)))
+        channel = f"matrix_here * {self.rows} + own" if grouped else "own"
+        each = [
+            f"const int own = row_here + r, channel = {channel};",
+            *block(
+                f"if (own < {self.rows} && is_result)",
+                [
+                    "float result = results[r * LINE + lane];",
+                    "// An infinity has no low part. Where one was met, the sum is made anew.",
+                    *block("if (isnan(result))", self._anew()),
+                    *frame.stored("result"),
+                ],
+            ),
+        ]
+        return found, each
+
+    def _anew(self) -> list[str]:
+        """Statements that make one result term by term."""
+        grouped = not self.batch.is_one
+        image = f"size_t(image * {self._size(self.batch)} + matrix_here)" if grouped else "size_t(image)"
+        places = []
+        for name, side in self.named:
+            first = shifted(name if side.stride == 1 else f"{name} * {side.stride}", -side.padding)
+            places.append((f"seen_{name}", first + self._tap(name)))
+        inside = " && ".join(f"unsigned(seen_{name}) < {self._size(side.read)}" for name, side in self.named)
+        element = self._element().replace("channel", "of", 1)
+        for name, _ in self.named:
+            element = element.replace(f"+ {name}", f"+ seen_{name}")
+        weight = f"{self.frame.pointer(self.left.buffer)}[size_t(channel) * {self.terms} + term]"
+        seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
+        taps = [line.replace("channel", "of") for line in self._channel_and_tap("term")]
+        return [
+            "result = 0.0f;",
+            *block(
+                f"for (int term = 0; term < {self.terms}; ++term)",
+                [
+                    *taps,
+                    *(f"const int {name} = {code};" for name, code in places),
+                    *block(f"if ({inside})", statement(f"result = fmaf({weight}, {seen}, result);")),
+                ],
+            ),
+        ]

@@ -47,7 +47,7 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
 
 
 def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
-    """True where a convolution fills tiles, half of them at least; a transposed one has other taps elsewhere."""
+    """True where a convolution fills half a tile and more; a transposed one has other taps elsewhere."""
     taps = math.prod(side.taps for side in made.sides)
     return not made.transposed and all(
         made.made.at(case) >= LEAST // 2

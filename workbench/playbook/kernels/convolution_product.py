@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from workbench.playbook.ir.program import Convolution, Matrix
+from workbench.playbook.ir.program import Convolution, Matrix, Side
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.convolution_pieces import shifted
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block
@@ -18,9 +18,11 @@ from workbench.playbook.text.scope import statement
 
 _WORDS = """
 is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all own alone sum y x z
-is_result summed from_weight
+is_result of ahead away steps beside
 """.split()  # noqa: SIM905
 _NAMES = ("depth", "row", "col")
+_BITS = 10
+"""Of a number that tells how far a tap is from the first, along one side."""
 
 
 def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
@@ -48,38 +50,61 @@ class _Places(TensorCoreKernel):
         return False
 
     def right_state(self) -> tuple[list[str], list[str]]:
+        padded = [f"seen_{name}" for name, _ in self._padded()]
         state = [
-            "// The place whose elements this thread brings, and the first of them along each side.",
+            "// The place whose elements this thread brings, and the first of its elements.",
             "bool is_place;",
-            f"int {', '.join(f'seen_{name}' for name, _ in self.named)};",
+            *([f"int {', '.join(padded)};"] if padded else []),
             "const float* seen;",
         ]
-        found = [
-            "int place = first_column + threadIdx.x % WIDE;",
-            f"is_place = place < {self.columns};",
-        ]
+        found = ["int place = first_column + threadIdx.x % WIDE;", f"is_place = place < {self.columns};"]
+        within = "0"
         for name, side in reversed(self.named):
             size = self._size(side.made)
             first = f"place % {size}" + ("" if side.stride == 1 else f" * {side.stride}")
-            found += [f"seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+            known = "" if name in dict(self._padded()) else "const int "
+            found += [f"{known}seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+        for at, (name, side) in enumerate(self.named):
+            within = f"({within}) * {self._size(side.read)} + seen_{name}" if at else f"seen_{name}"
         group = "" if self.batch.is_one else " + matrix"
         images = "place" if self.batch.is_one else f"place * {self._size(self.batch)}"
-        seen = self._size(self._plane() * self.convolution.read)
-        found.append(f"seen = {self.source} + size_t({images}{group}) * {seen};")
+        elements = self._size(self._plane() * self.convolution.read)
+        found += statement(f"seen = {self.source} + size_t({images}{group}) * {elements} + ({within});")
         return state, found
 
     def right_brought(self) -> list[str]:
-        taps = [f"const int {name} = seen_{name}{self._tap(name)};" for name, _ in self.named]
-        inside = " && ".join(f"unsigned({name}) < {self._size(side.read)}" for name, side in self.named)
-        body = [
-            "const int term = threadIdx.x / WIDE + s * (BLOCK / WIDE), of_all = coming_piece * TERMS + term;",
+        padded = self._padded()
+        taps = [f"const int {name} = {self._tap(name) or '0'};" for name, _ in self.named]
+        steps = [f"{name} << {_BITS * at}" if at else name for at, (name, _) in enumerate(padded)]
+        found = [
+            "// A lane finds out where one of the piece's terms is, seen from the place; others ask it.",
+            "const int of_all = coming_piece * TERMS + lane;",
             *self._channel_and_tap("of_all"),
             *taps,
-            f"const bool there = more && is_place && of_all < {self.terms} && {inside};",
-            f"const float* const from = seen + (there ? {self._element()} : 0);",
+            f"const int ahead = of_all < {self.terms} ? {self._element()} : -1;",
+            *([f"const int steps = {' | '.join(steps)};"] if padded else []),
+        ]
+        body = [
+            "const int term = threadIdx.x / WIDE + s * (BLOCK / WIDE);",
+            "const int away = __shfl_sync(0xffffffff, ahead, term);",
+        ]
+        inside = ["more", "is_place", "away >= 0"]
+        if padded:
+            body.append("const int beside = __shfl_sync(0xffffffff, steps, term);")
+        for at, (name, side) in enumerate(padded):
+            step = f"(beside >> {_BITS * at})" if at else "beside"
+            step = f"{step} % {1 << _BITS}" if at < len(padded) - 1 else step.strip("()")
+            inside.append(f"unsigned(seen_{name} + ({step})) < {self._size(side.read)}")
+        body += [
+            *statement(f"const bool there = {' && '.join(inside)};"),
+            f"const float* const from = there ? seen + away : {self.source};",
             "copy_or_zero<1>(coming_right + stage * RIGHT + term * WIDE + threadIdx.x % WIDE, from, there);",
         ]
-        return ["#pragma unroll", *block("for (int s = 0; s < TERMS * WIDE / BLOCK; ++s)", body)]
+        return [*found, "#pragma unroll", *block("for (int s = 0; s < TERMS * WIDE / BLOCK; ++s)", body)]
+
+    def _padded(self) -> list[tuple[str, Side]]:
+        """Sides that zeros lie along, with their names."""
+        return [(name, side) for name, side in self.named if side.padding]
 
     def _channel_and_tap(self, term: str) -> list[str]:
         if self.taps == 1:
@@ -87,7 +112,7 @@ class _Places(TensorCoreKernel):
         return [f"const int channel = {term} / {self.taps}, tap = {term} % {self.taps};"]
 
     def _tap(self, name: str) -> str:
-        """What a tap adds along a side, as the end of a sum."""
+        """What a tap adds along a side; nothing where there is one."""
         names = [own for own, _ in self.named]
         sides = [side for _, side in self.named]
         at = names.index(name)
@@ -97,7 +122,7 @@ class _Places(TensorCoreKernel):
         code = "tap" if inner == 1 else f"tap / {inner}"
         if at > 0 and math.prod(other.taps for other in sides[:at]) > 1:
             code += f" % {side.taps}"
-        return f" + {code}" + ("" if side.dilation == 1 else f" * {side.dilation}")
+        return code + ("" if side.dilation == 1 else f" * {side.dilation}")
 
     def _element(self) -> str:
         """Where in a group's channels of an image an element is."""
@@ -147,7 +172,8 @@ class _Places(TensorCoreKernel):
         places = []
         for name, side in self.named:
             first = shifted(name if side.stride == 1 else f"{name} * {side.stride}", -side.padding)
-            places.append((f"seen_{name}", first + self._tap(name)))
+            tap = self._tap(name)
+            places.append((f"seen_{name}", f"{first} + {tap}" if tap else first))
         inside = " && ".join(f"unsigned(seen_{name}) < {self._size(side.read)}" for name, side in self.named)
         element = self._element().replace("channel", "of", 1)
         for name, _ in self.named:

@@ -16,6 +16,9 @@ from workbench.playbook.ir.sizes import Size
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, frame_for, indented
 from workbench.playbook.kernels.product_tiling import (
     LINE,
+    LONG,
+    MOST_IN_THREES,
+    SOME,
     TALL,
     TERMS,
     THREADS,
@@ -35,7 +38,7 @@ BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here f
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more turn_to stage tall
-turn row_here column_here matrix_here line
+turn row_here column_here matrix_here line odd NEEDED IN_THREES IN_FOURS JOINED
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 _HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_alone")
@@ -124,11 +127,14 @@ class TensorCoreKernel(ABC):
             "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
             "// which is missing, is less than what float32 rounds off. A block makes tiles of TALL x WIDE",
             "// results and takes in TERMS products of each at a time; STAGES such pieces are at hand or on",
-            "// the way. A tensor core cuts off what a sum has no room for, so that sums join totals, which",
-            "// are rounded, after STAGES pieces.",
-            f"constexpr int BLOCK = {THREADS}, TALL = {TALL}, WIDE = {WIDE};",
-            f"constexpr int TERMS = {TERMS}, STAGES = {WAITING};",
-            f"constexpr int PIECES = ({self.terms} + STAGES * TERMS - 1) / (STAGES * TERMS) * STAGES;",
+            "// the way. A tensor core cuts off what a sum has no room for: after JOINED pieces, fewer where",
+            "// sums are short, they join totals, which are rounded.",
+            f"constexpr int BLOCK = {THREADS}, TALL = {TALL}, WIDE = {WIDE}, TERMS = {TERMS};",
+            f"constexpr int NEEDED = ({self.terms} + TERMS - 1) / TERMS;",
+            f"constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / {WAITING} * {WAITING};",
+            f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
+            "constexpr int PIECES = (NEEDED + STAGES - 1) / STAGES * STAGES;",
+            f"constexpr int JOINED = NEEDED >= {LONG} ? STAGES : NEEDED >= {SOME} && STAGES > 3 ? 2 : 1;",
             f"constexpr int TILES_DOWN = ({self.rows} + TALL - 1) / TALL;",
             f"constexpr int TILES_ACROSS = ({self.columns} + WIDE - 1) / WIDE;",
             f"constexpr int TILES = TILES_DOWN * TILES_ACROSS{batch};",
@@ -153,6 +159,8 @@ class TensorCoreKernel(ABC):
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
             "// Of a tile's rows a warp has sixteen, a thread two, eight apart: this one and another.",
             "const int own_row = warp * 16 + lane / 4;",
+            "// Pieces taken apart go to two places in turn; 1 where a round begins with the second.",
+            "int odd = 0;",
             "// The tile that pieces come for, which may be the one after that at hand.",
             "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
             *(["int matrix;"] if batched else []),
@@ -284,7 +292,7 @@ class TensorCoreKernel(ABC):
         return [
             "// They go to shared memory, high and low, where tensor cores read them.",
             "const auto write_right = [&](int stage, int part) {",
-            "    float* const high = parts + stage % 2 * 2 * RIGHT;",
+            "    float* const high = parts + (odd + stage) % 2 * 2 * RIGHT;",
             f"    const int at = part * BLOCK + threadIdx.x, place = {place};",
             "    uint4 first, second;",
             *(
@@ -312,8 +320,8 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         show_to_tensor_cores();
         __pipeline_wait_prior(STAGES - 3);
         __syncthreads();  // this piece is apart, and the next one has come
-        const unsigned long long high = right_at(parts + stage % 2 * 2 * RIGHT);
-        const unsigned long long low = right_at(parts + stage % 2 * 2 * RIGHT + RIGHT);
+        const unsigned long long high = right_at(parts + (odd + stage) % 2 * 2 * RIGHT);
+        const unsigned long long low = right_at(parts + (odd + stage) % 2 * 2 * RIGHT + RIGHT);
 #pragma unroll
         for (int part = 0; part < 4; ++part) {
             // Eight terms are 32 bytes of a column's line: two pieces of 16.
@@ -337,13 +345,16 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             }
         }
         write_right(stage + 1, 3);
-    }
-    products_done<0>();
+        if ((stage + 1) % JOINED == 0) {
+            products_done<0>();
 #pragma unroll
-    for (int i = 0; i < WIDE / 2; ++i) {
-        total[i] += sums[i];
-        sums[i] = 0.0f;
+            for (int i = 0; i < WIDE / 2; ++i) {
+                total[i] += sums[i];
+                sums[i] = 0.0f;
+            }
+        }
     }
+    odd = (odd + STAGES) % 2;
 }""".strip("\n").split("\n")
         return [
             "#pragma unroll",

@@ -15,12 +15,18 @@ TALL, WIDE, TERMS = 128, 128, 32
 VECTOR = 4
 """Floats that are copied together, where they lie so."""
 WAITING = 4
-"""Pieces of so many terms that there is room for, one at hand, others on their way; and pieces after which
-sums join the totals, as a tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal,
-results are then off by 5.9e-5 (root mean square) where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 with two
-pieces, in 6% more time; by 180e-5 without totals, in 4% less."""
+"""Pieces of so many terms that there is room for, one at hand, others on their way. They are taken in turn,
+and a tile is a whole number of rounds."""
+MOST_IN_THREES = 12
+"""Pieces of a tile up to which rounds may be of three, if that leaves fewer pieces empty."""
+LONG, SOME = 32, 5
+"""Pieces of a tile from which sums join the totals after four of them, and after two; below, after each. A
+tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal, results are off by 5.9e-5 (root
+mean square) after four, where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 after two, in 6% more time; by 180e-5
+without totals, in 4% less. Of 144 terms around a large mean they are off by 1.12 of what is allowed after
+four."""
 TOGETHER = 8
-"""Tiles one below the other before the next column: blocks that run together share what they read, in L2."""
+"""Tiles one below the other before the next column: blocks that run together share what they read."""
 _FREE_BY_TERMS, _FREE_BY_ROWS = 4, 8
 """Floats between lines of the left factor in shared memory: four lanes with neighbouring terms of eight rows
 are in different banks then."""

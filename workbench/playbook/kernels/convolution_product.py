@@ -1,7 +1,7 @@
 """A convolution on tensor cores: weights, a row a channel, times what each place of the results sees.
 
-Owns the text of such a kernel beyond product_kernel.py's: the right factor is nowhere in memory; its columns
-are gathered from the input as pieces of them come into shared memory.
+Owns the text of such a kernel beyond product_kernel.py's: the right factor is nowhere in memory, threads look
+its elements up in the input.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import math
 from workbench.playbook.ir.program import Convolution, Matrix, Side
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.convolution_pieces import shifted
-from workbench.playbook.kernels.kernel_text import KernelText, Site, block
+from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
 from workbench.playbook.kernels.product_kernel import TensorCoreKernel
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
 is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all own alone sum y x z
-is_result of ahead away steps beside
+is_result of seen_tile seen_piece look_at find_terms look_up go_on ahead away steps beside
 """.split()  # noqa: SIM905
 _NAMES = ("depth", "row", "col")
 _BITS = 10
@@ -49,58 +49,125 @@ class _Places(TensorCoreKernel):
     def right_by_terms(self) -> bool:
         return False
 
-    def right_state(self) -> tuple[list[str], list[str]]:
-        padded = [f"seen_{name}" for name, _ in self._padded()]
-        state = [
-            "// The place whose elements this thread brings, and the first of its elements.",
-            "bool is_place;",
-            *([f"int {', '.join(padded)};"] if padded else []),
-            "const float* seen;",
+    @property
+    def right_waits(self) -> bool:
+        return False
+
+    def right_brought(self) -> list[str]:
+        return []
+
+    def right_read(self) -> list[str]:
+        padded = self._padded()
+        names = ["seen_tile = blockIdx.x", "seen_piece = 0", "ahead"]
+        names += ["steps", *(f"seen_{name}" for name, _ in padded)] if padded else []
+        look_at = [
+            *([] if self.batch.is_one else ["const int matrix = tile / (TILES_DOWN * TILES_ACROSS);"]),
+            *([] if self.batch.is_one else ["tile %= TILES_DOWN * TILES_ACROSS;"]),
+            "const int strip = tile / (TOGETHER * TILES_ACROSS) * TOGETHER;",
+            "const int here = min(TOGETHER, TILES_DOWN - strip);",
+            *statement(
+                "int place = tile % (TOGETHER * TILES_ACROSS) / here * WIDE + threadIdx.x % WIDE;",
+            ),
+            f"is_place = place < {self.columns};",
+            *self._seen(),
         ]
-        found = ["int place = first_column + threadIdx.x % WIDE;", f"is_place = place < {self.columns};"]
-        within = "0"
+        go_on = [
+            *block(
+                "if (++seen_piece == PIECES)",
+                ["seen_piece = 0;", "seen_tile += gridDim.x;", "look_at(min(seen_tile, TILES - 1));"],
+            ),
+            "find_terms();",
+        ]
+        return [
+            "// The right factor is nowhere: a thread looks its elements up, of one place and of four times",
+            "// four terms of a piece. It does so a piece ahead.",
+            f"int {', '.join(names)};",
+            "bool is_place;",
+            "const float* seen;  // the first element that the place sees",
+            "const auto look_at = [&](int tile) {",
+            *indented(look_at),
+            "};",
+            "// A lane finds out where one of the piece's terms is, seen from a place; others ask it.",
+            "const auto find_terms = [&]() {",
+            *indented(self._terms()),
+            "};",
+            "look_at(seen_tile);",
+            "find_terms();",
+            "float right_now[4][4];",
+            "const auto look_up = [&](int part) {",
+            "#pragma unroll",
+            *indented(block("for (int t = 0; t < 4; ++t)", self._looked_up())),
+            "};",
+            "const auto go_on = [&]() {",
+            *indented(go_on),
+            "};",
+        ]
+
+    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
+        each = "for (int part = 0; part < 4; ++part)"
+        return (
+            [
+                "#pragma unroll",
+                *block(each, ["look_up(part);", "write_right(0, part);"]),
+                "go_on();",
+                "#pragma unroll",
+                *block(each, ["look_up(part);"]),
+                "go_on();",
+            ],
+            block("if (part > 0)", ["write_right(stage + 1, part - 1);", "look_up(part - 1);"]),
+            ["write_right(stage + 1, 3);", "look_up(3);", "go_on();"],
+        )
+
+    def _seen(self) -> list[str]:
+        """Statements that find the first element of a place, from its number."""
+        found, padded = list[str](), dict(self._padded())
         for name, side in reversed(self.named):
             size = self._size(side.made)
             first = f"place % {size}" + ("" if side.stride == 1 else f" * {side.stride}")
-            known = "" if name in dict(self._padded()) else "const int "
+            known = "" if name in padded else "const int "
             found += [f"{known}seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+        within = ""
         for at, (name, side) in enumerate(self.named):
-            within = f"({within}) * {self._size(side.read)} + seen_{name}" if at else f"seen_{name}"
+            outer = f"({within})" if at > 1 else within
+            within = f"{outer} * {self._size(side.read)} + seen_{name}" if at else f"seen_{name}"
         group = "" if self.batch.is_one else " + matrix"
         images = "place" if self.batch.is_one else f"place * {self._size(self.batch)}"
         elements = self._size(self._plane() * self.convolution.read)
-        found += statement(f"seen = {self.source} + size_t({images}{group}) * {elements} + ({within});")
-        return state, found
+        return [
+            *found,
+            *statement(f"seen = {self.source} + size_t({images}{group}) * {elements} + ({within});"),
+        ]
 
-    def right_brought(self) -> list[str]:
+    def _terms(self) -> list[str]:
+        """Statements that find where a term is, seen from any place."""
         padded = self._padded()
-        taps = [f"const int {name} = {self._tap(name) or '0'};" for name, _ in self.named]
         steps = [f"{name} << {_BITS * at}" if at else name for at, (name, _) in enumerate(padded)]
-        found = [
-            "// A lane finds out where one of the piece's terms is, seen from the place; others ask it.",
-            "const int of_all = coming_piece * TERMS + lane;",
+        return [
+            "const int of_all = seen_piece * TERMS + lane;",
             *self._channel_and_tap("of_all"),
-            *taps,
-            f"const int ahead = of_all < {self.terms} ? {self._element()} : -1;",
-            *([f"const int steps = {' | '.join(steps)};"] if padded else []),
+            *(f"const int {name} = {self._tap(name) or '0'};" for name, _ in self.named),
+            *statement(f"ahead = of_all < {self.terms} ? {self._element()} : -1;"),
+            *([f"steps = {' | '.join(steps)};"] if padded else []),
         ]
-        body = [
-            "const int term = threadIdx.x / WIDE + s * (BLOCK / WIDE);",
+
+    def _looked_up(self) -> list[str]:
+        """Statements for one element of a thread."""
+        padded = self._padded()
+        lines = [
+            "const int term = (part * (BLOCK / WIDE) + threadIdx.x / WIDE) * 4 + t;",
             "const int away = __shfl_sync(0xffffffff, ahead, term);",
+            *(["const int beside = __shfl_sync(0xffffffff, steps, term);"] if padded else []),
         ]
-        inside = ["more", "is_place", "away >= 0"]
-        if padded:
-            body.append("const int beside = __shfl_sync(0xffffffff, steps, term);")
+        inside = ["seen_tile < TILES", "is_place", "away >= 0"]
         for at, (name, side) in enumerate(padded):
             step = f"(beside >> {_BITS * at})" if at else "beside"
-            step = f"{step} % {1 << _BITS}" if at < len(padded) - 1 else step.strip("()")
-            inside.append(f"unsigned(seen_{name} + ({step})) < {self._size(side.read)}")
-        body += [
+            step = f"({step} % {1 << _BITS})" if at < len(padded) - 1 else step
+            inside.append(f"unsigned(seen_{name} + {step}) < {self._size(side.read)}")
+        return [
+            *lines,
             *statement(f"const bool there = {' && '.join(inside)};"),
-            f"const float* const from = there ? seen + away : {self.source};",
-            "copy_or_zero<1>(coming_right + stage * RIGHT + term * WIDE + threadIdx.x % WIDE, from, there);",
+            "right_now[part][t] = there ? seen[away] : 0.0f;",
         ]
-        return [*found, "#pragma unroll", *block("for (int s = 0; s < TERMS * WIDE / BLOCK; ++s)", body)]
 
     def _padded(self) -> list[tuple[str, Side]]:
         """Sides that zeros lie along, with their names."""

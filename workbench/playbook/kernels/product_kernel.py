@@ -10,6 +10,7 @@ cuts off instead of rounding.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from workbench.playbook.ir.program import InPlaceOfCall, Kernel, Matrix, MatrixProduct
 from workbench.playbook.ir.sizes import Size
@@ -73,7 +74,7 @@ class TensorCoreKernel(ABC):
         tiles = [f"cdiv({self.site.size(rows)}, {TALL})", f"cdiv({self.site.size(columns)}, {WIDE})"]
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
         lines = [*self._constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
-        limits = Limits(shared=str(shared_bytes(self.left)))
+        limits = Limits(shared=str(shared_bytes(self.left, self.right_waits)))
         return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
 
     # -------------------------------------------------------------------------------- what differs
@@ -81,15 +82,24 @@ class TensorCoreKernel(ABC):
     @property
     @abstractmethod
     def right_by_terms(self) -> bool:
-        """True where pieces of the right factor come with terms side by side."""
+        """True where a thread finds terms of the right factor side by side in shared memory."""
 
+    @property
     @abstractmethod
-    def right_state(self) -> tuple[list[str], list[str]]:
-        """Variables that say where the right factor's pieces are, and how they are found for a tile."""
+    def right_waits(self) -> bool:
+        """True where pieces of the right factor wait in shared memory before they are taken apart."""
 
     @abstractmethod
     def right_brought(self) -> list[str]:
-        """Statements that ask for a piece of the right factor."""
+        """Statements that ask for a piece of the right factor, where it waits."""
+
+    @abstractmethod
+    def right_read(self) -> list[str]:
+        """Functions that get a piece of the right factor into registers, a quarter at a time."""
+
+    @abstractmethod
+    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
+        """Calls of those before the first piece, in each part of one, and behind its last part."""
 
     @abstractmethod
     def results(self) -> tuple[list[str], list[str]]:
@@ -122,6 +132,7 @@ class TensorCoreKernel(ABC):
     def _constants(self) -> list[str]:
         batch = "" if self.batch.is_one else f" * {self.frame.macros.text(self.batch)}"
         why = "eight rows" if self.left.lies_by_terms else "four terms"
+        behind = "coming_right + STAGES" if self.right_waits else "parts + 4"
         return [
             "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
             "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
@@ -131,7 +142,7 @@ class TensorCoreKernel(ABC):
             "// sums are short, they join totals, which are rounded.",
             f"constexpr int BLOCK = {THREADS}, TALL = {TALL}, WIDE = {WIDE}, TERMS = {TERMS};",
             f"constexpr int NEEDED = ({self.terms} + TERMS - 1) / TERMS;",
-            f"constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / {WAITING} * {WAITING};",
+            "constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / 4 * 4;",
             f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
             "constexpr int PIECES = (NEEDED + STAGES - 1) / STAGES * STAGES;",
             f"constexpr int JOINED = NEEDED >= {LONG} ? STAGES : NEEDED >= {SOME} && STAGES > 3 ? 2 : 1;",
@@ -147,13 +158,12 @@ class TensorCoreKernel(ABC):
             f"constexpr int LINE = {LINE};  // of a warp's results",
             "extern __shared__ __align__(1024) float on_chip[];",
             "float* const parts = on_chip;  // two pieces of the right factor, each in a high and a low part",
-            "float* const coming_right = parts + 4 * RIGHT;",
-            "float* const coming_left = coming_right + STAGES * RIGHT;",
+            *(["float* const coming_right = parts + 4 * RIGHT;"] if self.right_waits else []),
+            f"float* const coming_left = {behind} * RIGHT;",
         ]
 
     def _place(self) -> list[str]:
         batched = not self.batch.is_one
-        state, found = self.right_state()
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
@@ -164,7 +174,6 @@ class TensorCoreKernel(ABC):
             "// The tile that pieces come for, which may be the one after that at hand.",
             "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
             *(["int matrix;"] if batched else []),
-            *state,
             "const auto turn_to = [&](int tile) {",
             *(["    matrix = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
             *(["    tile %= TILES_DOWN * TILES_ACROSS;"] if batched else []),
@@ -172,7 +181,6 @@ class TensorCoreKernel(ABC):
             "    const int here = min(TOGETHER, TILES_DOWN - strip);",
             "    first_row = (strip + tile % (TOGETHER * TILES_ACROSS) % here) * TALL;",
             "    first_column = tile % (TOGETHER * TILES_ACROSS) / here * WIDE;",
-            *indented(found),
             "};",
             "turn_to(coming_tile);",
         ]
@@ -229,7 +237,7 @@ class TensorCoreKernel(ABC):
     # -------------------------------------------------------------------------------- split in two
 
     def _taken_apart(self) -> list[str]:
-        return [*self._left_read(), *self._left_split(), *self._right_read(), *self._right_written()]
+        return [*self._left_read(), *self._left_split(), *self.right_read(), *self._right_written()]
 
     def _left_read(self) -> list[str]:
         if self.left.lies_by_terms:
@@ -261,32 +269,8 @@ class TensorCoreKernel(ABC):
             "};",
         ]
 
-    def _right_read(self) -> list[str]:
-        lines = [
-            "// A thread takes four times four terms of a column of the right factor apart.",
-            "float right_now[4];",
-            "const auto read_right = [&](int stage, int part) {",
-            "    const float* const from = coming_right + stage % STAGES * RIGHT;",
-            "    const int at = part * BLOCK + threadIdx.x;",
-        ]
-        if self.right_by_terms:
-            return [
-                *lines,
-                "    const float4 value = *reinterpret_cast<const float4*>(from + at * 4);",
-                *(f"    right_now[{at}] = value.{axis};" for at, axis in enumerate("xyzw")),
-                "};",
-            ]
-        return [
-            *lines,
-            "#pragma unroll",
-            "    for (int t = 0; t < 4; ++t) {",
-            "        right_now[t] = from[(at / WIDE * 4 + t) * WIDE + at % WIDE];",
-            "    }",
-            "};",
-        ]
-
     def _right_written(self) -> list[str]:
-        place = "at * 4"
+        place, now = "at * 4", "right_now" if self.right_waits else "right_now[part]"
         if not self.right_by_terms:
             place = "at % WIDE * TERMS + (at / WIDE ^ at % 8) * 4"
         return [
@@ -296,7 +280,7 @@ class TensorCoreKernel(ABC):
             f"    const int at = part * BLOCK + threadIdx.x, place = {place};",
             "    uint4 first, second;",
             *(
-                f"    split_in_two(right_now[{at}], first.{axis}, second.{axis});"
+                f"    split_in_two({now}[{at}], first.{axis}, second.{axis});"
                 for at, axis in enumerate("xyzw")
             ),
             "    *reinterpret_cast<uint4*>(high + place) = first;",
@@ -332,10 +316,7 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             multiply_add(sums, left_high[p], high + part * 2);
             products_end();
             // Tensor cores are at it. Meanwhile the next piece is taken apart.
-            if (part > 0) {
-                write_right(stage + 1, part - 1);
-            }
-            read_right(stage + 1, part);
+@part@
             products_done<1>();
             split_left(part + 1);
             read_left(stage + (part + 2) / 4, (part + 2) % 4);
@@ -344,7 +325,7 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
                 bring((stage + STAGES - 1) % STAGES);
             }
         }
-        write_right(stage + 1, 3);
+@last@
         if ((stage + 1) % JOINED == 0) {
             products_done<0>();
 #pragma unroll
@@ -355,19 +336,23 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         }
     }
     odd = (odd + STAGES) % 2;
-}""".strip("\n").split("\n")
+}""".strip("\n")
+        first, part, last = self.right_steps()
+        text = body.replace("@part@", _lines(part, 12)).replace("@last@", _lines(last, 8))
         return [
             "#pragma unroll",
             *block("for (int stage = 0; stage < STAGES - 1; ++stage)", ["bring(stage);"]),
             "__pipeline_wait_prior(STAGES - 2);",
             "__syncthreads();",
-            "#pragma unroll",
-            *block("for (int part = 0; part < 4; ++part)", ["read_right(0, part);", "write_right(0, part);"]),
+            *first,
             "read_left(0, 0);",
             "split_left(0);",
             "read_left(0, 1);",
             "#pragma unroll 1",
-            *block("for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)", [*body, *self._written()]),
+            *block(
+                "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
+                [*text.split("\n"), *self._written()],
+            ),
         ]
 
     # -------------------------------------------------------------------------------- results
@@ -405,6 +390,11 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         ]
 
 
+def _lines(lines: Sequence[str], spaces: int) -> str:
+    """Lines of text, further in; those of the preprocessor stay at the margin."""
+    return "\n".join(line if line.startswith("#") else " " * spaces + line for line in lines)
+
+
 class _Matrices(TensorCoreKernel):
     """The kernel of a product whose factors both lie in memory as matrices."""
 
@@ -418,8 +408,9 @@ class _Matrices(TensorCoreKernel):
     def right_by_terms(self) -> bool:
         return self.right.lies_by_terms
 
-    def right_state(self) -> tuple[list[str], list[str]]:
-        return [], []
+    @property
+    def right_waits(self) -> bool:
+        return True
 
     def right_brought(self) -> list[str]:
         to = "coming_right + stage * RIGHT"
@@ -427,6 +418,38 @@ class _Matrices(TensorCoreKernel):
             f"const float* const right = {self.right_from};",
             *self.brought("right", "WIDE", "first_column", self.columns, self.right, to),
         ]
+
+    def right_read(self) -> list[str]:
+        lines = [
+            "// A thread takes four times four terms of a column of the right factor apart.",
+            "float right_now[4];",
+            "const auto read_right = [&](int stage, int part) {",
+            "    const float* const from = coming_right + stage % STAGES * RIGHT;",
+            "    const int at = part * BLOCK + threadIdx.x;",
+        ]
+        if self.right_by_terms:
+            return [
+                *lines,
+                "    const float4 value = *reinterpret_cast<const float4*>(from + at * 4);",
+                *(f"    right_now[{at}] = value.{axis};" for at, axis in enumerate("xyzw")),
+                "};",
+            ]
+        return [
+            *lines,
+            "#pragma unroll",
+            "    for (int t = 0; t < 4; ++t) {",
+            "        right_now[t] = from[(at / WIDE * 4 + t) * WIDE + at % WIDE];",
+            "    }",
+            "};",
+        ]
+
+    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
+        first = ["read_right(0, part);", "write_right(0, part);"]
+        return (
+            ["#pragma unroll", *block("for (int part = 0; part < 4; ++part)", first)],
+            [*block("if (part > 0)", ["write_right(stage + 1, part - 1);"]), "read_right(stage + 1, part);"],
+            ["write_right(stage + 1, 3);"],
+        )
 
     def results(self) -> tuple[list[str], list[str]]:
         places = ("0" if self.batch.is_one else "matrix_here", "row", "column")

@@ -21,10 +21,10 @@ MOST_IN_THREES = 12
 """Pieces of a tile up to which rounds may be of three, if that leaves fewer pieces empty."""
 LONG, SOME = 32, 5
 """Pieces of a tile from which sums join the totals after four of them, and after two; below, after each. A
-tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal, results are off by 5.9e-5 (root
-mean square) after four, where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 after two, in 6% more time; by 180e-5
-without totals, in 4% less. Of 144 terms around a large mean they are off by 1.12 of what is allowed after
-four."""
+tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal, results are off by 5.9e-5
+(root mean square) after four, where cuBLAS's float32 is by 7.3e-5; by 3.1e-5 after two, in 6% more time; by
+180e-5 without totals, in 4% less. Of 144 terms around a large mean they are off by 1.12 of what is allowed
+after four."""
 TOGETHER = 8
 """Tiles one below the other before the next column: blocks that run together share what they read."""
 _FREE_BY_TERMS, _FREE_BY_ROWS = 4, 8
@@ -45,7 +45,8 @@ def left_floats(factor: Matrix) -> int:
     return left_line(factor) * (TALL if factor.lies_by_terms else TERMS)
 
 
-def shared_bytes(left: Matrix) -> int:
+def shared_bytes(left: Matrix, right_waits: bool) -> int:
     """Two pieces of the right factor, each in two parts, pieces of both as they come, and results."""
     piece = WIDE * TERMS
-    return _BYTES * (4 * piece + WAITING * (piece + left_floats(left)) + THREADS // 32 * 16 * LINE)
+    coming = WAITING * (left_floats(left) + (piece if right_waits else 0))
+    return _BYTES * (4 * piece + coming + THREADS // 32 * 16 * LINE)

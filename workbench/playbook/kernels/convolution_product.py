@@ -103,20 +103,25 @@ class _Places(TensorCoreKernel):
             "};",
         ]
 
-    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
+    def right_first(self) -> list[str]:
         each = "for (int part = 0; part < 4; ++part)"
-        return (
-            [
-                "#pragma unroll",
-                *block(each, ["look_up(part);", "write_right(0, part);"]),
-                "go_on();",
-                "#pragma unroll",
-                *block(each, ["look_up(part);"]),
-                "go_on();",
-            ],
-            block("if (part > 0)", ["write_right(stage + 1, part - 1);", "look_up(part - 1);"]),
-            ["write_right(stage + 1, 3);", "look_up(3);", "go_on();"],
-        )
+        return [
+            "#pragma unroll",
+            *block(each, ["look_up(part);", "write_right(0, part);"]),
+            "go_on();",
+            "#pragma unroll",
+            *block(each, ["look_up(part);"]),
+            "go_on();",
+        ]
+
+    def right_begun(self) -> list[str]:
+        return []
+
+    def right_quarter(self, quarter: str, is_last: bool) -> list[str]:
+        return [f"write_right(stage + 1, {quarter});", f"look_up({quarter});"]
+
+    def right_ended(self) -> list[str]:
+        return ["go_on();"]
 
     def _seen(self) -> list[str]:
         """Statements that find the first element of a place, from its number."""
@@ -219,11 +224,11 @@ class _Places(TensorCoreKernel):
         frame = ResultFrame(self.frame, self.made, ("image", "channel", *(name for name, _ in self.named)))
         channel = f"matrix_here * {self.rows} + own" if grouped else "own"
         each = [
-            f"const int own = row_here + r, channel = {channel};",
+            f"const int own = row_here + line, channel = {channel};",
             *block(
                 f"if (own < {self.rows} && is_result)",
                 [
-                    "float result = results[r * LINE + lane];",
+                    *self.result,
                     "// An infinity has no low part. Where one was met, the sum is made anew.",
                     *block("if (isnan(result))", self._anew()),
                     *frame.stored("result"),

@@ -18,9 +18,9 @@ from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, blo
 from workbench.playbook.kernels.product_tiling import (
     LINE,
     LONG,
+    LOW,
     MOST_IN_THREES,
     SOME,
-    TALL,
     TERMS,
     THREADS,
     TOGETHER,
@@ -30,6 +30,7 @@ from workbench.playbook.kernels.product_tiling import (
     left_floats,
     left_line,
     shared_bytes,
+    tall_of,
 )
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.text.scope import statement
@@ -39,7 +40,7 @@ BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here f
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more turn_to stage tall
-turn row_here column_here matrix_here line odd NEEDED IN_THREES IN_FOURS JOINED
+turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 _HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_alone")
@@ -58,6 +59,7 @@ class TensorCoreKernel(ABC):
     ) -> None:
         self.site, self.made, self.left = site, made, left
         self.batch, *own = shape
+        self.tall = tall_of(own[0], site.cases[: site.declared])
         self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
         frame.helpers |= set(_HELPERS)
         for word in _WORDS:
@@ -71,10 +73,10 @@ class TensorCoreKernel(ABC):
     def finished(self, name: str) -> KernelText:
         """The whole function."""
         rows, columns, _ = self.sizes
-        tiles = [f"cdiv({self.site.size(rows)}, {TALL})", f"cdiv({self.site.size(columns)}, {WIDE})"]
+        tiles = [f"cdiv({self.site.size(rows)}, {self.tall})", f"cdiv({self.site.size(columns)}, {WIDE})"]
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
         lines = [*self._constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
-        limits = Limits(shared=str(shared_bytes(self.left, self.right_waits)))
+        limits = Limits(shared=str(shared_bytes(self.left, self.tall, self.right_waits)))
         return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
 
     # -------------------------------------------------------------------------------- what differs
@@ -98,8 +100,20 @@ class TensorCoreKernel(ABC):
         """Functions that get a piece of the right factor into registers, a quarter at a time."""
 
     @abstractmethod
-    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
-        """Calls of those before the first piece, in each part of one, and behind its last part."""
+    def right_first(self) -> list[str]:
+        """Statements that take the first piece of the right factor apart."""
+
+    @abstractmethod
+    def right_begun(self) -> list[str]:
+        """Statements with which the next piece of the right factor is begun."""
+
+    @abstractmethod
+    def right_quarter(self, quarter: str, is_last: bool) -> list[str]:
+        """Statements that take a quarter of it apart, and get what comes behind that."""
+
+    @abstractmethod
+    def right_ended(self) -> list[str]:
+        """Statements behind its last quarter."""
 
     @abstractmethod
     def results(self) -> tuple[list[str], list[str]]:
@@ -140,7 +154,7 @@ class TensorCoreKernel(ABC):
             "// results and takes in TERMS products of each at a time; STAGES such pieces are at hand or on",
             "// the way. A tensor core cuts off what a sum has no room for: after JOINED pieces, fewer where",
             "// sums are short, they join totals, which are rounded.",
-            f"constexpr int BLOCK = {THREADS}, TALL = {TALL}, WIDE = {WIDE}, TERMS = {TERMS};",
+            f"constexpr int BLOCK = {THREADS}, TALL = {self.tall}, WIDE = {WIDE}, TERMS = {TERMS};",
             f"constexpr int NEEDED = ({self.terms} + TERMS - 1) / TERMS;",
             "constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / 4 * 4;",
             f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
@@ -153,8 +167,8 @@ class TensorCoreKernel(ABC):
             "// they read the same rows and columns, which then come from L2.",
             f"constexpr int TOGETHER = {TOGETHER};",
             f"// Floats from one line of the left factor to the next: {why} are in different banks.",
-            f"constexpr int LEFT_LINE = {left_line(self.left)}, LEFT = {left_floats(self.left)};",
-            "constexpr int RIGHT = WIDE * TERMS;",
+            f"constexpr int LEFT_LINE = {left_line(self.left, self.tall)};",
+            f"constexpr int LEFT = {left_floats(self.left, self.tall)}, RIGHT = WIDE * TERMS;",
             f"constexpr int LINE = {LINE};  // of a warp's results",
             "extern __shared__ __align__(1024) float on_chip[];",
             "float* const parts = on_chip;  // two pieces of the right factor, each in a high and a low part",
@@ -168,7 +182,7 @@ class TensorCoreKernel(ABC):
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
             "// Of a tile's rows a warp has sixteen, a thread two, eight apart: this one and another.",
-            "const int own_row = warp * 16 + lane / 4;",
+            *self._rows_of_warps(),
             "// Pieces taken apart go to two places in turn; 1 where a round begins with the second.",
             "int odd = 0;",
             "// The tile that pieces come for, which may be the one after that at hand.",
@@ -183,6 +197,20 @@ class TensorCoreKernel(ABC):
             "    first_column = tile % (TOGETHER * TILES_ACROSS) / here * WIDE;",
             "};",
             "turn_to(coming_tile);",
+        ]
+
+    @property
+    def low(self) -> bool:
+        """True where both groups of four warps have the same rows, and half of the terms each."""
+        return self.tall == LOW
+
+    def _rows_of_warps(self) -> list[str]:
+        if not self.low:
+            return ["const int own_row = warp * 16 + lane / 4;"]
+        return [
+            "const int own_row = warp % 4 * 16 + lane / 4;",
+            "// There are few rows: the first four warps take half of the terms, the others the other half.",
+            "const int group = warp / 4;",
         ]
 
     # -------------------------------------------------------------------------------- from memory
@@ -240,10 +268,11 @@ class TensorCoreKernel(ABC):
         return [*self._left_read(), *self._left_split(), *self.right_read(), *self._right_written()]
 
     def _left_read(self) -> list[str]:
+        part = "(group * 2 + part)" if self.low else "part"
         if self.left.lies_by_terms:
-            first = "(own_row + e % 2 * 8) * LEFT_LINE + part * 8 + quarter + e / 2 * 4"
+            first = f"(own_row + e % 2 * 8) * LEFT_LINE + {part} * 8 + quarter + e / 2 * 4"
         else:
-            first = "(part * 8 + quarter + e / 2 * 4) * LEFT_LINE + own_row + e % 2 * 8"
+            first = f"({part} * 8 + quarter + e / 2 * 4) * LEFT_LINE + own_row + e % 2 * 8"
         return [
             "// Eight terms at a time are a part; a thread has two of them, of each of its rows. Those of",
             "// the next part are read before they are needed.",
@@ -307,22 +336,23 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         const unsigned long long high = right_at(parts + (odd + stage) % 2 * 2 * RIGHT);
         const unsigned long long low = right_at(parts + (odd + stage) % 2 * 2 * RIGHT + RIGHT);
 #pragma unroll
-        for (int part = 0; part < 4; ++part) {
+        for (int part = 0; part < @parts@; ++part) {
             // Eight terms are 32 bytes of a column's line: two pieces of 16.
-            const int p = part % 2;
+            const int p = part % 2, at = @own@ * 2;
             products_begin();
-            multiply_add(sums, left_low[p], high + part * 2);
-            multiply_add(sums, left_high[p], low + part * 2);
-            multiply_add(sums, left_high[p], high + part * 2);
+            multiply_add(sums, left_low[p], high + at);
+            multiply_add(sums, left_high[p], low + at);
+            multiply_add(sums, left_high[p], high + at);
             products_end();
             // Tensor cores are at it. Meanwhile the next piece is taken apart.
-@part@
+@beside@
             products_done<1>();
             split_left(part + 1);
-            read_left(stage + (part + 2) / 4, (part + 2) % 4);
+            read_left(stage + (part + 2) / @parts@, (part + 2) % @parts@);
             if (part == 0) {
                 __syncthreads();  // all have done with the piece before: its place is free
                 bring((stage + STAGES - 1) % STAGES);
+@behind@
             }
         }
 @last@
@@ -337,14 +367,25 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
     }
     odd = (odd + STAGES) % 2;
 }""".strip("\n")
-        first, part, last = self.right_steps()
-        text = body.replace("@part@", _lines(part, 12)).replace("@last@", _lines(last, 8))
+        own, parts = ("(group * 2 + part)", "2") if self.low else ("part", "4")
+        begun, last = self.right_begun(), [*self.right_quarter("3", True), *self.right_ended()]
+        if self.low:  # half as many parts: a quarter as soon as there is a place for it, two in the next part
+            behind = self.right_quarter("0", False)
+            later = [*self.right_quarter("1", False), *self.right_quarter("2", False)]
+        else:
+            behind, later = [], self.right_quarter("part - 1", False)
+        beside = block("if (part > 0)", later)
+        beside = [*beside[:-1], "} else {", *indented(begun), "}"] if begun else beside
+        filled = {"@beside@": _lines(beside, 12), "@behind@": _lines(behind, 16), "@last@": _lines(last, 8)}
+        text = body.replace("@own@", own).replace("@parts@", parts)
+        for mark, lines in filled.items():
+            text = text.replace(mark if lines else f"{mark}\n", lines)
         return [
             "#pragma unroll",
             *block("for (int stage = 0; stage < STAGES - 1; ++stage)", ["bring(stage);"]),
             "__pipeline_wait_prior(STAGES - 2);",
             "__syncthreads();",
-            *first,
+            *self.right_first(),
             "read_left(0, 0);",
             "split_left(0);",
             "read_left(0, 1);",
@@ -357,25 +398,40 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
 
     # -------------------------------------------------------------------------------- results
 
+    def _line(self) -> str:
+        """Which of a warp's sixteen rows a result is of: two warps that have the same share them."""
+        return "const int line = group * 8 + r;" if self.low else "const int line = r;"
+
+    @property
+    def result(self) -> list[str]:
+        """A result, from shared memory."""
+        if not self.low:
+            return ["float result = results[line * LINE + lane];"]
+        return [
+            "const float* const one = results - group * 64 * LINE + line * LINE + lane;",
+            "float result = one[0] + one[64 * LINE];  // of the one half of the terms, and of the other",
+        ]
+
     def _written(self) -> list[str]:
         batched = not self.batch.is_one
         tile = "tile % (TILES_DOWN * TILES_ACROSS)" if batched else "tile"
         found, each = self.results()
+        meet = "__syncthreads();" if self.low else "__syncwarp();"
         quarter = [
             "#pragma unroll",
             *block(
                 "for (int i = 0; i < 16; i += 2)",
                 [
-                    "const int line = lane / 4 + i / 2 % 2 * 8;",
-                    "float* const to = results + line * LINE + i / 4 * 8 + quarter * 2;",
+                    "const int own = lane / 4 + i / 2 % 2 * 8;",
+                    "float* const to = results + own * LINE + i / 4 * 8 + quarter * 2;",
                     "*reinterpret_cast<float2*>(to) = make_float2(total[c * 16 + i], total[c * 16 + i + 1]);",
                 ],
             ),
             *found,
-            "__syncwarp();",
+            meet,
             "#pragma unroll 4",
-            *block("for (int r = 0; r < 16; ++r)", each),
-            "__syncwarp();",
+            *block(f"for (int r = 0; r < {8 if self.low else 16}; ++r)", [self._line(), *each]),
+            meet,
         ]
         return [
             "// The results, a quarter of the columns at a time. In shared memory a warp's sums change",
@@ -383,7 +439,7 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             *(["const int matrix_here = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
             f"const int here = {tile}, strip = here / (TOGETHER * TILES_ACROSS) * TOGETHER;",
             "const int tall = min(TOGETHER, TILES_DOWN - strip), turn = here % (TOGETHER * TILES_ACROSS);",
-            "const int row_here = (strip + turn % tall) * TALL + warp * 16;",
+            f"const int row_here = (strip + turn % tall) * TALL + {'warp % 4' if self.low else 'warp'} * 16;",
             "const int column_here = turn / tall * WIDE;",
             "#pragma unroll",
             *block("for (int c = 0; c < 4; ++c)", quarter),
@@ -443,13 +499,20 @@ class _Matrices(TensorCoreKernel):
             "};",
         ]
 
-    def right_steps(self) -> tuple[list[str], list[str], list[str]]:
+    def right_first(self) -> list[str]:
         first = ["read_right(0, part);", "write_right(0, part);"]
-        return (
-            ["#pragma unroll", *block("for (int part = 0; part < 4; ++part)", first)],
-            [*block("if (part > 0)", ["write_right(stage + 1, part - 1);"]), "read_right(stage + 1, part);"],
-            ["write_right(stage + 1, 3);"],
-        )
+        return ["#pragma unroll", *block("for (int part = 0; part < 4; ++part)", first)]
+
+    def right_begun(self) -> list[str]:
+        return ["read_right(stage + 1, 0);"]
+
+    def right_quarter(self, quarter: str, is_last: bool) -> list[str]:
+        following = str(int(quarter) + 1) if quarter.isdigit() else "part"
+        found = [f"write_right(stage + 1, {quarter});"]
+        return found if is_last else [*found, f"read_right(stage + 1, {following});"]
+
+    def right_ended(self) -> list[str]:
+        return []
 
     def results(self) -> tuple[list[str], list[str]]:
         places = ("0" if self.batch.is_one else "matrix_here", "row", "column")
@@ -461,11 +524,11 @@ class _Matrices(TensorCoreKernel):
             along = name if factor.across.is_one else f"size_t({name}) * {across}"
             starts.append(f"{first} + {along}, {terms}")
         each = [
-            "const int row = row_here + r;",
+            "const int row = row_here + line;",
             *block(
                 f"if (row < {self.rows} && column < {self.columns})",
                 [
-                    "float result = results[r * LINE + lane];",
+                    *self.result,
                     "// An infinity has no low part. Where one was met, the sum is made anew.",
                     *block(
                         "if (isnan(result))",

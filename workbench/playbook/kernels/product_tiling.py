@@ -6,12 +6,17 @@ Owns the numbers; product_kernel.py writes statements with them. They were tried
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from workbench.playbook.ir.program import Matrix
+from workbench.playbook.ir.sizes import Size
 
 THREADS = 256
 """Two groups of four warps: each has 64 rows of a block's results."""
 TALL, WIDE, TERMS = 128, 128, 32
 """Rows and columns of a block, and the terms that it takes in at a time."""
+LOW = 64
+"""Rows of a block where there are no more: its two groups of warps have half of the terms each."""
 VECTOR = 4
 """Floats that are copied together, where they lie so."""
 WAITING = 4
@@ -35,18 +40,23 @@ LINE = 32 + 8
 _BYTES = 4
 
 
-def left_line(factor: Matrix) -> int:
+def tall_of(rows: Size, cases: Iterable[Mapping[str, int]]) -> int:
+    """Rows of a block, by what there are at the sizes whose speed matters."""
+    return LOW if max((rows.at(case) for case in cases), default=TALL) <= LOW else TALL
+
+
+def left_line(factor: Matrix, tall: int) -> int:
     """Floats from one line of the left factor to the next, in shared memory."""
-    return TERMS + _FREE_BY_TERMS if factor.lies_by_terms else TALL + _FREE_BY_ROWS
+    return TERMS + _FREE_BY_TERMS if factor.lies_by_terms else tall + _FREE_BY_ROWS
 
 
-def left_floats(factor: Matrix) -> int:
+def left_floats(factor: Matrix, tall: int) -> int:
     """Of a piece of the left factor."""
-    return left_line(factor) * (TALL if factor.lies_by_terms else TERMS)
+    return left_line(factor, tall) * (tall if factor.lies_by_terms else TERMS)
 
 
-def shared_bytes(left: Matrix, right_waits: bool) -> int:
+def shared_bytes(left: Matrix, tall: int, right_waits: bool) -> int:
     """Two pieces of the right factor, each in two parts, pieces of both as they come, and results."""
     piece = WIDE * TERMS
-    coming = WAITING * (left_floats(left) + (piece if right_waits else 0))
+    coming = WAITING * (left_floats(left, tall) + (piece if right_waits else 0))
     return _BYTES * (4 * piece + coming + THREADS // 32 * 16 * LINE)

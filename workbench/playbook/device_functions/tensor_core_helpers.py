@@ -48,9 +48,10 @@ __device__ inline void multiply_add(float (&sums)[{_SUMS}], const unsigned int (
 
 TENSOR_CORES: Mapping[str, str] = {
     "split_in_two": """
-// A float as the sum of two that tensor cores take: high has its first 11 bits, low what is left.
+// A float as the sum of two that tensor cores take: high has its first 11 bits, rounded, low what is left.
+// An infinity has no low part: that comes out as NaN, as it does of NaN itself.
 __device__ inline void split_in_two(float value, unsigned int& high, unsigned int& low) {
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(high) : "f"(value));
+    high = (__float_as_uint(value) + 0x1000u) & 0xffffe000u;
     low = __float_as_uint(value - __uint_as_float(high));
 }
 """,

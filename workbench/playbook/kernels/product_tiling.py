@@ -6,6 +6,7 @@ Owns the numbers; product_kernel.py writes statements with them. They were tried
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from workbench.playbook.ir.program import Matrix
@@ -43,6 +44,15 @@ _BYTES = 4
 def tall_of(rows: Size, cases: Iterable[Mapping[str, int]]) -> int:
     """Rows of a block, by what there are at the sizes whose speed matters."""
     return LOW if max((rows.at(case) for case in cases), default=TALL) <= LOW else TALL
+
+
+def pieces_of(terms: int) -> tuple[int, int]:
+    """Pieces of a tile, and after how many of them sums join the totals, as the kernel has it."""
+    needed = math.ceil(terms / TERMS)
+    threes, fours = math.ceil(needed / 3) * 3, math.ceil(needed / WAITING) * WAITING
+    stages = 3 if needed <= MOST_IN_THREES and threes < fours else WAITING
+    joined = stages if needed >= LONG else 2 if needed >= SOME and stages == WAITING else 1
+    return math.ceil(needed / stages) * stages, joined
 
 
 def left_line(factor: Matrix, tall: int) -> int:

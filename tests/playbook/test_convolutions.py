@@ -143,6 +143,12 @@ ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
         of(x=(2, 6, 5, 6, 9), w=(34, 6, 3, 3, 2), b=(34,))(),
     ),
     "line": (ordinary(stride=2, dilation=3, padding=4), of(x=(3, 12, 75), w=(36, 12, 4), b=(36,))()),
+    "transposed": (transposed(), of(x=(2, 6, 7, 9), w=(6, 36, 3, 3), b=(36,))()),
+    "transposed in groups": (
+        transposed(groups=2, padding=(1, 2), dilation=(2, 1)),
+        of(x=(2, 12, 6, 7), w=(12, 34, 2, 3), b=(68,))(),
+    ),
+    "transposed volume": (transposed(padding=1), of(x=(1, 3, 4, 5, 6), w=(3, 130, 3, 3, 2), b=(130,))()),
     "two results": (two_results, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3), b=(32,), r=(2, 32, 9, 11))()),
     "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3))()),
 }
@@ -156,8 +162,9 @@ def test_right_on_tensor_cores(name: str) -> None:
     check(call, source, tensors, "checked")
 
 
-def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result() -> None:
-    call, tensors = ON_TENSOR_CORES["plane"]
+@pytest.mark.parametrize("name", ["plane", "transposed in groups"])
+def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result(name: str) -> None:
+    call, tensors = ON_TENSOR_CORES[name]
     tensors = {**tensors, "x": tensors["x"].clone()}
     tensors["x"][1, 3, 4, 5] = math.inf
     source = generate(problem_of(call, tensors, "convolved"), TENSOR_CORES).kernel.source

@@ -18,6 +18,7 @@ from workbench.playbook.ir.program import (
     Matrix,
     MatrixProduct,
     Program,
+    Side,
     Store,
 )
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
@@ -25,6 +26,8 @@ from workbench.playbook.ir.views import strided, strides_in
 
 LEAST = 64
 """Rows, and columns, from which half a tile is of use."""
+MOST_PADDED_TAPS = 64
+"""A bit each says which of a place's taps meet an element, where zeros lie around the input."""
 LEAST_TERMS = 128
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
 
@@ -47,14 +50,27 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
 
 
 def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
-    """True where a convolution fills half a tile and more; a transposed one has other taps elsewhere."""
+    """True where a convolution fills half a tile and more, and a bit each says which taps a place meets.
+
+    A transposed one whose step is not one has other taps at neighbouring places.
+    """
     taps = math.prod(side.taps for side in made.sides)
-    return not made.transposed and all(
+    if made.transposed and any(side.stride > 1 or side.padding > _reach(side) for side in made.sides):
+        return False
+    padded = any(side.padding != (_reach(side) if made.transposed else 0) for side in made.sides)
+    if padded and taps > MOST_PADDED_TAPS:
+        return False
+    return all(
         made.made.at(case) >= LEAST // 2
         and made.read.at(case) * taps >= LEAST_TERMS // 4
         and made.batch.at(case) * math.prod(side.made.at(case) for side in made.sides) >= LEAST
         for case in cases
     )
+
+
+def _reach(side: Side) -> int:
+    """From the first tap of a place to the last."""
+    return side.dilation * (side.taps - 1)
 
 
 def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:

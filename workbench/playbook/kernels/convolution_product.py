@@ -7,6 +7,7 @@ its elements up in the input.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from workbench.playbook.ir.program import Convolution, Matrix, Side
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
@@ -18,15 +19,20 @@ from workbench.playbook.text.scope import statement
 
 _WORDS = """
 is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all own alone sum y x z
-is_result of seen_tile seen_piece look_at find_terms look_up go_on ahead away steps beside
+is_result of seen_tile seen_piece look_at find_terms look_up go_on ahead away step met begun index
 """.split()  # noqa: SIM905
 _NAMES = ("depth", "row", "col")
-_BITS = 10
-"""Of a number that tells how far a tap is from the first, along one side."""
+_WORD = 32
+"""Taps that have a bit each in a word."""
+
+
+def turned(side: Side) -> Side:
+    """The side of an ordinary convolution that a transposed one is, where its step is one."""
+    return replace(side, padding=side.dilation * (side.taps - 1) - side.padding)
 
 
 def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
-    """Write the kernel of an ordinary convolution and of what is made of its results."""
+    """Write the kernel of a convolution and of what is made of its results."""
     return _Places(site, made).finished(name)
 
 
@@ -41,9 +47,35 @@ class _Places(TensorCoreKernel):
         super().__init__(site, made, weights, (made.groups, made.made, columns, terms))
         for word in _WORDS:
             self.frame.names.new(word)
+        if made.transposed:  # weights lie the other way round, nowhere side by side
+            self.frame.vector = False
         self.convolution = made
         self.source = self.frame.pointer(made.source)
-        self.named = list(zip(_NAMES[-len(made.sides) :], made.sides, strict=True))
+        sides = [turned(side) if made.transposed else side for side in made.sides]
+        self.named = list(zip(_NAMES[-len(sides) :], sides, strict=True))
+
+    def left_brought(self) -> list[str]:
+        if not self.convolution.transposed:
+            return super().left_brought()
+        body = [
+            "const int index = s * (BLOCK / TERMS) + warp;",
+            f"const bool there = more && first_row + index < {self.rows} && of_all < {self.terms};",
+            f"const float* const from = left + (there ? begun + (first_row + index) * {self.taps} : 0);",
+            "copy_or_zero<1>(coming_left + stage * LEFT + index * LEFT_LINE + lane, from, there);",
+        ]
+        return [
+            "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
+            "// first, and lie by the channel that is read. A lane has one term of all rows.",
+            "const int of_all = coming_piece * TERMS + lane;",
+            *self._channel_and_tap("of_all"),
+            f"const int begun = channel * {self.rows}{self._from_last_tap()};",
+            "#pragma unroll",
+            *block("for (int s = 0; s < TALL * TERMS / BLOCK; ++s)", body),
+        ]
+
+    def _from_last_tap(self) -> str:
+        """What follows the number of a pair of channels, in the place of a weight that lies so."""
+        return "" if self.taps == 1 else f" * {self.taps} + {self.taps - 1} - tap"
 
     @property
     def right_by_terms(self) -> bool:
@@ -59,7 +91,7 @@ class _Places(TensorCoreKernel):
     def right_read(self) -> list[str]:
         padded = self._padded()
         names = ["seen_tile = blockIdx.x", "seen_piece = 0", "ahead"]
-        names += ["steps", *(f"seen_{name}" for name, _ in padded)] if padded else []
+        names += ["step"] if padded else []
         look_at = [
             *([] if self.batch.is_one else ["const int matrix = tile / (TILES_DOWN * TILES_ACROSS);"]),
             *([] if self.batch.is_one else ["tile %= TILES_DOWN * TILES_ACROSS;"]),
@@ -68,7 +100,9 @@ class _Places(TensorCoreKernel):
             *statement(
                 "int place = tile % (TOGETHER * TILES_ACROSS) / here * WIDE + threadIdx.x % WIDE;",
             ),
-            f"is_place = place < {self.columns};",
+            f"const bool is_place = place < {self.columns};"
+            if padded
+            else f"is_place = place < {self.columns};",
             *self._seen(),
         ]
         go_on = [
@@ -82,7 +116,7 @@ class _Places(TensorCoreKernel):
             "// The right factor is nowhere: a thread looks its elements up, of one place and of four times",
             "// four terms of a piece. It does so a piece ahead.",
             f"int {', '.join(names)};",
-            "bool is_place;",
+            *self._mask(),
             "const float* seen;  // the first element that the place sees",
             "const auto look_at = [&](int tile) {",
             *indented(look_at),
@@ -123,14 +157,20 @@ class _Places(TensorCoreKernel):
     def right_ended(self) -> list[str]:
         return ["go_on();"]
 
+    def _mask(self) -> list[str]:
+        """Where the place's elements are, which of its taps meet one."""
+        if not self._padded():
+            return ["bool is_place;"]
+        kind = "unsigned int" if self.taps <= _WORD else "unsigned long long"
+        return [f"{kind} met;  // a bit for each tap of the place that meets an element, and no zero around"]
+
     def _seen(self) -> list[str]:
         """Statements that find the first element of a place, from its number."""
-        found, padded = list[str](), dict(self._padded())
+        found = list[str]()
         for name, side in reversed(self.named):
             size = self._size(side.made)
             first = f"place % {size}" + ("" if side.stride == 1 else f" * {side.stride}")
-            known = "" if name in padded else "const int "
-            found += [f"{known}seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+            found += [f"const int seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
         within = ""
         for at, (name, side) in enumerate(self.named):
             outer = f"({within})" if at > 1 else within
@@ -138,39 +178,51 @@ class _Places(TensorCoreKernel):
         group = "" if self.batch.is_one else " + matrix"
         images = "place" if self.batch.is_one else f"place * {self._size(self.batch)}"
         elements = self._size(self._plane() * self.convolution.read)
+        image = f"{self.source} + size_t({images}{group}) * {elements}"
+        return [*found, *statement(f"seen = {image} + ({within});"), *self._met()]
+
+    def _met(self) -> list[str]:
+        """Statements that find out which taps of a place meet an element."""
+        padded = self._padded()
+        if not padded:
+            return []
+        inside = []
+        for name, side in padded:
+            step = self._tap(name)
+            place = f"seen_{name} + {step}" if step else f"seen_{name}"
+            inside.append(f"unsigned({place}) < {self._size(side.read)}")
+        one = "1u" if self.taps <= _WORD else "1ull"
         return [
-            *found,
-            *statement(f"seen = {self.source} + size_t({images}{group}) * {elements} + ({within});"),
+            "met = 0;",
+            "#pragma unroll",
+            *block(
+                f"for (int tap = 0; tap < {self.taps}; ++tap)",
+                statement(f"met |= is_place && {' && '.join(inside)} ? {one} << tap : 0;"),
+            ),
         ]
 
     def _terms(self) -> list[str]:
         """Statements that find where a term is, seen from any place."""
-        padded = self._padded()
-        steps = [f"{name} << {_BITS * at}" if at else name for at, (name, _) in enumerate(padded)]
         return [
             "const int of_all = seen_piece * TERMS + lane;",
             *self._channel_and_tap("of_all"),
             *(f"const int {name} = {self._tap(name) or '0'};" for name, _ in self.named),
             *statement(f"ahead = of_all < {self.terms} ? {self._element()} : -1;"),
-            *([f"steps = {' | '.join(steps)};"] if padded else []),
+            *([f"step = {'tap' if self.taps > 1 else '0'};"] if self._padded() else []),
         ]
 
     def _looked_up(self) -> list[str]:
         """Statements for one element of a thread."""
-        padded = self._padded()
         lines = [
             "const int term = (part * (BLOCK / WIDE) + threadIdx.x / WIDE) * 4 + t;",
             "const int away = __shfl_sync(0xffffffff, ahead, term);",
-            *(["const int beside = __shfl_sync(0xffffffff, steps, term);"] if padded else []),
         ]
-        inside = ["seen_tile < TILES", "is_place", "away >= 0"]
-        for at, (name, side) in enumerate(padded):
-            step = f"(beside >> {_BITS * at})" if at else "beside"
-            step = f"({step} % {1 << _BITS})" if at < len(padded) - 1 else step
-            inside.append(f"unsigned(seen_{name} + {step}) < {self._size(side.read)}")
+        here = "is_place"
+        if self._padded():
+            here = "(met >> __shfl_sync(0xffffffff, step, term) & 1)"
         return [
             *lines,
-            *statement(f"const bool there = {' && '.join(inside)};"),
+            *statement(f"const bool there = {here} && seen_tile < TILES && away >= 0;"),
             "right_now[part][t] = there ? seen[away] : 0.0f;",
         ]
 
@@ -250,7 +302,11 @@ class _Places(TensorCoreKernel):
         element = self._element().replace("channel", "of", 1)
         for name, _ in self.named:
             element = element.replace(f"+ {name}", f"+ seen_{name}")
-        weight = f"{self.frame.pointer(self.left.buffer)}[size_t(channel) * {self.terms} + term]"
+        weight = f"size_t(channel) * {self.terms} + term"
+        if self.convolution.transposed:
+            of = f"matrix_here * {self._size(self.convolution.read)} + of" if grouped else "of"
+            weight = f"(size_t({of}) * {self.rows} + own){self._from_last_tap()}"
+        weight = f"{self.frame.pointer(self.left.buffer)}[{weight}]"
         seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
         taps = [line.replace("channel", "of") for line in self._channel_and_tap("term")]
         return [

@@ -216,14 +216,13 @@ class TensorCoreKernel(ABC):
     # -------------------------------------------------------------------------------- from memory
 
     def _bring(self) -> list[str]:
-        left = self.brought("left", "TALL", "first_row", self.rows, self.left, "coming_left + stage * LEFT")
         return [
             "const auto bring = [&](int stage) {",
             *indented(
                 [
                     "const bool more = coming_tile < TILES;",
                     f"const float* const left = {self.left_from};",
-                    *left,
+                    *self.left_brought(),
                     *self.right_brought(),
                     "__pipeline_commit();",
                     "if (++coming_piece == PIECES) {",
@@ -235,6 +234,11 @@ class TensorCoreKernel(ABC):
             ),
             "};",
         ]
+
+    def left_brought(self) -> list[str]:
+        """Statements that ask for a piece of the left factor."""
+        to = "coming_left + stage * LEFT"
+        return self.brought("left", "TALL", "first_row", self.rows, self.left, to)
 
     def brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
         """A piece of a factor: vectors as they lie in memory."""

@@ -146,7 +146,7 @@ ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "transposed": (transposed(), of(x=(2, 6, 7, 9), w=(6, 36, 3, 3), b=(36,))()),
     "transposed in groups": (
         transposed(groups=2, padding=(1, 2), dilation=(2, 1)),
-        of(x=(2, 12, 6, 7), w=(12, 34, 2, 3), b=(68,))(),
+        of(x=(2, 12, 8, 9), w=(12, 34, 2, 3), b=(68,))(),
     ),
     "transposed volume": (transposed(padding=1), of(x=(1, 3, 4, 5, 6), w=(3, 130, 3, 3, 2), b=(130,))()),
     "two results": (two_results, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3), b=(32,), r=(2, 32, 9, 11))()),

@@ -82,7 +82,9 @@ def test_weights_are_left_alone_where_they_are_larger_than_the_product() -> None
         x, w = torch.empty(rows, 4096, device="meta"), torch.empty(4096, columns, device="meta")
         row = torch.empty(columns, device="meta")
         problem = problem_of(scaled, {"x": x, "w": w, "m": row, "s": row}, varying=False)
-        best = max(seed_vectors(problem, H100, 5), key=lambda card: card.predicted_factor)
+        own = ("matrix_product", "three_tf32")  # there what follows is done in registers, weights or not
+        cards = [card for card in seed_vectors(problem, H100, 8) if own not in card.vector]
+        best = max(cards, key=lambda card: card.predicted_factor)
         return dict(best.vector)["affine_in_weights"]
 
     assert folds(64, 8192) == "off" and folds(65536, 256) == "on"

@@ -56,11 +56,11 @@ _OF_FEW, _OF_FEW_DEEP, _OF_EIGHT, _MORE_BY_TWICE, _OF_MORE = 0.185, 0.13, 0.43, 
 0.42 to 0.45; of 16, 128 windows of 3 x 3: 0.54; of 64: 0.56 to 0.63."""
 _BY_WINOGRAD, _BY_FFT = 1.45, 1.0
 _TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
-_TURNED_MANY, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 0.14, 0.33, 0.65
+_TURNED_MANY, _TURNED_MANY_WIDE, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 1.8, 0.14, 0.33, 0.65
 _LARGE, _FROM_WINOGRAD = 200_000, 64
 """Transposed, with a step of one, of planes: 64 channels to 64 with 3 x 3 draw 1.18 of 258 x 258 places and
-0.33 of 1026 x 1026, with 3 x 7 0.65 of 514 x 518, 32 channels 0.14 of 514 x 1026 (KernelBench, level2/19,
-level1/57, 65, 71)."""
+0.33 of 1026 x 1026, with 3 x 7 0.65 of 514 x 518, with 3 x 5 1.8 of 128 x 256, 32 channels 0.14 of 514 x 1026
+(KernelBench, level2/19, level1/57, 65, 69, 71)."""
 
 
 def multiply_adds_of(made: Convolution, sizes: Mapping[str, int]) -> float:
@@ -93,9 +93,12 @@ def library_share(made: Convolution, sizes: Mapping[str, int]) -> float:
 def _turned_share(made: Convolution, sizes: Mapping[str, int]) -> float:
     """The same of a plane's transposed convolution whose step is one."""
     reads, makes = made.read.at(sizes), made.made.at(sizes)
+    wide = max(side.taps for side in made.sides) > 3
     if math.prod(side.made.at(sizes) for side in made.sides) <= _LARGE:
-        return _TURNED_MANY if min(reads, makes) >= _FROM_WINOGRAD else _OF_MORE
-    if max(side.taps for side in made.sides) > 3:
+        if min(reads, makes) < _FROM_WINOGRAD:
+            return _OF_MORE
+        return _TURNED_MANY_WIDE if wide else _TURNED_MANY
+    if wide:
         return _TURNED_WIDE
     return _TURNED_SOME if max(reads, makes) <= _SOME else _TURNED_MORE
 

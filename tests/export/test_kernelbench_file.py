@@ -39,6 +39,20 @@ def test_golden(name: str) -> None:
     assert text == path.read_text()
 
 
+def test_multiplications_of_warp_groups_are_built_for_hopper() -> None:
+    """torch asks nvcc for compute_90, which has none of them, unless it is told an architecture."""
+    flag = "-gencode=arch=compute_90a,code=sm_90a"
+    name = next(iter(CASES))
+    kernel = kernel_of(name)
+    assert flag not in kernelbench_file(problem_of(name), kernel, H100)
+    begin = kernel.source.index("__global__")
+    asked = '// wgmma\n__device__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }\n'
+    hopper = Kernel(source=f"{kernel.source[:begin]}{asked}{kernel.source[begin:]}")
+    text = kernelbench_file(problem_of(name), hopper, H100)
+    assert flag in text
+    ast.parse(text)
+
+
 def test_without_a_gpu_it_is_the_reference(name: str) -> None:
     import torch
 

@@ -77,7 +77,7 @@ def _introduction(problem: Problem, plans: Plans) -> str:
     )
     if _convolves(problem, calls):
         text += (
-            " A kernel makes the convolution in IEEE float32; PyTorch's own is rounded to TF32 "
+            " A kernel makes the convolution as exactly as float32 is; PyTorch's own is rounded to TF32 "
             "unless torch.backends.cudnn.allow_tf32 is False."
         )
     return (
@@ -120,18 +120,24 @@ def _cuda(kernel: Kernel, launchers: Sequence[Launcher]) -> str:
         f'_DECLARATIONS = """\n#include <cstdint>\n#include <pybind11/pybind11.h>\n{declarations}\n"""\n'
     )
     digest = hashlib.sha256(texts.encode()).hexdigest()[:12]
-    flags = _HALF_FLAGS if re.search(r"half|bfloat16", kernels) else ""
+    found = _HALF_FLAGS if re.search(r"half|bfloat16", kernels) else []
+    found = [*found, *(_HOPPER_FLAGS if "wgmma" in kernels else [])]
+    flags = "".join(f"            {flag}\n" for flag in found)
+    flags = f"        extra_cuda_cflags=[\n{flags}        ],\n" if flags else ""
     return f"{texts}\n{_BUILD.format(name=f'workbench_{digest}', functions=names, flags=flags)}"
 
 
-_HALF_FLAGS = """\
-        extra_cuda_cflags=[  # torch switches these off; the kernels were compiled with them
-            "-U__CUDA_NO_HALF_OPERATORS__",
-            "-U__CUDA_NO_HALF_CONVERSIONS__",
-            "-U__CUDA_NO_HALF2_OPERATORS__",
-            "-U__CUDA_NO_BFLOAT16_CONVERSIONS__",
-        ],
-"""
+_HALF_FLAGS = [
+    "# torch switches these off; the kernels were compiled with them",
+    '"-U__CUDA_NO_HALF_OPERATORS__",',
+    '"-U__CUDA_NO_HALF_CONVERSIONS__",',
+    '"-U__CUDA_NO_HALF2_OPERATORS__",',
+    '"-U__CUDA_NO_BFLOAT16_CONVERSIONS__",',
+]
+_HOPPER_FLAGS = [
+    "# multiplications of warp groups are instructions of Hopper alone, which torch does not ask for by itself",
+    '"-gencode=arch=compute_90a,code=sm_90a",',
+]
 _BUILD = '''\
 
 def _compiled_for(space, sizes):

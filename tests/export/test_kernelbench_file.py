@@ -45,9 +45,8 @@ def test_multiplications_of_warp_groups_are_built_for_hopper() -> None:
     name = next(iter(CASES))
     kernel = kernel_of(name)
     assert flag not in kernelbench_file(problem_of(name), kernel, H100)
-    begin = kernel.source.index("__global__")
-    asked = '// wgmma\n__device__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }\n'
-    hopper = Kernel(source=f"{kernel.source[:begin]}{asked}{kernel.source[begin:]}")
+    asked = '__device__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }'
+    hopper = Kernel(source=f"{kernel.source}\n{asked}\n")
     text = kernelbench_file(problem_of(name), hopper, H100)
     assert flag in text
     ast.parse(text)

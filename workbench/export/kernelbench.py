@@ -135,7 +135,7 @@ _HALF_FLAGS = [
     '"-U__CUDA_NO_BFLOAT16_CONVERSIONS__",',
 ]
 _HOPPER_FLAGS = [
-    "# multiplications of warp groups are instructions of Hopper alone, which torch does not ask for by itself",
+    "# multiplications of warp groups are instructions of Hopper alone: torch does not ask for them itself",
     '"-gencode=arch=compute_90a,code=sm_90a",',
 ]
 _BUILD = '''\

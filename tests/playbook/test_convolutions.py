@@ -154,6 +154,7 @@ ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", ON_TENSOR_CORES)
 def test_right_on_tensor_cores(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]

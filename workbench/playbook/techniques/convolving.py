@@ -19,20 +19,23 @@ CONVOLVING = (
         bottleneck="compute",
         look_for="multiply-adds among all instructions; bytes that the step behind the convolution reads",
         teaches=(
-            "In IEEE float32 no tensor core helps a convolution: it is multiply-adds, 134 billion in four "
-            "milliseconds of an H100 at best. cuDNN's kernels are written for many channels; with few, "
-            "or transposed, they take several times as long as their arithmetic, and what they make goes to "
-            "memory and comes back before bias and activation are done with it. Here a block brings the "
-            "part of the input that its tile of results is made of into shared memory, with its weights. A "
-            "thread has 8 x 8 sums in registers, of eight channels at eight places: a weight that it reads "
-            "goes into eight of them, and an element of the input into eight for each window that it is in, "
-            "so that arithmetic takes longer than reading. While a few channels are taken in, the next are "
-            "copied into shared memory (cp.async): 32 channels took an H100 1992 us so, 2498 without. What "
-            "follows is done in registers. A transposed convolution of stride 2 is four small ones, one for "
-            "each remainder of row and column: a place meets only the weights of its own remainder (Dumoulin "
-            "and Visin, A guide to convolution arithmetic for deep learning, 2016). With many channels and "
-            "windows of 3 x 3 cuDNN saves multiplications (Lavin and Gray, Fast Algorithms for Convolutional "
-            "Neural Networks, 2015), and stays ahead."
+            "In float32 a convolution is multiply-adds, 134 billion in four milliseconds of an H100 at "
+            "best. cuDNN's kernels are written for many channels; with few, or transposed, they take "
+            "several times as long as their arithmetic, and what they make goes to memory and comes back "
+            "before bias and activation are done with it. Here a block brings the part of the input that "
+            "its tile of results is made of into shared memory, with its weights. A thread has 8 x 8 sums "
+            "in registers, of eight channels at eight places: a weight that it reads goes into eight of "
+            "them, and an element of the input into eight for each window that it is in, so that arithmetic "
+            "takes longer than reading. While a few channels are taken in, the next are copied into shared "
+            "memory (cp.async): 32 channels took an H100 1992 us so, 2498 without. What follows is done in "
+            "registers. A transposed convolution of stride 2 is four small ones, one for each remainder of "
+            "row and column: a place meets only the weights of its own remainder (Dumoulin and Visin, A "
+            "guide to convolution arithmetic for deep learning, 2016). With many channels and windows of 3 "
+            "x 3 cuDNN saves multiplications (Lavin and Gray, Fast Algorithms for Convolutional Neural "
+            "Networks, 2015). With more channels a convolution is a product of matrices, "
+            "weights times what each place sees, and tensor cores make it: three TF32 products for one of "
+            "float32, as with matrix_product. What a place sees is nowhere in memory; a thread looks its "
+            "elements up a piece ahead, where a lane has found each term's tap and channel for all."
         ),
     ),
 )

@@ -1,0 +1,75 @@
+"""Products of matrices and convolutions on tensor cores, drawn at random; by ``make sweep``."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import reference, run
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+
+ON_TENSOR_CORES: Vector = (("convolution", "three_tf32"), ("matrix_product", "three_tf32"))
+Drawn = tuple[Call, dict[str, Tensor]]
+
+
+def drawn_product(draw: random.Random) -> Drawn:
+    """Factors that lie either way round, begin inside their tensors, and may be one of several."""
+    rows, columns = draw.randint(64, 190), draw.randint(64, 190)
+    terms = draw.choice([128, 129, 132, 160, 200, 257, draw.randint(128, 300)])
+    batch, first = draw.choice([(), (), (1,), (2,), (3,)]), draw.choice([0, 0, 4, 3])
+    turned = draw.random() < 0.4, draw.random() < 0.4
+
+    def factor(down: int, across: int, is_turned: bool) -> Tensor:
+        down, across = (across, down) if is_turned else (down, across)
+        return torch.randn(*batch, down, across + first)
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        x, w = t["x"][..., first:], t["w"][..., first:]
+        x = x.transpose(-1, -2) if turned[0] else x
+        return torch.relu(x @ (w.transpose(-1, -2) if turned[1] else w)) + 0.25
+
+    return call, {"x": factor(rows, terms, turned[0]), "w": factor(terms, columns, turned[1])}
+
+
+def drawn_convolution(draw: random.Random) -> Drawn:
+    """One to three axes, ordinary or transposed with a step of one."""
+    axes, groups, transposed = draw.choice([1, 2, 2, 3]), draw.choice([1, 1, 2]), draw.random() < 0.35
+    reads = draw.randint(2, 9) * groups
+    makes = draw.choice([33, 48, 66] if transposed else [33, 40, 64, 65, 70, 130])
+    taps = [draw.randint(1, 4) for _ in range(axes)]
+    settings: dict[str, list[int]] = {"dilation": [draw.randint(1, 2) for _ in range(axes)]}
+    settings["stride"] = [1 if transposed else draw.randint(1, 2) for _ in range(axes)]
+    reach = [d * (t - 1) for d, t in zip(settings["dilation"], taps, strict=True)]
+    settings["padding"] = [draw.randint(0, most) for most in reach]
+    sides = [draw.randint(60, 90)] if axes == 1 else [draw.randint(6, 12) for _ in range(axes)]
+    weights = (reads, makes) if transposed else (makes * groups, reads // groups)
+    ordinary = (F.conv1d, F.conv2d, F.conv3d)
+    convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d) if transposed else ordinary
+
+    def call(t: dict[str, Tensor]) -> Tensor:
+        return F.silu(convolve[axes - 1](t["x"], t["w"], None, groups=groups, **settings))
+
+    x = torch.randn(draw.randint(1, 3), reads, *sides)
+    return call, {"x": x, "w": 0.2 * torch.randn(*weights, *taps)}
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(140))
+def test_right_and_without_hazards(seed: int) -> None:
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    call, tensors = (drawn_product if draw.random() < 0.55 else drawn_convolution)(draw)
+    source = generate(problem_of(call, tensors), ON_TENSOR_CORES).kernel.source
+    if "multiply_add(sums" not in source:
+        pytest.skip("too small for a tile")
+    execution = run(source, tensors, "checked")
+    assert not execution.report.hazards
+    for got, want in zip(execution.outputs, reference(call, tensors), strict=True):
+        error = (got.double() - want).abs().max().item()
+        assert error < 2e-5 * (1 + want.abs().mean().item())

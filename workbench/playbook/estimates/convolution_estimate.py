@@ -55,7 +55,8 @@ _OF_FEW, _OF_FEW_DEEP, _OF_EIGHT, _MORE_BY_TWICE, _OF_MORE = 0.185, 0.13, 0.43, 
 """Of 3 channels: 64 windows of 3 x 3 x 1 take 2721 us (0.195), of 3 x 3 x 3 0.16, of 4 x 4 x 4 0.10. Of 8:
 0.42 to 0.45; of 16, 128 windows of 3 x 3: 0.54; of 64: 0.56 to 0.63."""
 _BY_WINOGRAD, _BY_FFT, _TURNED_BY_FFT = 1.45, 1.0, 2.4
-"""The last of 512 transposed planes, 64 channels to 128 with 5 x 5: some 1650 us (KernelBench, level2/11)."""
+"""The last of 512 transposed planes, 64 channels to 128 with 5 x 5: what is left of 2931 us without the
+kernel behind, 1283 by the model (KernelBench, level2/11)."""
 _TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
 _TURNED_MANY, _TURNED_MANY_WIDE, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 1.8, 0.14, 0.33, 0.65
 _LARGE, _FROM_WINOGRAD = 200_000, 64

@@ -18,8 +18,8 @@ from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all own alone sum y x z
-is_result of seen_tile seen_piece look_at find_terms look_up go_on ahead away step met begun index
+is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all is_result of
+seen_tile seen_piece look_at find_terms look_up go_on ahead away step met begun index
 """.split()  # noqa: SIM905
 _NAMES = ("depth", "row", "col")
 _WORD = 32
@@ -92,17 +92,12 @@ class _Places(TensorCoreKernel):
         padded = self._padded()
         names = ["seen_tile = blockIdx.x", "seen_piece = 0", "ahead"]
         names += ["step"] if padded else []
+        known = "const bool " if padded else ""
         look_at = [
-            *([] if self.batch.is_one else ["const int matrix = tile / (TILES_DOWN * TILES_ACROSS);"]),
-            *([] if self.batch.is_one else ["tile %= TILES_DOWN * TILES_ACROSS;"]),
-            "const int strip = tile / (TOGETHER * TILES_ACROSS) * TOGETHER;",
-            "const int here = min(TOGETHER, TILES_DOWN - strip);",
-            *statement(
-                "int place = tile % (TOGETHER * TILES_ACROSS) / here * WIDE + threadIdx.x % WIDE;",
-            ),
-            f"const bool is_place = place < {self.columns};"
-            if padded
-            else f"is_place = place < {self.columns};",
+            f"int {'' if self.batch.is_one else 'matrix, '}row, place;",
+            *self.found("tile", ("matrix", "row", "place")),
+            "place += threadIdx.x % WIDE;",
+            f"{known}is_place = place < {self.columns};",
             *self._seen(),
         ]
         go_on = [

@@ -39,11 +39,13 @@ _WORDS = """
 BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here first_row first_column
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
-there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more turn_to stage tall
+there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more find_tile stage tall
 turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
-_HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two", "summed_alone")
+_COMING = ("matrix", "first_row", "first_column")
+"""Where the tile is that pieces come for."""
+_HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two")
 
 
 def product_kernel(site: Site, made: MatrixProduct, name: str) -> KernelText:
@@ -129,11 +131,11 @@ class TensorCoreKernel(ABC):
         steps = (*beside, factor.batch, factor.offset)
         self.frame.divisors.update(step for step in steps if not step.is_zero)
 
-    def first(self, factor: Matrix) -> str:
-        """Where the block's matrix begins."""
+    def first(self, factor: Matrix, matrix: str = "matrix") -> str:
+        """Where a matrix of a factor begins."""
         code = self.frame.pointer(factor.buffer)
         if not factor.batch.is_zero and not self.batch.is_one:
-            code += f" + size_t(matrix) * {self.frame.macros.text(factor.batch)}"
+            code += f" + size_t({matrix}) * {self.frame.macros.text(factor.batch)}"
         return code if factor.offset.is_zero else f"{code} + {self.frame.macros.text(factor.offset)}"
 
     def _step(self, factor: Matrix) -> str:
@@ -177,8 +179,13 @@ class TensorCoreKernel(ABC):
         ]
 
     def _place(self) -> list[str]:
-        batched = not self.batch.is_one
         return [
+            "const auto find_tile = [](int tile, int& row, int& column) {",
+            "    const int strip = tile / (TOGETHER * TILES_ACROSS) * TOGETHER;",
+            "    const int tall = min(TOGETHER, TILES_DOWN - strip);",
+            "    row = (strip + tile % (TOGETHER * TILES_ACROSS) % tall) * TALL;",
+            "    column = tile % (TOGETHER * TILES_ACROSS) / tall * WIDE;",
+            "};",
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
             "// Of a tile's rows a warp has sixteen, a thread two, eight apart: this one and another.",
@@ -187,16 +194,18 @@ class TensorCoreKernel(ABC):
             "int odd = 0;",
             "// The tile that pieces come for, which may be the one after that at hand.",
             "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
-            *(["int matrix;"] if batched else []),
-            "const auto turn_to = [&](int tile) {",
-            *(["    matrix = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
-            *(["    tile %= TILES_DOWN * TILES_ACROSS;"] if batched else []),
-            "    const int strip = tile / (TOGETHER * TILES_ACROSS) * TOGETHER;",
-            "    const int here = min(TOGETHER, TILES_DOWN - strip);",
-            "    first_row = (strip + tile % (TOGETHER * TILES_ACROSS) % here) * TALL;",
-            "    first_column = tile % (TOGETHER * TILES_ACROSS) / here * WIDE;",
-            "};",
-            "turn_to(coming_tile);",
+            *([] if self.batch.is_one else ["int matrix;"]),
+            *self.found("coming_tile", _COMING),
+        ]
+
+    def found(self, tile: str, names: tuple[str, str, str]) -> list[str]:
+        """Statements that find a tile: its matrix, where there are several, its first row and column."""
+        matrix, row, column = names
+        if self.batch.is_one:
+            return [f"find_tile({tile}, {row}, {column});"]
+        return [
+            f"{matrix} = {tile} / (TILES_DOWN * TILES_ACROSS);",
+            f"find_tile({tile} % (TILES_DOWN * TILES_ACROSS), {row}, {column});",
         ]
 
     @property
@@ -228,7 +237,9 @@ class TensorCoreKernel(ABC):
                     "if (++coming_piece == PIECES) {",
                     "    coming_piece = 0;",
                     "    coming_tile += gridDim.x;",
-                    "    turn_to(min(coming_tile, TILES - 1));",
+                    *indented(
+                        self.found("min(coming_tile, TILES - 1)", ("matrix", "first_row", "first_column"))
+                    ),
                     "}",
                 ]
             ),
@@ -417,8 +428,6 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         ]
 
     def _written(self) -> list[str]:
-        batched = not self.batch.is_one
-        tile = "tile % (TILES_DOWN * TILES_ACROSS)" if batched else "tile"
         found, each = self.results()
         meet = "__syncthreads();" if self.low else "__syncwarp();"
         quarter = [
@@ -440,11 +449,9 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
         return [
             "// The results, a quarter of the columns at a time. In shared memory a warp's sums change",
             "// hands: neighbouring lanes go on with neighbouring results.",
-            *(["const int matrix_here = tile / (TILES_DOWN * TILES_ACROSS);"] if batched else []),
-            f"const int here = {tile}, strip = here / (TOGETHER * TILES_ACROSS) * TOGETHER;",
-            "const int tall = min(TOGETHER, TILES_DOWN - strip), turn = here % (TOGETHER * TILES_ACROSS);",
-            f"const int row_here = (strip + turn % tall) * TALL + {'warp % 4' if self.low else 'warp'} * 16;",
-            "const int column_here = turn / tall * WIDE;",
+            f"int {'' if self.batch.is_one else 'matrix_here, '}row_here, column_here;",
+            *self.found("tile", ("matrix_here", "row_here", "column_here")),
+            f"row_here += {'warp % 4' if self.low else 'warp'} * 16;",
             "#pragma unroll",
             *block("for (int c = 0; c < 4; ++c)", quarter),
         ]
@@ -463,6 +470,7 @@ class _Matrices(TensorCoreKernel):
         self.right = made.right
         self.right_from = self.first(made.right)
         self.copied_in_vectors(made.right, made.columns)
+        self.frame.helpers.add("summed_alone")
 
     @property
     def right_by_terms(self) -> bool:
@@ -523,7 +531,7 @@ class _Matrices(TensorCoreKernel):
         stored = ResultFrame(self.frame, self.made, places).stored("result")
         starts = []
         for name, factor in (("row", self.left), ("column", self.right)):
-            first = self.first(factor).replace("size_t(matrix)", "size_t(matrix_here)")
+            first = self.first(factor, "matrix_here")
             across, terms = self.frame.macros.text(factor.across), self.frame.macros.text(factor.terms)
             along = name if factor.across.is_one else f"size_t({name}) * {across}"
             starts.append(f"{first} + {along}, {terms}")

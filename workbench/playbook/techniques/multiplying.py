@@ -24,12 +24,12 @@ MULTIPLYING = (
             "but for bd, which is less than float32's own rounding: three products on tensor cores for one "
             "of float32 (Markidis et al., NVIDIA Tensor Core Programmability, Performance & Precision, "
             "2018). One thing is left: where a tensor core adds, it cuts off what has no room, always "
-            "towards zero, and a long sum comes out too small. So sums leave it after 128 terms and join "
-            "totals that are rounded (Ootomo and Yokota, Recovering single precision accuracy from Tensor "
-            "Cores, 2022). The error is below cuBLAS's in float32, at twice the speed. Hopper's instruction "
-            "takes the right factor from shared memory and the left one from registers, and works while the "
-            "threads go on: they take the next piece apart meanwhile. An infinity has no low part; where "
-            "one was met, the sum is made anew."
+            "towards zero, and a long sum comes out too small. So sums leave it after 128 terms, sooner "
+            "where they are short, and join totals that are rounded (Ootomo and Yokota, Recovering single "
+            "precision accuracy from Tensor Cores, 2022). The error is below cuBLAS's in float32, at twice "
+            "the speed. Hopper's instruction takes the right factor from shared memory and the left one "
+            "from registers, and works while the threads go on: they take the next piece apart meanwhile. "
+            "An infinity has no low part; where one was met, the sum is made anew."
         ),
     ),
 )

@@ -136,5 +136,6 @@ def test_large_products_are_left_to_tensor_cores_and_small_ones_to_the_library()
     problem = problem.model_copy(update={"cases": problem.cases[1:]})
     picked = min(seed_vectors(problem, H100, 8), key=lambda card: mean_us(problem, card.vector, H100))
     assert ("matrix_product", "three_tf32") in picked.vector
+    assert "library" not in picked.risk
     few = problem_of(plain, small)
     assert not any("matrix_product" in dict(card.vector) for card in seed_vectors(few, H100, 8))

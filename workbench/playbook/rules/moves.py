@@ -14,7 +14,9 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
+from workbench.playbook.ir.program import LibraryCall
 from workbench.playbook.kernels.convolution_tiling import TILES
+from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_classes
 from workbench.playbook.rules.cards import RISKS, bound_of, evidence
@@ -27,7 +29,7 @@ from workbench.playbook.rules.shared_seeds import joined_at_once, shared_by_clus
 from workbench.playbook.rules.weight_seeds import weight_seeds
 from workbench.playbook.schedules.schedule import schedule_of
 from workbench.playbook.techniques.table import TECHNIQUES, settled
-from workbench.playbook.techniques.traits import traits_of
+from workbench.playbook.techniques.traits import program_of, traits_of
 from workbench.playbook.text.titles import TITLES
 
 Bottleneck = Literal["memory", "latency", "compute", "launch", "library", "none"]
@@ -374,7 +376,7 @@ def _scanning(problem: Problem) -> list[Vector]:
 
 def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -> Hypothesis:
     traits = traits_of(problem)
-    library = dict.fromkeys(traits.library_calls)
+    library = _library_calls(problem, vector)
     risk = f"Left to the library: {', '.join(library)}." if library else ""
     if vector == naive and traits.naive_kernels > traits.kernels:
         return Hypothesis(
@@ -405,6 +407,14 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
         risk=risk,
         vector=vector,
     )
+
+
+def _library_calls(problem: Problem, vector: Vector) -> list[str]:
+    """What no kernel of a settled vector makes, each operation once."""
+    schedule = schedule_of(vector)
+    program = program_of(problem, schedule.fuse, schedule.without)
+    steps = made_by_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
+    return list(dict.fromkeys(step.op for step in steps if isinstance(step, LibraryCall)))
 
 
 def _plain_card(vector: Vector, factor: float, risk: str) -> Hypothesis:

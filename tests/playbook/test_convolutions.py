@@ -154,6 +154,18 @@ ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
+SHARED = {"plane": "2", "in groups": "2", "many channels": "2", "volume": "3", "transposed": "2"}
+"""Blocks that share the terms of a tile."""
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_blocks_of_a_cluster_share_the_terms_of_a_convolution(name: str) -> None:
+    call, tensors = ON_TENSOR_CORES[name]
+    problem = problem_of(call, tensors, "convolved")
+    source = generate(problem, (*TENSOR_CORES, ("split_k", SHARED[name]))).kernel.source
+    check(call, source, tensors, mode="checked")
+
+
 @pytest.mark.many(3)
 @pytest.mark.parametrize("name", ON_TENSOR_CORES)
 def test_right_on_tensor_cores(name: str) -> None:

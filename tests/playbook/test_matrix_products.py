@@ -105,6 +105,44 @@ def test_many_tiles_are_taken_in_turns() -> None:
     check(call, source, tensors, mode="checked")
 
 
+SHARED: dict[str, tuple[str, Call, dict[str, Tensor]]] = {
+    "two blocks": ("2", linear, of(x=(130, 164), w=(70, 164), b=(70,))()),
+    "three blocks, terms that are no whole vectors": ("3", plain, of(x=(66, 259), w=(259, 65))()),
+    "sixteen blocks, some with nothing but zeros": (
+        "16",
+        row_added,
+        of(x=(65, 1030), w=(1030, 66), r=(66,))(),
+    ),
+    "sixteen blocks of few rows": ("16", both_turned, of(x=(1028, 64), w=(72, 1028), r=(64, 72))()),
+    "two blocks, batched": ("2", batched, of(x=(3, 64, 128), w=(3, 128, 64), r=(64,))()),
+    "two blocks, rows behind it": ("2", normed, of(x=(65, 128), w=(96, 128), b=(96,))()),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_the_blocks_of_a_cluster_share_the_terms_of_a_tile(name: str) -> None:
+    blocks, call, tensors = SHARED[name]
+    _, source = made(call, tensors, (*TENSOR_CORES, ("split_k", blocks)))
+    assert f"cluster={blocks}" in source
+    check(call, source, tensors, mode="checked")
+
+
+def test_clusters_take_many_tiles_in_turns() -> None:
+    """Four tiles, one after the other, by a cluster of two."""
+    call, tensors = linear, of(x=(200, 160), w=(200, 160), b=(200,))()
+    _, source = made(call, tensors, (*TENSOR_CORES, ("split_k", "2")))
+    assert "gpu.sm_count * 66 // 132" in source
+    check(call, source.replace("gpu.sm_count * 66 // 132", "1"), tensors, mode="checked")
+
+
+def test_terms_are_shared_where_tiles_are_few() -> None:
+    problem = problem_of(linear, of(x=(128, 16384), w=(4096, 16384), b=(4096,))())
+    picked = min(seed_vectors(problem, H100, 8), key=lambda card: mean_us(problem, card.vector, H100))
+    assert dict(picked.vector)["split_k"] == "3"
+    many = problem_of(linear, of(x=(4096, 4096), w=(4096, 4096), b=(4096,))())
+    assert all("split_k" not in dict(card.vector) for card in seed_vectors(many, H100, 8))
+
+
 def test_sums_are_as_exact_as_those_of_float32() -> None:
     tensors = of(x=(64, 1024), w=(1024, 64))()
     _, source = made(plain, tensors)

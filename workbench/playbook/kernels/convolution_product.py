@@ -42,9 +42,7 @@ class _Places(TensorCoreKernel):
     def __init__(self, site: Site, made: Convolution) -> None:
         self.taps = math.prod(side.taps for side in made.sides)
         terms = made.read * number(self.taps)
-        weights = Matrix(made.weight, ZERO, made.made * terms, terms, ONE)
-        columns = product((made.batch, *(side.made for side in made.sides)))
-        super().__init__(site, made, weights, (made.groups, made.made, columns, terms))
+        super().__init__(site, made, Matrix(made.weight, ZERO, made.made * terms, terms, ONE))
         for word in _WORDS:
             self.frame.names.new(word)
         if made.transposed:  # weights lie the other way round, nowhere side by side
@@ -90,7 +88,7 @@ class _Places(TensorCoreKernel):
 
     def right_read(self) -> list[str]:
         padded = self._padded()
-        names = ["seen_tile = blockIdx.x", "seen_piece = 0", "ahead"]
+        names = [f"seen_tile = {self.first_tile}", f"seen_piece = {self.first_piece}", "ahead"]
         names += ["step"] if padded else []
         known = "const bool " if padded else ""
         look_at = [
@@ -102,8 +100,12 @@ class _Places(TensorCoreKernel):
         ]
         go_on = [
             *block(
-                "if (++seen_piece == PIECES)",
-                ["seen_piece = 0;", "seen_tile += gridDim.x;", "look_at(min(seen_tile, TILES - 1));"],
+                f"if (++seen_piece == {self.pieces_end})",
+                [
+                    f"seen_piece = {self.first_piece};",
+                    f"seen_tile += {self.tiles_step};",
+                    "look_at(min(seen_tile, TILES - 1));",
+                ],
             ),
             "find_terms();",
         ]

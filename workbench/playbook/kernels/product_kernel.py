@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 
 from workbench.playbook.ir.program import InPlaceOfCall, Kernel, Matrix, MatrixProduct
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, frame_for, indented
 from workbench.playbook.kernels.product_tiling import (
+    CLUSTERS,
     LINE,
     LONG,
     LOW,
     MOST_IN_THREES,
+    PROCESSORS,
+    ROWS_OF_WARP,
     SOME,
     TERMS,
     THREADS,
@@ -29,6 +33,7 @@ from workbench.playbook.kernels.product_tiling import (
     WIDE,
     left_floats,
     left_line,
+    shape_of,
     shared_bytes,
     tall_of,
 )
@@ -40,9 +45,12 @@ BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here f
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more find_tile stage tall
-turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED
+turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED BLOCKS OF_ALL
+share cluster clusters first_tile first_piece b
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
+_READ_AT_ONCE = 8
+"""Blocks whose sums a thread reads together."""
 _COMING = ("matrix", "first_row", "first_column")
 """Where the tile is that pieces come for."""
 _HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two")
@@ -56,12 +64,11 @@ def product_kernel(site: Site, made: MatrixProduct, name: str) -> KernelText:
 class TensorCoreKernel(ABC):
     """The kernel being written: tiles of a product whose right factor may lie in memory as it likes."""
 
-    def __init__(
-        self, site: Site, made: InPlaceOfCall, left: Matrix, shape: tuple[Size, Size, Size, Size]
-    ) -> None:
+    def __init__(self, site: Site, made: InPlaceOfCall, left: Matrix) -> None:
         self.site, self.made, self.left = site, made, left
-        self.batch, *own = shape
+        self.batch, *own = shape_of(made)
         self.tall = tall_of(own[0], site.cases[: site.declared])
+        self.blocks = site.schedule.split_k
         self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
         frame.helpers |= set(_HELPERS)
         for word in _WORDS:
@@ -79,7 +86,11 @@ class TensorCoreKernel(ABC):
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
         lines = [*self._constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
         limits = Limits(shared=str(shared_bytes(self.left, self.tall, self.right_waits)))
-        return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
+        if self.blocks == 1:
+            return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
+        most = f"gpu.sm_count * {CLUSTERS[self.blocks]} // {PROCESSORS}"
+        text = self.frame.finish(name, lines, f"{self.blocks} * min({' * '.join(tiles)}, {most})", limits)
+        return replace(text, cluster=self.blocks)
 
     # -------------------------------------------------------------------------------- what differs
 
@@ -149,6 +160,7 @@ class TensorCoreKernel(ABC):
         batch = "" if self.batch.is_one else f" * {self.frame.macros.text(self.batch)}"
         why = "eight rows" if self.left.lies_by_terms else "four terms"
         behind = "coming_right + STAGES" if self.right_waits else "parts + 4"
+        of_all = "NEEDED" if self.blocks == 1 else "OF_ALL"
         return [
             "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
             "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
@@ -157,11 +169,11 @@ class TensorCoreKernel(ABC):
             "// the way. A tensor core cuts off what a sum has no room for: after JOINED pieces, fewer where",
             "// sums are short, they join totals, which are rounded.",
             f"constexpr int BLOCK = {THREADS}, TALL = {self.tall}, WIDE = {WIDE}, TERMS = {TERMS};",
-            f"constexpr int NEEDED = ({self.terms} + TERMS - 1) / TERMS;",
+            *self._shares(),
             "constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / 4 * 4;",
             f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
             "constexpr int PIECES = (NEEDED + STAGES - 1) / STAGES * STAGES;",
-            f"constexpr int JOINED = NEEDED >= {LONG} ? STAGES : NEEDED >= {SOME} && STAGES > 3 ? 2 : 1;",
+            f"constexpr int JOINED = {of_all} >= {LONG} ? STAGES : {of_all} >= {SOME} && STAGES > 3 ? 2 : 1;",
             f"constexpr int TILES_DOWN = ({self.rows} + TALL - 1) / TALL;",
             f"constexpr int TILES_ACROSS = ({self.columns} + WIDE - 1) / WIDE;",
             f"constexpr int TILES = TILES_DOWN * TILES_ACROSS{batch};",
@@ -178,6 +190,18 @@ class TensorCoreKernel(ABC):
             f"float* const coming_left = {behind} * RIGHT;",
         ]
 
+    def _shares(self) -> list[str]:
+        """How many pieces a block takes in of a tile."""
+        pieces = f"({self.terms} + TERMS - 1) / TERMS"
+        if self.blocks == 1:
+            return [f"constexpr int NEEDED = {pieces};"]
+        return [
+            "// There are few tiles, of many terms. BLOCKS blocks, a cluster, have a part of the terms each,",
+            "// and add up what they have found through their shared memory.",
+            f"constexpr int BLOCKS = {self.blocks};",
+            f"constexpr int OF_ALL = {pieces}, NEEDED = (OF_ALL + BLOCKS - 1) / BLOCKS;",
+        ]
+
     def _place(self) -> list[str]:
         return [
             "const auto find_tile = [](int tile, int& row, int& column) {",
@@ -186,6 +210,7 @@ class TensorCoreKernel(ABC):
             "    row = (strip + tile % (TOGETHER * TILES_ACROSS) % tall) * TALL;",
             "    column = tile % (TOGETHER * TILES_ACROSS) / tall * WIDE;",
             "};",
+            *self._place_in_cluster(),
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = coming_left + STAGES * LEFT + warp * 16 * LINE;",
             "// Of a tile's rows a warp has sixteen, a thread two, eight apart: this one and another.",
@@ -193,10 +218,40 @@ class TensorCoreKernel(ABC):
             "// Pieces taken apart go to two places in turn; 1 where a round begins with the second.",
             "int odd = 0;",
             "// The tile that pieces come for, which may be the one after that at hand.",
-            "int coming_tile = blockIdx.x, coming_piece = 0, first_row, first_column;",
+            f"int coming_tile = {self.first_tile}, coming_piece = {self.first_piece};",
+            "int first_row, first_column;",
             *([] if self.batch.is_one else ["int matrix;"]),
             *self.found("coming_tile", _COMING),
         ]
+
+    def _place_in_cluster(self) -> list[str]:
+        if self.blocks == 1:
+            return []
+        return [
+            "const auto cluster = cooperative_groups::this_cluster();",
+            "const int first_tile = blockIdx.x / BLOCKS, clusters = gridDim.x / BLOCKS;",
+            "const int first_piece = cluster.block_rank() * PIECES;",
+        ]
+
+    @property
+    def first_tile(self) -> str:
+        """The first tile of a block."""
+        return "blockIdx.x" if self.blocks == 1 else "first_tile"
+
+    @property
+    def tiles_step(self) -> str:
+        """From one of its tiles to the next."""
+        return "gridDim.x" if self.blocks == 1 else "clusters"
+
+    @property
+    def first_piece(self) -> str:
+        """The first piece of a tile that a block takes in."""
+        return "0" if self.blocks == 1 else "first_piece"
+
+    @property
+    def pieces_end(self) -> str:
+        """The first piece of a tile behind those."""
+        return "PIECES" if self.blocks == 1 else "first_piece + PIECES"
 
     def found(self, tile: str, names: tuple[str, str, str]) -> list[str]:
         """Statements that find a tile: its matrix, where there are several, its first row and column."""
@@ -234,9 +289,9 @@ class TensorCoreKernel(ABC):
                     *self.left_brought(),
                     *self.right_brought(),
                     "__pipeline_commit();",
-                    "if (++coming_piece == PIECES) {",
-                    "    coming_piece = 0;",
-                    "    coming_tile += gridDim.x;",
+                    f"if (++coming_piece == {self.pieces_end}) {{",
+                    f"    coming_piece = {self.first_piece};",
+                    f"    coming_tile += {self.tiles_step};",
                     *indented(
                         self.found("min(coming_tile, TILES - 1)", ("matrix", "first_row", "first_column"))
                     ),
@@ -275,7 +330,7 @@ class TensorCoreKernel(ABC):
             *statement(f"copy_or_zero<VEC>({to} + {place}, from, there);"),
         ]
         loop = f"for (int s = 0; s < {long} * {short} / VEC / BLOCK; ++s)"
-        return ["#pragma unroll", *block(loop, body)]
+        return ["#pragma unroll 4", *block(loop, body)]
 
     # -------------------------------------------------------------------------------- split in two
 
@@ -406,30 +461,57 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             "read_left(0, 1);",
             "#pragma unroll 1",
             *block(
-                "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
+                f"for (int tile = {self.first_tile}; tile < TILES; tile += {self.tiles_step})",
                 [*text.split("\n"), *self._written()],
             ),
         ]
 
     # -------------------------------------------------------------------------------- results
 
-    def _line(self) -> str:
-        """Which of a warp's sixteen rows a result is of: two warps that have the same share them."""
-        return "const int line = group * 8 + r;" if self.low else "const int line = r;"
+    @property
+    def _shared_by(self) -> int:
+        """Warps that have the same sixteen rows, and a part of the terms each."""
+        return self.blocks * (2 if self.low else 1)
+
+    def _own_lines(self) -> list[str]:
+        """Which of them a warp finishes."""
+        if self.low:
+            return [
+                "const int share = group;"
+                if self.blocks == 1
+                else "const int share = cluster.block_rank() * 2 + group;"
+            ]
+        return [] if self.blocks == 1 else ["const int share = cluster.block_rank();"]
 
     @property
     def result(self) -> list[str]:
         """A result, from shared memory."""
-        if not self.low:
-            return ["float result = results[line * LINE + lane];"]
+        at = "results - group * 64 * LINE" if self.low else "results"
+        if self.blocks == 1:
+            if not self.low:
+                return [f"float result = {at}[line * LINE + lane];"]
+            return [
+                f"const float* const one = {at} + line * LINE + lane;",
+                "float result = one[0] + one[64 * LINE];  // of the one half of the terms, and of the other",
+            ]
+        both = " + one[64 * LINE]" if self.low else ""
         return [
-            "const float* const one = results - group * 64 * LINE + line * LINE + lane;",
-            "float result = one[0] + one[64 * LINE];  // of the one half of the terms, and of the other",
+            "float result = 0.0f;",
+            f"#pragma unroll {min(self.blocks, _READ_AT_ONCE)}",
+            *block(
+                "for (int b = 0; b < BLOCKS; ++b)",
+                [
+                    f"const float* const one = cluster.map_shared_rank({at}, b) + line * LINE + lane;",
+                    f"result += one[0]{both};",
+                ],
+            ),
         ]
 
     def _written(self) -> list[str]:
         found, each = self.results()
-        meet = "__syncthreads();" if self.low else "__syncwarp();"
+        meet = "cluster.sync();" if self.blocks > 1 else "__syncthreads();" if self.low else "__syncwarp();"
+        first, step = ("share", self._shared_by) if self._shared_by > 1 else ("0", 1)
+        each_line = f"for (int line = {first}; line < {ROWS_OF_WARP}; line += {step})"
         quarter = [
             "#pragma unroll",
             *block(
@@ -443,7 +525,7 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             *found,
             meet,
             "#pragma unroll 4",
-            *block(f"for (int r = 0; r < {8 if self.low else 16}; ++r)", [self._line(), *each]),
+            *block(each_line if step > 1 else each_line.replace("line += 1", "++line"), each),
             meet,
         ]
         return [
@@ -452,6 +534,7 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             f"int {'' if self.batch.is_one else 'matrix_here, '}row_here, column_here;",
             *self.found("tile", ("matrix_here", "row_here", "column_here")),
             f"row_here += {'warp % 4' if self.low else 'warp'} * 16;",
+            *self._own_lines(),
             "#pragma unroll",
             *block("for (int c = 0; c < 4; ++c)", quarter),
         ]
@@ -466,7 +549,7 @@ class _Matrices(TensorCoreKernel):
     """The kernel of a product whose factors both lie in memory as matrices."""
 
     def __init__(self, site: Site, made: MatrixProduct) -> None:
-        super().__init__(site, made, made.left, (made.batch, made.rows, made.columns, made.terms))
+        super().__init__(site, made, made.left)
         self.right = made.right
         self.right_from = self.first(made.right)
         self.copied_in_vectors(made.right, made.columns)

@@ -7,10 +7,10 @@ Owns the numbers; product_kernel.py writes statements with them. They were tried
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from workbench.playbook.ir.program import Matrix
-from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.program import Convolution, InPlaceOfCall, Matrix
+from workbench.playbook.ir.sizes import Size, number, product
 
 THREADS = 256
 """Two groups of four warps: each has 64 rows of a block's results."""
@@ -18,6 +18,14 @@ TALL, WIDE, TERMS = 128, 128, 32
 """Rows and columns of a block, and the terms that it takes in at a time."""
 LOW = 64
 """Rows of a block where there are no more: its two groups of warps have half of the terms each."""
+ROWS_OF_WARP = 16
+CLUSTERS = {2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 8: 14, 16: 7}
+"""Clusters of so many blocks that find room at once where a block fills a multiprocessor, of PROCESSORS: groups
+of these have no whole number of clusters (cuOccupancyMaxActiveClusters; of eight blocks one less than it says,
+as chips have other multiprocessors left out)."""
+PROCESSORS = 132
+SPLITS = (1, *CLUSTERS)
+"""Blocks that may share the terms of a tile."""
 VECTOR = 4
 """Floats that are copied together, where they lie so."""
 WAITING = 4
@@ -41,17 +49,52 @@ LINE = 32 + 8
 _BYTES = 4
 
 
+def shape_of(made: InPlaceOfCall) -> tuple[Size, Size, Size, Size]:
+    """Products side by side, and rows, columns and terms of each.
+
+    A convolution is one a group: a row is a channel, a column a place of an image, a term a tap of a channel.
+    """
+    if not isinstance(made, Convolution):
+        return made.batch, made.rows, made.columns, made.terms
+    terms = made.read * number(math.prod(side.taps for side in made.sides))
+    return made.groups, made.made, product((made.batch, *(side.made for side in made.sides))), terms
+
+
+def splits_of(made: InPlaceOfCall, cases: Sequence[Mapping[str, int]], processors: int) -> tuple[int, ...]:
+    """Numbers of blocks that may share the terms of a tile: where there are few tiles, of many terms.
+
+    With half as many blocks no more than two tiles a multiprocessor, each of which has two pieces and more.
+    """
+    batch, rows, columns, terms = shape_of(made)
+    found = [1]
+    for blocks in SPLITS[1:]:
+        for sizes in cases:
+            tall = tall_of(rows, [sizes])
+            tiles = math.ceil(rows.at(sizes) / tall) * math.ceil(columns.at(sizes) / WIDE) * batch.at(sizes)
+            enough = terms.at(sizes) >= 2 * blocks * TERMS
+            if enough and tiles * blocks // 2 <= 2 * processors:
+                found.append(blocks)
+                break
+    return tuple(found)
+
+
 def tall_of(rows: Size, cases: Iterable[Mapping[str, int]]) -> int:
     """Rows of a block, by what there are at the sizes whose speed matters."""
     return LOW if max((rows.at(case) for case in cases), default=TALL) <= LOW else TALL
 
 
-def pieces_of(terms: int) -> tuple[int, int]:
-    """Pieces of a tile, and after how many of them sums join the totals, as the kernel has it."""
-    needed = math.ceil(terms / TERMS)
+def clusters_of(blocks: int, processors: int) -> int:
+    """Clusters that run at the same time."""
+    return processors if blocks == 1 else CLUSTERS[blocks] * processors // PROCESSORS
+
+
+def pieces_of(terms: int, blocks: int = 1) -> tuple[int, int]:
+    """Pieces that a block takes in of a tile, and after how many of them sums join the totals."""
+    of_all = math.ceil(terms / TERMS)
+    needed = math.ceil(of_all / blocks)
     threes, fours = math.ceil(needed / 3) * 3, math.ceil(needed / WAITING) * WAITING
     stages = 3 if needed <= MOST_IN_THREES and threes < fours else WAITING
-    joined = stages if needed >= LONG else 2 if needed >= SOME and stages == WAITING else 1
+    joined = stages if of_all >= LONG else 2 if of_all >= SOME and stages == WAITING else 1
     return math.ceil(needed / stages) * stages, joined
 
 

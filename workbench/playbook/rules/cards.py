@@ -71,6 +71,7 @@ RISKS: Mapping[str, str] = {
     "pair_tile": "Two barriers a piece of the columns; the last tiles of a row or column are partly empty.",
     "convolution": "Arithmetic without the library's shortcuts; tiles at the edges are partly empty.",
     "matrix_product": "Tiles at the edges are partly empty; an infinity makes its sums slow.",
+    "split_k": "Blocks of a tile wait for one another, and bring what they share of a factor once each.",
     "scan_tile": "Registers limit how many threads fit on a multiprocessor.",
     "row_cache": "Registers or shared memory limit how many threads fit on a multiprocessor.",
     "single_pass": "More arithmetic per element, in a longer chain of dependences.",

@@ -10,19 +10,20 @@ import itertools
 
 from workbench.model import Problem, Vector
 from workbench.playbook.graph.rewrites import DEPTHWISE
+from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
 _TILES = (
-    ("three_tf32", "256"),
-    ("8x8", "128"),
-    ("8x4", "128"),
-    ("4x8", "128"),
-    ("8x8", "256"),
-    ("16x4", "128"),
-    ("8x4", "256"),
+    *(("three_tf32", "256", str(blocks)) for blocks in SPLITS),
+    ("8x8", "128", "1"),
+    ("8x4", "128", "1"),
+    ("4x8", "128", "1"),
+    ("8x8", "256", "1"),
+    ("16x4", "128", "1"),
+    ("8x4", "256", "1"),
 )
-"""Channels and places of a thread, and threads of a block."""
+"""Channels and places of a thread, threads of a block, and blocks that share the terms of a tile."""
 _BEHIND = (
     ("block", "reread", "off"),
     ("block", "registers", "off"),
@@ -42,20 +43,21 @@ def convolution_seeds(problem: Problem) -> list[Vector]:
         without = frozenset([DEPTHWISE]) if written_out == "off" else frozenset[str]()
         if not traits_of(problem, without).convolutions:
             continue
-        for (tile, threads), (team, cache, split) in itertools.product(_TILES, _BEHIND):
-            vector = settled(problem, ((DEPTHWISE, written_out), *_vector(tile, threads, team, cache, split)))
-            if dict(vector).get("convolution") == tile:
+        for tile, behind in itertools.product(_TILES, _BEHIND):
+            vector = settled(problem, ((DEPTHWISE, written_out), *_vector(*tile, *behind)))
+            if dict(vector).get("convolution") == tile[0]:
                 found[vector] = None
     return list(found)
 
 
-def _vector(tile: str, threads: str, team: str, cache: str, split: str) -> Vector:
+def _vector(tile: str, threads: str, blocks: str, team: str, cache: str, split: str) -> Vector:
     return (
         ("block_size", threads),
         ("convolution", tile),
         ("grid_split", split),
         ("row_cache", cache),
         ("split_join", "last"),
+        ("split_k", blocks),
         ("threads_per_row", team),
         ("vector_width", "4"),
     )

@@ -76,6 +76,7 @@ _WEIGHT = (
     "turned_tile",
     "convolution",
     "matrix_product",
+    "split_k",
     "pair_tile",
     "walk_down",
     "rolled_steps",

@@ -6,6 +6,7 @@ Owns what the kernels behind them do; seeds.py chooses among these and all other
 from __future__ import annotations
 
 from workbench.model import Problem, Vector
+from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
@@ -19,20 +20,24 @@ _BEHIND = (
 
 
 def product_seeds(problem: Problem) -> list[Vector]:
-    """Products on tensor cores, with each of the teams that kernels behind them may have."""
+    """Products on tensor cores, with each of the teams that kernels behind them may have.
+
+    And each number of blocks that may share a tile.
+    """
     if not traits_of(problem).products:
         return []
-    found = [settled(problem, _vector(*behind)) for behind in _BEHIND]
+    found = [settled(problem, _vector(str(blocks), *behind)) for blocks in SPLITS for behind in _BEHIND]
     return [vector for vector in dict.fromkeys(found) if ("matrix_product", "three_tf32") in vector]
 
 
-def _vector(team: str, cache: str, split: str) -> Vector:
+def _vector(blocks: str, team: str, cache: str, split: str) -> Vector:
     return (
         ("block_size", "256"),
         ("grid_split", split),
         ("matrix_product", "three_tf32"),
         ("row_cache", cache),
         ("split_join", "last"),
+        ("split_k", blocks),
         ("threads_per_row", team),
         ("vector_width", "4"),
     )

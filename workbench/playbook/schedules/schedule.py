@@ -96,6 +96,8 @@ class Schedule:
     """A convolution is a product of matrices on tensor cores, of three TF32 products each."""
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
+    split_k: int = 1
+    """Blocks that share the terms of a tile of such a product."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -364,6 +366,7 @@ def schedule_of(vector: Vector) -> Schedule:
         convolve=_convolved(values.get("convolution", "library")),
         convolve_as_product=values.get("convolution") == "three_tf32",
         multiply=values.get("matrix_product", "library") == "three_tf32",
+        split_k=int(values.get("split_k", "1")),
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),

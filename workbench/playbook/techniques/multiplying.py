@@ -5,6 +5,7 @@ Owns its prose; offers.py says when it makes sense.
 
 from __future__ import annotations
 
+from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.technique import Technique
 
@@ -30,6 +31,25 @@ MULTIPLYING = (
             "the speed. Hopper's instruction takes the right factor from shared memory and the left one "
             "from registers, and works while the threads go on: they take the next piece apart meanwhile. "
             "An infinity has no low part; where one was met, the sum is made anew."
+        ),
+    ),
+    Technique(
+        name="split_k",
+        title="several blocks share the terms of a tile",
+        values=tuple(map(str, SPLITS)),
+        offers=offers.split_k,
+        structural=True,
+        bottleneck="latency",
+        look_for="tiles, against multiprocessors: how many of these have nothing to do",
+        teaches=(
+            "A product of matrices is cut into tiles of results, a block each. 128 x 4096 results are 32 "
+            "tiles of 128 x 128: three multiprocessors in four have none, however long the sums are. But a "
+            "sum can be cut as well, along k, the terms: split-K. Four blocks have a quarter of the terms "
+            "each, in the time that a quarter takes, and what they found is added up. Libraries leave such "
+            "parts in memory and add them in a second kernel, or atomically, in another order each time. "
+            "Here the blocks of a tile are a cluster: they read one another's shared memory, each finishes "
+            "some rows, in the same order every time, and goes on with what follows the product. It also "
+            "helps where tiles are a few more than multiprocessors: the last round is shorter."
         ),
     ),
 )

@@ -19,6 +19,7 @@ from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
+from workbench.playbook.kernels.product_tiling import splits_of
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
@@ -361,6 +362,17 @@ def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where matrices are large enough for tiles."""
     able = bool(traits.products) and settings["fusion"] == "all"
     return ("library", "three_tf32") if able else ()
+
+
+def split_k(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where products on tensor cores have few tiles, of many terms."""
+    made: list[InPlaceOfCall] = []
+    if settings.get("matrix_product") == "three_tf32":
+        made += traits.products
+    if settings.get("convolution") == "three_tf32":
+        made += traits.convolutions
+    found = sorted({n for one in made for n in splits_of(one, traits.declared_cases, H100.sm_count)})
+    return tuple(map(str, found)) if len(found) > 1 else ()
 
 
 def _able(traits: Traits, settings: Settings, threads: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_BLOCKS = {"2": "Two", "3": "Three", "4": "Four", "5": "Five", "6": "Six", "8": "Eight", "16": "Sixteen"}
+
 TITLES: Mapping[tuple[str, str], str] = {
     ("linear_rowsum", "on"): "Sum the weights instead of the product",
     ("linear_rowsum", "off"): "Multiply first, sum afterwards",
@@ -120,6 +122,11 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("pair_tile", "128"): "Tiles of 128 x 128 results share their rows in shared memory",
     ("matrix_product", "library"): "Leave the product of matrices to the library",
     ("matrix_product", "three_tf32"): "Multiply on tensor cores: three TF32 products for one of float32",
+    ("split_k", "1"): "A block has all terms of its tile",
+    **{
+        ("split_k", blocks): f"{count} blocks share the terms of a tile as a cluster"
+        for blocks, count in _BLOCKS.items()
+    },
     ("convolution", "library"): "Leave the convolution to the library",
     ("convolution", "three_tf32"): "Convolve on tensor cores: three TF32 products for one of float32",
     ("convolution", "8x8"): "Convolve in a kernel: 8 channels at 8 places a thread",

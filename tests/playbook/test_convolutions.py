@@ -225,9 +225,9 @@ def test_what_is_not_covered_stays_with_the_library() -> None:
         assert "library(" in generate(problem, DIRECT).kernel.source
 
 
-def made_of(reads: int, makes: int, side: int, **settings: int) -> Problem:
+def made_of(reads: int, makes: int, side: int, images: int = 8, **settings: int) -> Problem:
     weights = (reads, makes, 3, 3) if settings else (makes, reads, 3, 3)
-    tensors = {"x": torch.zeros(8, reads, side, side), "w": torch.zeros(weights)}
+    tensors = {"x": torch.zeros(images, reads, side, side), "w": torch.zeros(weights)}
     call = transposed(**settings) if settings else ordinary()
     return problem_of(call, tensors, varying=False)
 
@@ -239,12 +239,13 @@ def made_of(reads: int, makes: int, side: int, **settings: int) -> Problem:
         (made_of(3, 32, 128), "kernel"),
         (made_of(8, 64, 128), "kernel"),
         (made_of(64, 64, 32, stride=2), "kernel"),
-        (made_of(256, 256, 28), "library"),
+        (made_of(256, 256, 30), "kernel"),
+        (made_of(256, 256, 30, images=64), "library"),
     ],
-    ids=["few channels", "some channels", "transposed", "many channels"],
+    ids=["few channels", "some channels", "transposed", "many channels", "many channels of many images"],
 )
 def test_a_kernel_is_proposed_where_the_library_is_slow(problem: Problem, chosen: str) -> None:
-    """As on an H100: docs/notes/2026-11-25-convolutions.md."""
+    """As on an H100: docs/notes/2026-11-25-convolutions.md, 2026-11-26-products-of-matrices.md."""
     best = min(
         (card.vector or () for card in seed_vectors(problem, H100, 3)), key=lambda v: us_of(problem, v)
     )

@@ -77,6 +77,8 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "a column added": (row_added, of(x=(65, 131), w=(131, 66), r=(65, 1))()),
     "parts of tensors": (parts, of(x=(70, 140), w=(65, 140))()),
     "rows behind it": (normed, of(x=(65, 128), w=(96, 128), b=(96,))()),
+    "few terms": (linear, of(x=(130, 32), w=(70, 32), b=(70,))()),
+    "few terms, no whole vectors": (plain, of(x=(66, 61), w=(61, 65))()),
     "two results": (two_results, of(x=(64, 129), w=(129, 64), r=(64, 64))()),
 }
 NAMES = pytest.mark.parametrize("name", CALLS)
@@ -141,6 +143,14 @@ def test_terms_are_shared_where_tiles_are_few() -> None:
     assert dict(picked.vector)["split_k"] == "3"
     many = problem_of(linear, of(x=(4096, 4096), w=(4096, 4096), b=(4096,))())
     assert all("split_k" not in dict(card.vector) for card in seed_vectors(many, H100, 8))
+
+
+@pytest.mark.parametrize("terms", [32, 64])
+def test_many_tiles_of_few_terms_are_taken_in_turns(terms: int) -> None:
+    """A round is a tile: its pieces are at another place each time."""
+    call, tensors = linear, of(x=(300, terms), w=(300, terms), b=(300,))()
+    _, source = made(call, tensors)
+    check(call, source.replace("gpu.sm_count", "2"), tensors, mode="checked")
 
 
 def test_sums_are_as_exact_as_those_of_float32() -> None:

@@ -28,7 +28,7 @@ LEAST = 64
 """Rows, and columns, from which half a tile is of use."""
 MOST_PADDED_TAPS = 64
 """A bit each says which of a place's taps meet an element, where zeros lie around the input."""
-LEAST_TERMS = 128
+LEAST_TERMS = 32
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
 _COUNTED = 2**31
 """Places, and elements of an image, that a whole number of 32 bits can count."""
@@ -64,7 +64,7 @@ def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bo
         return False
     return all(
         made.made.at(case) >= LEAST // 2
-        and made.read.at(case) * taps >= LEAST_TERMS // 4
+        and made.read.at(case) * taps >= LEAST_TERMS
         and LEAST <= made.batch.at(case) * math.prod(side.made.at(case) for side in made.sides) < _COUNTED
         and made.read.at(case) * math.prod(side.read.at(case) for side in made.sides) < _COUNTED
         for case in cases

@@ -57,6 +57,11 @@ _OF_FEW, _OF_FEW_DEEP, _OF_EIGHT, _MORE_BY_TWICE, _OF_MORE = 0.185, 0.13, 0.43, 
 _BY_WINOGRAD, _BY_FFT, _TURNED_BY_FFT = 1.45, 1.0, 2.4
 """The last of 512 transposed planes, 64 channels to 128 with 5 x 5: what is left of 2931 us without the
 kernel behind, 1283 by the model (KernelBench, level2/11)."""
+_IMAGES = 32
+"""From which cuDNN takes Winograd's way: with 256 channels and 3 x 3, 64 images of 28 x 28 draw 1.48, 8 of
+64 x 64 draw 0.44."""
+_OF_ONE_TAP = 0.48
+"""64 channels to 128, windows of 1 x 1, take 9735 us (KernelBench, level1/87)."""
 _TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
 _TURNED_MANY, _TURNED_MANY_WIDE, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 1.8, 0.14, 0.33, 0.65
 _LARGE, _FROM_WINOGRAD = 200_000, 64
@@ -66,8 +71,8 @@ _LARGE, _FROM_WINOGRAD = 200_000, 64
 
 _TILE, _AT_ONCE, _FEW_ROUNDS = (64, 128), 132, 3
 """Channels and places, as if each multiprocessor made such a tile at a time: 16 planes draw 0.43 with 128
-channels to 128 of 28 x 28 places and 3 x 3, 0.38 and 0.32 with 256 of 14 x 14 and with 1024 to 256, 1 x 1, 0.29
-with 512 of 7 x 7."""
+channels to 128 of 28 x 28 places and 3 x 3, 0.38 with 256 of 14 x 14, 0.32 with 1024 to 256 of these, 1 x 1,
+0.29 with 512 of 7 x 7."""
 
 
 def multiply_adds_of(made: Convolution, sizes: Mapping[str, int]) -> float:
@@ -100,10 +105,12 @@ def _share_of_many(made: Convolution, sizes: Mapping[str, int]) -> float:
         return _TURNED_BY_FFT if made.transposed else _BY_FFT
     if made.transposed:
         return _turned_share(made, sizes)
-    if whole and plane and window == 3 and min(reads, makes) >= _MANY:
+    if whole and plane and window == 3 and min(reads, makes) >= _MANY and made.batch.at(sizes) >= _IMAGES:
         return _BY_WINOGRAD
     if reads < _FEW:
         return _OF_FEW if sum(side.taps > 1 for side in made.sides) < 3 else _OF_FEW_DEEP
+    if all(side.taps == 1 for side in made.sides):
+        return _OF_ONE_TAP
     return min(_OF_MORE, _OF_EIGHT + _MORE_BY_TWICE * math.log2(max(reads, _EIGHT) / _EIGHT))
 
 

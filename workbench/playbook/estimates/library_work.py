@@ -48,11 +48,11 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         return moved, 2.0 * pairs * (key[-1] + value[-1]) / over_fp32("ieee-fp32", max(widths[:3]))
     if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
         faster = over_fp32("ieee-fp32", max(widths[-2:]))
-        made = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
+        asked = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
         if faster > 1.0:
-            return moved, made / faster
-        made *= _edge(shapes[-2][-2]) * _edge(shapes[-1][-1]) / _OF_FP32
-        return moved, made + min(_BEGUN, _OF_SMALL * made)
+            return moved, asked / faster
+        asked *= _edge(shapes[-2][-2]) * _edge(shapes[-1][-1]) / _OF_FP32
+        return moved, asked + min(_BEGUN, _OF_SMALL * asked)
     return moved, 0.0
 
 

@@ -260,8 +260,15 @@ class _Places(TensorCoreKernel):
 
     # -------------------------------------------------------------------------------- results
 
-    def results(self) -> tuple[list[str], list[str]]:
-        grouped = not self.batch.is_one
+    @property
+    def is_column(self) -> str:
+        return "is_result"
+
+    @property
+    def is_row(self) -> str:
+        return f"own < {self.rows}"
+
+    def column_found(self) -> list[str]:
         found = [
             "int place = column_here + c * 32 + lane;",
             f"const bool is_result = place < {self.columns};",
@@ -269,25 +276,17 @@ class _Places(TensorCoreKernel):
         for name, side in reversed(self.named):
             size = self._size(side.made)
             found += [f"const int {name} = place % {size};", f"place /= {size};"]
-        found.append("const int image = place;")
-        frame = ResultFrame(self.frame, self.made, ("image", "channel", *(name for name, _ in self.named)))
-        channel = f"matrix_here * {self.rows} + own" if grouped else "own"
-        each = [
-            f"const int own = row_here + line, channel = {channel};",
-            *block(
-                f"if (own < {self.rows} && is_result)",
-                [
-                    *self.result,
-                    "// An infinity has no low part. Where one was met, the sum is made anew.",
-                    *block("if (isnan(result))", self._anew()),
-                    *frame.stored("result"),
-                ],
-            ),
-        ]
-        return found, each
+        return [*found, "const int image = place;"]
 
-    def _anew(self) -> list[str]:
-        """Statements that make one result term by term."""
+    def row_found(self) -> list[str]:
+        channel = "own" if self.batch.is_one else f"matrix_here * {self.rows} + own"
+        return [f"const int own = row_here + line, channel = {channel};"]
+
+    def stored(self) -> list[str]:
+        places = ("image", "channel", *(name for name, _ in self.named))
+        return ResultFrame(self.frame, self.made, places).stored("result")
+
+    def made_anew(self) -> list[str]:
         grouped = not self.batch.is_one
         image = f"size_t(image * {self._size(self.batch)} + matrix_here)" if grouped else "size_t(image)"
         places = []

@@ -9,6 +9,7 @@ cuts off instead of rounding.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from workbench.playbook.ir.sizes import Size
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, frame_for, indented
 from workbench.playbook.kernels.product_tiling import (
     CLUSTERS,
+    FEW_PIECES,
     LINE,
     LONG,
     LOW,
@@ -35,6 +37,7 @@ from workbench.playbook.kernels.product_tiling import (
     left_line,
     shape_of,
     shared_bytes,
+    steps_of,
     tall_of,
 )
 from workbench.playbook.kernels.result_frame import ResultFrame
@@ -45,10 +48,12 @@ BLOCK TALL WIDE TERMS STAGES PIECES TOGETHER LEFT RIGHT matrix tile strip here f
 group warp lane quarter pieces piece on_chip coming_left coming_right left right bring read_left
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more find_tile stage tall
-turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED BLOCKS OF_ALL
-share cluster clusters first_tile first_piece b
+turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED ROUND BLOCKS
+OF_ALL share cluster clusters first_tile first_piece b made lost first
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
+_AT_ONCE = 8
+"""Results of a column that a thread finishes together."""
 _READ_AT_ONCE = 8
 """Blocks whose sums a thread reads together."""
 _COMING = ("matrix", "first_row", "first_column")
@@ -128,19 +133,38 @@ class TensorCoreKernel(ABC):
     def right_ended(self) -> list[str]:
         """Statements behind its last quarter."""
 
+    @property
     @abstractmethod
-    def results(self) -> tuple[list[str], list[str]]:
-        """What a lane finds out for a column, and what it does with each of sixteen results of it."""
+    def is_column(self) -> str:
+        """Condition under which there is the column that a lane has found."""
+
+    @property
+    @abstractmethod
+    def is_row(self) -> str:
+        """The same of a row."""
+
+    @abstractmethod
+    def column_found(self) -> list[str]:
+        """Statements that find a lane's column among a quarter of the tile's."""
+
+    @abstractmethod
+    def row_found(self) -> list[str]:
+        """Statements that find the row of ``line``, one of the sixteen of a warp."""
+
+    @abstractmethod
+    def made_anew(self) -> list[str]:
+        """Statements that make ``result``, of a row and a column, term by term."""
+
+    @abstractmethod
+    def stored(self) -> list[str]:
+        """Statements that make of ``result`` what is stored, and store it."""
 
     # -------------------------------------------------------------------------------- factors
 
     def copied_in_vectors(self, factor: Matrix, across: Size) -> None:
         """Note that a factor comes in vectors, where it lies so that it may."""
-        terms = self.sizes[2]
         self.frame.vectors.add(factor.buffer)
-        beside = (terms, factor.across) if factor.lies_by_terms else (across, factor.terms)
-        steps = (*beside, factor.batch, factor.offset)
-        self.frame.divisors.update(step for step in steps if not step.is_zero)
+        self.frame.divisors.update(steps_of(factor, across, self.sizes[2]))
 
     def first(self, factor: Matrix, matrix: str = "matrix") -> str:
         """Where a matrix of a factor begins."""
@@ -172,7 +196,8 @@ class TensorCoreKernel(ABC):
             *self._shares(),
             "constexpr int IN_THREES = (NEEDED + 2) / 3 * 3, IN_FOURS = (NEEDED + 3) / 4 * 4;",
             f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
-            "constexpr int PIECES = (NEEDED + STAGES - 1) / STAGES * STAGES;",
+            f"constexpr int ROUND = NEEDED < {FEW_PIECES} ? NEEDED : STAGES;",
+            "constexpr int PIECES = (NEEDED + ROUND - 1) / ROUND * ROUND;",
             f"constexpr int JOINED = {of_all} >= {LONG} ? STAGES : {of_all} >= {SOME} && STAGES > 3 ? 2 : 1;",
             f"constexpr int TILES_DOWN = ({self.rows} + TALL - 1) / TALL;",
             f"constexpr int TILES_ACROSS = ({self.columns} + WIDE - 1) / WIDE;",
@@ -217,6 +242,8 @@ class TensorCoreKernel(ABC):
             *self._rows_of_warps(),
             "// Pieces taken apart go to two places in turn; 1 where a round begins with the second.",
             "int odd = 0;",
+            "// Where the first piece of a round is, among STAGES; always 0 unless rounds are shorter.",
+            "int turn = 0;",
             "// The tile that pieces come for, which may be the one after that at hand.",
             f"int coming_tile = {self.first_tile}, coming_piece = {self.first_piece};",
             "int first_row, first_column;",
@@ -308,29 +335,39 @@ class TensorCoreKernel(ABC):
 
     def brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
         """A piece of a factor: vectors as they lie in memory."""
-        long, short = ("TERMS", edge) if factor.lies_by_terms else (edge, "TERMS")
-        line, along = f"at / ({long} / VEC)", f"at % ({long} / VEC) * VEC"
-        index, term = (line, along) if factor.lies_by_terms else (along, line)
         step = self._step(factor)
         if factor.lies_by_terms:
-            element = f"size_t({first} + index) * {step} + coming_piece * TERMS + term"
+            count, beside, inner, outer = edge, "TERMS", "term", "index"
+            from_line, along = f"size_t({first} + index)", "coming_piece * TERMS + term"
+            inside, outside = f"coming_piece * TERMS + term < {self.terms}", f"{first} + index"
+            line = "LEFT_LINE" if name == "left" else "TERMS"
+            place = f"index * {line} + term"
+            if name == "right":  # where the instruction looks: eight lines further on it is the same again
+                place = "index * TERMS + (term / 4 ^ index % 8) * 4 + term % 4"
         else:
-            element = f"size_t(coming_piece * TERMS + term) * {step} + {first} + index"
-        if name == "left":
-            place = "index * LEFT_LINE + term" if factor.lies_by_terms else "term * LEFT_LINE + index"
-        elif factor.lies_by_terms:
-            place = "index * TERMS + (term / 4 ^ index % 8) * 4 + term % 4"
-        else:
-            place = "term * WIDE + index"
+            count, beside, inner, outer = "TERMS", edge, "index", "term"
+            from_line, along = "size_t(coming_piece * TERMS + term)", f"{first} + index"
+            inside, outside = f"{first} + index < {size}", "coming_piece * TERMS + term"
+            line = "LEFT_LINE" if name == "left" else edge
+            place = f"term * {line} + index"
+        end = size if factor.lies_by_terms else self.terms
         body = [
-            f"const int at = s * BLOCK + threadIdx.x, index = {index}, term = {term};",
-            "const bool there =",
-            f"    more && {first} + index < {size} && coming_piece * TERMS + term < {self.terms};",
-            *statement(f"const float* const from = {name} + (there ? {element} : 0);"),
-            *statement(f"copy_or_zero<VEC>({to} + {place}, from, there);"),
+            f"const int {outer} = threadIdx.x / ({beside} / VEC);",
+            f"const int {inner} = threadIdx.x % ({beside} / VEC) * VEC;",
+            f"constexpr int FURTHER = BLOCK * VEC / {beside};",
+            f"const bool there = more && {inside};",
+            *statement(f"const float* const from = {name} + (there ? {from_line} * {step} + {along} : 0);"),
+            *statement(f"float* const to = {to} + {place};"),
+            "#pragma unroll",
+            *block(
+                f"for (int s = 0; s < {count}; s += FURTHER)",
+                statement(
+                    f"copy_or_zero<VEC>(to + s * {line}, from + size_t(s) * {step}, "
+                    f"there && {outside} + s < {end});"
+                ),
+            ),
         ]
-        loop = f"for (int s = 0; s < {long} * {short} / VEC / BLOCK; ++s)"
-        return ["#pragma unroll 4", *block(loop, body)]
+        return block("", body)
 
     # -------------------------------------------------------------------------------- split in two
 
@@ -397,9 +434,9 @@ for (int i = 0; i < WIDE / 2; ++i) {
     sums[i] = total[i] = 0.0f;
 }
 #pragma unroll 1
-for (int piece = 0; piece < PIECES; piece += STAGES) {
+for (int piece = 0; piece < PIECES; piece += ROUND) {
 #pragma unroll
-    for (int stage = 0; stage < STAGES; ++stage) {
+    for (int stage = 0; stage < ROUND; ++stage) {
         show_to_tensor_cores();
         __pipeline_wait_prior(STAGES - 3);
         __syncthreads();  // this piece is apart, and the next one has come
@@ -418,10 +455,10 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
 @beside@
             products_done<1>();
             split_left(part + 1);
-            read_left(stage + (part + 2) / @parts@, (part + 2) % @parts@);
+            read_left(turn + stage + (part + 2) / @parts@, (part + 2) % @parts@);
             if (part == 0) {
                 __syncthreads();  // all have done with the piece before: its place is free
-                bring((stage + STAGES - 1) % STAGES);
+                bring((turn + stage + STAGES - 1) % STAGES);
 @behind@
             }
         }
@@ -435,7 +472,8 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             }
         }
     }
-    odd = (odd + STAGES) % 2;
+    odd = (odd + ROUND) % 2;
+    turn = (turn + ROUND) % STAGES;
 }""".strip("\n")
         own, parts = ("(group * 2 + part)", "2") if self.low else ("part", "4")
         begun, last = self.right_begun(), [*self.right_quarter("3", True), *self.right_ended()]
@@ -483,35 +521,75 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
             ]
         return [] if self.blocks == 1 else ["const int share = cluster.block_rank();"]
 
-    @property
-    def result(self) -> list[str]:
-        """A result, from shared memory."""
-        at = "results - group * 64 * LINE" if self.low else "results"
+    def _sum(self) -> list[str]:
+        """Statements that get one of the results at hand from shared memory."""
+        own = "results - group * 64 * LINE" if self.low else "results"
+        both = "one[0] + one[64 * LINE]" if self.low else "one[0]"
         if self.blocks == 1:
+            found = f"{own} + line * LINE + lane"
             if not self.low:
-                return [f"float result = {at}[line * LINE + lane];"]
+                return ["made[r] = results[line * LINE + lane];"]
             return [
-                f"const float* const one = {at} + line * LINE + lane;",
-                "float result = one[0] + one[64 * LINE];  // of the one half of the terms, and of the other",
+                f"const float* const one = {found};",
+                f"made[r] = {both};  // of the one half of the terms, and of the other",
             ]
-        both = " + one[64 * LINE]" if self.low else ""
         return [
-            "float result = 0.0f;",
+            "made[r] = 0.0f;",
             f"#pragma unroll {min(self.blocks, _READ_AT_ONCE)}",
             *block(
                 "for (int b = 0; b < BLOCKS; ++b)",
                 [
-                    f"const float* const one = cluster.map_shared_rank({at}, b) + line * LINE + lane;",
-                    f"result += one[0]{both};",
+                    f"const float* const one = cluster.map_shared_rank({own}, b) + line * LINE + lane;",
+                    f"made[r] += {both};",
                 ],
             ),
         ]
 
+    def _finished(self) -> list[str]:
+        """The results of a column that are a warp's to finish, a few at a time."""
+        shared_by = self._shared_by
+        at_once = min(_AT_ONCE, math.ceil(ROWS_OF_WARP / shared_by))
+        step = at_once * shared_by
+        line = "first + r" if shared_by == 1 else f"first + r * {shared_by}"
+        whole = ROWS_OF_WARP % step == 0
+        inside = "" if whole else f"line < {ROWS_OF_WARP} && "
+        line = f"const int line = {line};"
+        read = (
+            line
+            if whole
+            else f"{line[:-1]} % {ROWS_OF_WARP};".replace("= first", "= (first").replace(" %", ") %")
+        )
+
+        def of_each(body: list[str]) -> list[str]:
+            return ["#pragma unroll", *block(f"for (int r = 0; r < {at_once}; ++r)", body)]
+
+        anew = block(
+            f"if ({inside}{self.is_row} && isnan(made[r]))",
+            ["float& result = made[r];", *self.made_anew()],
+        )
+        body = [
+            f"float made[{at_once}];",
+            "bool lost = false;",
+            *of_each([read, *self._sum(), "lost |= isnan(made[r]);"]),
+            "// An infinity has no low part. Where one was met, sums are made anew.",
+            *block("if (lost)", of_each([line, *self.row_found(), *anew])),
+            *of_each(
+                [
+                    line,
+                    *self.row_found(),
+                    *block(f"if ({inside}{self.is_row})", ["const float result = made[r];", *self.stored()]),
+                ]
+            ),
+        ]
+        begin = "share" if shared_by > 1 else "0"
+        return [
+            *(["// Several at a time: while one is waited for, so are the others."] if at_once > 1 else []),
+            "#pragma unroll 1",
+            *block(f"for (int first = {begin}; first < {ROWS_OF_WARP}; first += {step})", body),
+        ]
+
     def _written(self) -> list[str]:
-        found, each = self.results()
         meet = "cluster.sync();" if self.blocks > 1 else "__syncthreads();" if self.low else "__syncwarp();"
-        first, step = ("share", self._shared_by) if self._shared_by > 1 else ("0", 1)
-        each_line = f"for (int line = {first}; line < {ROWS_OF_WARP}; line += {step})"
         quarter = [
             "#pragma unroll",
             *block(
@@ -522,10 +600,9 @@ for (int piece = 0; piece < PIECES; piece += STAGES) {
                     "*reinterpret_cast<float2*>(to) = make_float2(total[c * 16 + i], total[c * 16 + i + 1]);",
                 ],
             ),
-            *found,
+            *self.column_found(),
             meet,
-            "#pragma unroll 4",
-            *block(each_line if step > 1 else each_line.replace("line += 1", "++line"), each),
+            *block(f"if ({self.is_column})", self._finished()),
             meet,
         ]
         return [
@@ -599,38 +676,39 @@ class _Matrices(TensorCoreKernel):
         return ["#pragma unroll", *block("for (int part = 0; part < 4; ++part)", first)]
 
     def right_begun(self) -> list[str]:
-        return ["read_right(stage + 1, 0);"]
+        return ["read_right(turn + stage + 1, 0);"]
 
     def right_quarter(self, quarter: str, is_last: bool) -> list[str]:
         following = str(int(quarter) + 1) if quarter.isdigit() else "part"
         found = [f"write_right(stage + 1, {quarter});"]
-        return found if is_last else [*found, f"read_right(stage + 1, {following});"]
+        return found if is_last else [*found, f"read_right(turn + stage + 1, {following});"]
 
     def right_ended(self) -> list[str]:
         return []
 
-    def results(self) -> tuple[list[str], list[str]]:
-        places = ("0" if self.batch.is_one else "matrix_here", "row", "column")
-        stored = ResultFrame(self.frame, self.made, places).stored("result")
+    @property
+    def is_column(self) -> str:
+        return f"column < {self.columns}"
+
+    @property
+    def is_row(self) -> str:
+        return f"row < {self.rows}"
+
+    def column_found(self) -> list[str]:
+        return ["const int column = column_here + c * 32 + lane;"]
+
+    def row_found(self) -> list[str]:
+        return ["const int row = row_here + line;"]
+
+    def made_anew(self) -> list[str]:
         starts = []
         for name, factor in (("row", self.left), ("column", self.right)):
             first = self.first(factor, "matrix_here")
             across, terms = self.frame.macros.text(factor.across), self.frame.macros.text(factor.terms)
             along = name if factor.across.is_one else f"size_t({name}) * {across}"
             starts.append(f"{first} + {along}, {terms}")
-        each = [
-            "const int row = row_here + line;",
-            *block(
-                f"if (row < {self.rows} && column < {self.columns})",
-                [
-                    *self.result,
-                    "// An infinity has no low part. Where one was met, the sum is made anew.",
-                    *block(
-                        "if (isnan(result))",
-                        statement(f"result = summed_alone({', '.join(starts)}, {self.terms});"),
-                    ),
-                    *stored,
-                ],
-            ),
-        ]
-        return ["const int column = column_here + c * 32 + lane;"], each
+        return statement(f"result = summed_alone({', '.join(starts)}, {self.terms});")
+
+    def stored(self) -> list[str]:
+        places = ("0" if self.batch.is_one else "matrix_here", "row", "column")
+        return ResultFrame(self.frame, self.made, places).stored("result")

@@ -20,9 +20,9 @@ LOW = 64
 """Rows of a block where there are no more: its two groups of warps have half of the terms each."""
 ROWS_OF_WARP = 16
 CLUSTERS = {2: 66, 3: 39, 4: 30, 5: 22, 6: 17, 8: 14, 16: 7}
-"""Clusters of so many blocks that find room at once where a block fills a multiprocessor, of PROCESSORS: groups
-of these have no whole number of clusters (cuOccupancyMaxActiveClusters; of eight blocks one less than it says,
-as chips have other multiprocessors left out)."""
+"""Clusters of so many blocks that run at the same time where a block fills a multiprocessor, of PROCESSORS:
+these are in groups that have room for no whole number of clusters (cuOccupancyMaxActiveClusters; of eight
+blocks one less than it says, as other chips have other multiprocessors left out)."""
 PROCESSORS = 132
 SPLITS = (1, *CLUSTERS)
 """Blocks that may share the terms of a tile."""
@@ -31,6 +31,8 @@ VECTOR = 4
 WAITING = 4
 """Pieces of so many terms that there is room for, one at hand, others on their way. They are taken in turn,
 and a tile is a whole number of rounds."""
+FEW_PIECES = 3
+"""Pieces of a tile from which there are whole rounds of them; of fewer, a tile is a round."""
 MOST_IN_THREES = 12
 """Pieces of a tile up to which rounds may be of three, if that leaves fewer pieces empty."""
 LONG, SOME = 32, 5
@@ -58,6 +60,12 @@ def shape_of(made: InPlaceOfCall) -> tuple[Size, Size, Size, Size]:
         return made.batch, made.rows, made.columns, made.terms
     terms = made.read * number(math.prod(side.taps for side in made.sides))
     return made.groups, made.made, product((made.batch, *(side.made for side in made.sides))), terms
+
+
+def steps_of(factor: Matrix, across: Size, terms: Size) -> list[Size]:
+    """Sizes that vectors of a factor have to divide: what lies side by side, and steps between such lines."""
+    beside = (terms, factor.across) if factor.lies_by_terms else (across, factor.terms)
+    return [step for step in (*beside, factor.batch, factor.offset) if not step.is_zero]
 
 
 def splits_of(made: InPlaceOfCall, cases: Sequence[Mapping[str, int]], processors: int) -> tuple[int, ...]:
@@ -95,6 +103,8 @@ def pieces_of(terms: int, blocks: int = 1) -> tuple[int, int]:
     threes, fours = math.ceil(needed / 3) * 3, math.ceil(needed / WAITING) * WAITING
     stages = 3 if needed <= MOST_IN_THREES and threes < fours else WAITING
     joined = stages if of_all >= LONG else 2 if of_all >= SOME and stages == WAITING else 1
+    if needed < FEW_PIECES:
+        return needed, joined
     return math.ceil(needed / stages) * stages, joined
 
 

@@ -149,6 +149,31 @@ ON_TENSOR_CORES: dict[str, tuple[Call, dict[str, Tensor]]] = {
         of(x=(2, 12, 8, 9), w=(12, 34, 2, 3), b=(68,))(),
     ),
     "transposed volume": (transposed(padding=1), of(x=(1, 3, 4, 5, 6), w=(3, 130, 3, 3, 2), b=(130,))()),
+    "transposed by two": (
+        transposed(stride=2, padding=1),
+        of(x=(2, 12, 7, 9), w=(12, 36, 4, 4), b=(36,))(),
+    ),
+    "transposed by two, three taps": (
+        transposed(stride=2, padding=1, output_padding=1),
+        of(x=(2, 20, 5, 6), w=(20, 34, 3, 3), b=(34,))(),
+    ),
+    "transposed by two, dilated, in groups": (
+        transposed(stride=2, dilation=3, padding=(0, 2), groups=2),
+        of(x=(2, 24, 6, 7), w=(24, 33, 3, 4), b=(66,))(),
+    ),
+    "transposed by steps of each side": (
+        transposed(stride=(3, 2), padding=(2, 0), dilation=(2, 1)),
+        of(x=(2, 16, 6, 9), w=(16, 40, 4, 3), b=(40,))(),
+    ),
+    "transposed volume by two": (
+        transposed(stride=(1, 2, 2), padding=1),
+        of(x=(1, 10, 4, 5, 6), w=(10, 32, 3, 4, 3), b=(32,))(),
+    ),
+    "transposed line by three": (transposed(stride=3), of(x=(2, 16, 40), w=(16, 33, 7), b=(33,))()),
+    "many taps around": (
+        ordinary(padding=2),
+        of(x=(1, 2, 5, 6, 7), w=(32, 2, 5, 5, 4), b=(32,))(),
+    ),
     "two results": (two_results, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3), b=(32,), r=(2, 32, 9, 11))()),
     "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3))()),
 }
@@ -175,7 +200,7 @@ def test_right_on_tensor_cores(name: str) -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.parametrize("name", ["plane", "transposed in groups"])
+@pytest.mark.parametrize("name", ["plane", "transposed in groups", "transposed by two, three taps"])
 def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]
     tensors = {**tensors, "x": tensors["x"].clone()}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
+from workbench.playbook.analysis.places import met_taps_of, places_of
 from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.program import (
     Convolution,
@@ -18,7 +19,6 @@ from workbench.playbook.ir.program import (
     Matrix,
     MatrixProduct,
     Program,
-    Side,
     Store,
 )
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
@@ -26,7 +26,7 @@ from workbench.playbook.ir.views import strided, strides_in
 
 LEAST = 64
 """Rows, and columns, from which half a tile is of use."""
-MOST_PADDED_TAPS = 64
+MOST_PADDED_TAPS = 128
 """A bit each says which of a place's taps meet an element, where zeros lie around the input."""
 LEAST_TERMS = 32
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
@@ -54,13 +54,14 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
 def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
     """True where a convolution fills half a tile and more, and a bit each says which taps a place meets.
 
-    A transposed one whose step is not one has other taps at neighbouring places.
+    Of a transposed one whose step and dilation have a divisor in common, some places meet no tap at all.
     """
-    taps = math.prod(side.taps for side in made.sides)
-    if made.transposed and any(side.stride > 1 or side.padding > _reach(side) for side in made.sides):
+    if made.transposed and any(math.gcd(side.stride, side.dilation) > 1 for side in made.sides):
         return False
-    padded = any(side.padding != (_reach(side) if made.transposed else 0) for side in made.sides)
-    if padded and taps > MOST_PADDED_TAPS:
+    if made.transposed and any(side.padding > side.dilation * (side.taps - 1) for side in made.sides):
+        return False
+    taps = met_taps_of(made)
+    if taps > MOST_PADDED_TAPS and any(places_of(made, side).may_miss for side in made.sides):
         return False
     return all(
         made.made.at(case) >= LEAST // 2
@@ -69,11 +70,6 @@ def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bo
         and made.read.at(case) * math.prod(side.read.at(case) for side in made.sides) < _COUNTED
         for case in cases
     )
-
-
-def _reach(side: Side) -> int:
-    """From the first tap of a place to the last."""
-    return side.dilation * (side.taps - 1)
 
 
 def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:

@@ -1,34 +1,24 @@
 """A convolution on tensor cores: weights, a row a channel, times what each place of the results sees.
 
 Owns the text of such a kernel beyond product_kernel.py's: the right factor is nowhere in memory, threads look
-its elements up in the input.
+its elements up in the input. seen_places.py says where they are.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-
-from workbench.playbook.ir.program import Convolution, Matrix, Side
+from workbench.playbook.ir.program import Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
-from workbench.playbook.kernels.convolution_pieces import shifted
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
 from workbench.playbook.kernels.product_kernel import TensorCoreKernel
 from workbench.playbook.kernels.result_frame import ResultFrame
+from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-is_place seen image channel depth row col seen_depth seen_row seen_col place tap of_all is_result of
-seen_tile seen_piece look_at find_terms look_up go_on ahead away step met begun index
+is_place seen image channel depth row col seen_depth seen_row seen_col kind_depth kind_row kind_col place tap
+of_all is_result of seen_tile seen_piece look_at find_terms look_up go_on ahead away step met begun index bit
+KINDS
 """.split()  # noqa: SIM905
-_NAMES = ("depth", "row", "col")
-_WORD = 32
-"""Taps that have a bit each in a word."""
-
-
-def turned(side: Side) -> Side:
-    """The side of an ordinary convolution that a transposed one is, where its step is one."""
-    return replace(side, padding=side.dilation * (side.taps - 1) - side.padding)
 
 
 def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
@@ -40,40 +30,104 @@ class _Places(TensorCoreKernel):
     """The kernel being written: its columns are places of all images, its terms taps of all channels."""
 
     def __init__(self, site: Site, made: Convolution) -> None:
-        self.taps = math.prod(side.taps for side in made.sides)
+        self.convolution = made
+        self.sides = SeenPlaces(made, lambda size: self.frame.macros.text(size))
+        self.taps = self.sides.taps
         terms = made.read * number(self.taps)
-        super().__init__(site, made, Matrix(made.weight, ZERO, made.made * terms, terms, ONE))
+        weights = made.made * made.read * product(number(side.taps) for side in made.sides)
+        super().__init__(site, made, Matrix(made.weight, ZERO, weights, terms, ONE))
         for word in _WORDS:
             self.frame.names.new(word)
         if made.transposed:  # weights lie the other way round, nowhere side by side
             self.frame.vector = False
-        self.convolution = made
         self.source = self.frame.pointer(made.source)
-        sides = [turned(side) if made.transposed else side for side in made.sides]
-        self.named = list(zip(_NAMES[-len(sides) :], sides, strict=True))
+
+    # -------------------------------------------------------------------------------- groups, kinds of places
+
+    def group(self, matrix: str) -> str:
+        """The group of channels of one of the products side by side; nothing where there is one group."""
+        if self.convolution.groups.is_one:
+            return ""
+        return matrix if self.sides.phases == 1 else f"{matrix} / KINDS"
+
+    def first(self, factor: Matrix, matrix: str = "matrix") -> str:
+        group = self.group(matrix)
+        code = self.frame.pointer(factor.buffer)
+        return f"{code} + size_t({group}) * {self.frame.macros.text(factor.batch)}" if group else code
+
+    def found(self, tile: str, names: tuple[str, str, str]) -> list[str]:
+        """Tiles of one kind of places after another: their results lie between one another."""
+        if self.sides.phases == 1:
+            return super().found(tile, names)
+        matrix, row, column = names
+        number, at = f"{tile} % KINDS", f"{tile} / KINDS"
+        if not self.convolution.groups.is_one:
+            number = f"{tile} / (TILES_DOWN * TILES_ACROSS * KINDS) * KINDS + {number}"
+            at += " % (TILES_DOWN * TILES_ACROSS)"
+        return [f"{matrix} = {number};", f"find_tile({at}, {row}, {column});"]
+
+    def constants(self) -> list[str]:
+        if self.sides.phases == 1:
+            return super().constants()
+        return [
+            *super().constants(),
+            "// Places that are as far apart as a step is long meet the same taps: they are results of an",
+            "// ordinary convolution with fewer taps. There are KINDS of such places.",
+            f"constexpr int KINDS = {self.sides.phases};",
+        ]
+
+    # -------------------------------------------------------------------------------- weights
 
     def left_brought(self) -> list[str]:
         if not self.convolution.transposed:
             return super().left_brought()
-        body = [
-            "const int index = s * (BLOCK / TERMS) + warp;",
-            f"const bool there = more && first_row + index < {self.rows} && of_all < {self.terms};",
-            f"const float* const from = left + (there ? begun + (first_row + index) * {self.taps} : 0);",
-            "copy_or_zero<1>(coming_left + stage * LEFT + index * LEFT_LINE + lane, from, there);",
-        ]
         return [
             "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
             "// first, and lie by the channel that is read. A lane has one term of all rows.",
             "const int of_all = coming_piece * TERMS + lane;",
             *self._channel_and_tap("of_all"),
-            f"const int begun = channel * {self.rows}{self._from_last_tap()};",
+            *self.sides.kind("matrix"),
+            *statement(f"const bool there = more && of_all < {self.terms}{self._is_tap()};"),
+            f"const int begun = channel * {self.rows}{self._weight(known=True)};",
+            f"const float* const from = left + (there ? begun + (first_row + warp) * {self._all_taps} : 0);",
+            "float* const to = coming_left + stage * LEFT + warp * LEFT_LINE + lane;",
             "#pragma unroll",
-            *block("for (int s = 0; s < TALL * TERMS / BLOCK; ++s)", body),
+            *block(
+                "for (int s = 0; s < TALL; s += BLOCK / TERMS)",
+                statement(
+                    f"copy_or_zero<1>(to + s * LEFT_LINE, from + s * {self._all_taps}, "
+                    f"there && first_row + warp + s < {self.rows});"
+                ),
+            ),
         ]
 
-    def _from_last_tap(self) -> str:
+    @property
+    def _all_taps(self) -> int:
+        """Weights of a pair of channels."""
+        return product(number(side.taps) for side in self.convolution.sides).coefficient
+
+    def _weight(self, known: bool) -> str:
         """What follows the number of a pair of channels, in the place of a weight that lies so."""
-        return "" if self.taps == 1 else f" * {self.taps} + {self.taps - 1} - tap"
+        count = self._all_taps
+        if count == 1:
+            return ""
+        if self.sides.phases == 1:
+            return f" * {count} + {count - 1} - tap"
+        within = ""
+        for name, side in self.sides.named:
+            over = self.sides.over(name, side) if known else self.sides.over_of(name, side)
+            own = self.sides.weight(name, side, over)
+            within = f"({within}) * {side.side.taps} + {own}" if within else own
+        return f" * {count} + {within}"
+
+    def _is_tap(self) -> str:
+        """A condition more where some kinds of places meet fewer taps than others."""
+        code = ""
+        for name, side in self.sides.named:
+            if side.phases > 1 and not side.all_taps:
+                own = self.sides.weight(name, side, self.sides.over(name, side))
+                code += f" && {own} < {side.side.taps}"
+        return code
 
     @property
     def right_by_terms(self) -> bool:
@@ -87,7 +141,7 @@ class _Places(TensorCoreKernel):
         return []
 
     def right_read(self) -> list[str]:
-        padded = self._padded()
+        padded = self.sides.may_miss
         names = [f"seen_tile = {self.first_tile}", f"seen_piece = {self.first_piece}", "ahead"]
         names += ["step"] if padded else []
         known = "const bool " if padded else ""
@@ -156,56 +210,35 @@ class _Places(TensorCoreKernel):
 
     def _mask(self) -> list[str]:
         """Where the place's elements are, which of its taps meet one."""
-        if not self._padded():
+        if not self.sides.may_miss:
             return ["bool is_place;"]
-        kind = "unsigned int" if self.taps <= _WORD else "unsigned long long"
-        return [f"{kind} met;  // a bit for each tap of the place that meets an element, and no zero around"]
+        return [f"{self.sides.mask};  // a bit for each tap of the place that meets an element"]
 
     def _seen(self) -> list[str]:
         """Statements that find the first element of a place, from its number."""
-        found = list[str]()
-        for name, side in reversed(self.named):
+        found = self.sides.kind("matrix")
+        for name, side in reversed(self.sides.named):
             size = self._size(side.made)
-            first = f"place % {size}" + ("" if side.stride == 1 else f" * {side.stride}")
-            found += [f"const int seen_{name} = {shifted(first, -side.padding)};", f"place /= {size};"]
+            found.append(f"const int seen_{name} = {self.sides.seen_first(name, side, f'place % {size}')};")
+            found.append(f"place /= {size};")
         within = ""
-        for at, (name, side) in enumerate(self.named):
+        for at, (name, side) in enumerate(self.sides.named):
             outer = f"({within})" if at > 1 else within
-            within = f"{outer} * {self._size(side.read)} + seen_{name}" if at else f"seen_{name}"
-        group = "" if self.batch.is_one else " + matrix"
-        images = "place" if self.batch.is_one else f"place * {self._size(self.batch)}"
+            within = f"{outer} * {self._size(side.side.read)} + seen_{name}" if at else f"seen_{name}"
+        group = self.group("matrix")
+        images = f"place * {self._size(self.convolution.groups)} + {group}" if group else "place"
         elements = self._size(self._plane() * self.convolution.read)
-        image = f"{self.source} + size_t({images}{group}) * {elements}"
-        return [*found, *statement(f"seen = {image} + ({within});"), *self._met()]
-
-    def _met(self) -> list[str]:
-        """Statements that find out which taps of a place meet an element."""
-        padded = self._padded()
-        if not padded:
-            return []
-        inside = []
-        for name, side in padded:
-            step = self._tap(name)
-            place = f"seen_{name} + {step}" if step else f"seen_{name}"
-            inside.append(f"unsigned({place}) < {self._size(side.read)}")
-        one = "1u" if self.taps <= _WORD else "1ull"
-        return [
-            "met = 0;",
-            "#pragma unroll",
-            *block(
-                f"for (int tap = 0; tap < {self.taps}; ++tap)",
-                statement(f"met |= is_place && {' && '.join(inside)} ? {one} << tap : 0;"),
-            ),
-        ]
+        image = f"{self.source} + size_t({images}) * {elements}"
+        return [*found, *statement(f"seen = {image} + ({within});"), *self.sides.met()]
 
     def _terms(self) -> list[str]:
         """Statements that find where a term is, seen from any place."""
         return [
             "const int of_all = seen_piece * TERMS + lane;",
             *self._channel_and_tap("of_all"),
-            *(f"const int {name} = {self._tap(name) or '0'};" for name, _ in self.named),
+            *(f"const int {name} = {self.sides.step(name) or '0'};" for name, _ in self.sides.named),
             *statement(f"ahead = of_all < {self.terms} ? {self._element()} : -1;"),
-            *([f"step = {'tap' if self.taps > 1 else '0'};"] if self._padded() else []),
+            *([f"step = {'tap' if self.taps > 1 else '0'};"] if self.sides.may_miss else []),
         ]
 
     def _looked_up(self) -> list[str]:
@@ -215,41 +248,25 @@ class _Places(TensorCoreKernel):
             "const int away = __shfl_sync(0xffffffff, ahead, term);",
         ]
         here = "is_place"
-        if self._padded():
-            here = "(met >> __shfl_sync(0xffffffff, step, term) & 1)"
+        if self.sides.may_miss:
+            lines.append("const int bit = __shfl_sync(0xffffffff, step, term);")
+            here = self.sides.meets("bit")
         return [
             *lines,
             *statement(f"const bool there = {here} && seen_tile < TILES && away >= 0;"),
             "right_now[part][t] = there ? seen[away] : 0.0f;",
         ]
 
-    def _padded(self) -> list[tuple[str, Side]]:
-        """Sides that zeros lie along, with their names."""
-        return [(name, side) for name, side in self.named if side.padding]
-
     def _channel_and_tap(self, term: str) -> list[str]:
         if self.taps == 1:
             return [f"const int channel = {term};"]
         return [f"const int channel = {term} / {self.taps}, tap = {term} % {self.taps};"]
 
-    def _tap(self, name: str) -> str:
-        """What a tap adds along a side; nothing where there is one."""
-        names = [own for own, _ in self.named]
-        sides = [side for _, side in self.named]
-        at = names.index(name)
-        side, inner = sides[at], math.prod(other.taps for other in sides[at + 1 :])
-        if side.taps == 1:
-            return ""
-        code = "tap" if inner == 1 else f"tap / {inner}"
-        if at > 0 and math.prod(other.taps for other in sides[:at]) > 1:
-            code += f" % {side.taps}"
-        return code + ("" if side.dilation == 1 else f" * {side.dilation}")
-
     def _element(self) -> str:
         """Where in a group's channels of an image an element is."""
         code = "channel"
-        for at, (name, side) in enumerate(self.named):
-            code = f"{f'({code})' if at else code} * {self._size(side.read)} + {name}"
+        for at, (name, side) in enumerate(self.sides.named):
+            code = f"{f'({code})' if at else code} * {self._size(side.side.read)} + {name}"
         return code
 
     def _plane(self) -> Size:
@@ -269,39 +286,48 @@ class _Places(TensorCoreKernel):
         return f"own < {self.rows}"
 
     def column_found(self) -> list[str]:
-        found = [
-            "int place = column_here + c * 32 + lane;",
-            f"const bool is_result = place < {self.columns};",
+        found = ["int place = column_here + c * 32 + lane;"]
+        inside = [f"place < {self.columns}"]
+        for name, side in reversed(self.sides.named):
+            found.append(f"const int {name} = {self.sides.first_place(name, side)};")
+            found.append(f"place /= {self._size(side.made)};")
+            inside += [] if side.all_there else [f"{name} < {self._size(side.side.made)}"]
+        found.append("const int image = place;")
+        return [
+            *self.sides.kind("matrix_here"),
+            found[0],
+            f"{'const ' if len(inside) == 1 else ''}bool is_result = {inside[0]};",
+            *found[1:],
+            *(f"is_result = is_result && {one};" for one in inside[1:]),
         ]
-        for name, side in reversed(self.named):
-            size = self._size(side.made)
-            found += [f"const int {name} = place % {size};", f"place /= {size};"]
-        return [*found, "const int image = place;"]
 
     def row_found(self) -> list[str]:
-        channel = "own" if self.batch.is_one else f"matrix_here * {self.rows} + own"
+        group = self.group("matrix_here")
+        channel = f"{group} * {self.rows} + own" if group else "own"
         return [f"const int own = row_here + line, channel = {channel};"]
 
     def stored(self) -> list[str]:
-        places = ("image", "channel", *(name for name, _ in self.named))
+        places = ("image", "channel", *(name for name, _ in self.sides.named))
         return ResultFrame(self.frame, self.made, places).stored("result")
 
     def made_anew(self) -> list[str]:
-        grouped = not self.batch.is_one
-        image = f"size_t(image * {self._size(self.batch)} + matrix_here)" if grouped else "size_t(image)"
-        places = []
-        for name, side in self.named:
-            first = shifted(name if side.stride == 1 else f"{name} * {side.stride}", -side.padding)
-            tap = self._tap(name)
-            places.append((f"seen_{name}", f"{first} + {tap}" if tap else first))
-        inside = " && ".join(f"unsigned(seen_{name}) < {self._size(side.read)}" for name, side in self.named)
+        group, groups = self.group("matrix_here"), self._size(self.convolution.groups)
+        image = f"size_t(image * {groups} + {group})" if group else "size_t(image)"
+        places, inside = [], []
+        for name, side in self.sides.named:
+            first, step = self.sides.seen_anyhow(name, side), self.sides.step(name)
+            places.append((f"seen_{name}", f"{first} + {step}" if step else first))
+            inside.append(f"unsigned(seen_{name}) < {self._size(side.side.read)}")
+            if side.phases > 1 and not side.all_taps:
+                own = self.sides.weight(name, side, self.sides.over_of(name, side))
+                inside.append(f"{own} < {side.side.taps}")
         element = self._element().replace("channel", "of", 1)
-        for name, _ in self.named:
+        for name, _ in self.sides.named:
             element = element.replace(f"+ {name}", f"+ seen_{name}")
         weight = f"size_t(channel) * {self.terms} + term"
         if self.convolution.transposed:
-            of = f"matrix_here * {self._size(self.convolution.read)} + of" if grouped else "of"
-            weight = f"(size_t({of}) * {self.rows} + own){self._from_last_tap()}"
+            of = f"{group} * {self._size(self.convolution.read)} + of" if group else "of"
+            weight = f"(size_t({of}) * {self.rows} + own){self._weight(known=False)}"
         weight = f"{self.frame.pointer(self.left.buffer)}[{weight}]"
         seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
         taps = [line.replace("channel", "of") for line in self._channel_and_tap("term")]
@@ -312,7 +338,10 @@ class _Places(TensorCoreKernel):
                 [
                     *taps,
                     *(f"const int {name} = {code};" for name, code in places),
-                    *block(f"if ({inside})", statement(f"result = fmaf({weight}, {seen}, result);")),
+                    *block(
+                        f"if ({' && '.join(inside)})",
+                        statement(f"result = fmaf({weight}, {seen}, result);"),
+                    ),
                 ],
             ),
         ]

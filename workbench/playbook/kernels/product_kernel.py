@@ -89,7 +89,7 @@ class TensorCoreKernel(ABC):
         rows, columns, _ = self.sizes
         tiles = [f"cdiv({self.site.size(rows)}, {self.tall})", f"cdiv({self.site.size(columns)}, {WIDE})"]
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
-        lines = [*self._constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
+        lines = [*self.constants(), *self._place(), *self._bring(), *self._taken_apart(), *self._loop()]
         limits = Limits(shared=str(shared_bytes(self.left, self.tall, self.right_waits)))
         if self.blocks == 1:
             return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
@@ -180,7 +180,8 @@ class TensorCoreKernel(ABC):
 
     # -------------------------------------------------------------------------------- what a block is about
 
-    def _constants(self) -> list[str]:
+    def constants(self) -> list[str]:
+        """What a block is about, and the numbers of it."""
         batch = "" if self.batch.is_one else f" * {self.frame.macros.text(self.batch)}"
         why = "eight rows" if self.left.lies_by_terms else "four terms"
         behind = "coming_right + STAGES" if self.right_waits else "parts + 4"

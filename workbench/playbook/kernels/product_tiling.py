@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from workbench.playbook.analysis.places import met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, Matrix
 from workbench.playbook.ir.sizes import Size, number, product
 
@@ -55,11 +56,12 @@ def shape_of(made: InPlaceOfCall) -> tuple[Size, Size, Size, Size]:
     """Products side by side, and rows, columns and terms of each.
 
     A convolution is one a group: a row is a channel, a column a place of an image, a term a tap of a channel.
+    A transposed one with steps is one for each kind of places.
     """
     if not isinstance(made, Convolution):
         return made.batch, made.rows, made.columns, made.terms
-    terms = made.read * number(math.prod(side.taps for side in made.sides))
-    return made.groups, made.made, product((made.batch, *(side.made for side in made.sides))), terms
+    columns = product((made.batch, *(places_of(made, side).made for side in made.sides)))
+    return made.groups * number(phases_of(made)), made.made, columns, made.read * number(met_taps_of(made))
 
 
 def steps_of(factor: Matrix, across: Size, terms: Size) -> list[Size]:

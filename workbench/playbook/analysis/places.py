@@ -1,0 +1,72 @@
+"""What neighbouring results of a convolution see of its input, along a side.
+
+Owns how a transposed convolution with steps falls apart: its results whose places leave the same remainder of
+the step meet the same taps, and are those of an ordinary convolution with fewer taps. So does Dumoulin and
+Visin, "A guide to convolution arithmetic for deep learning" (2016), by zeros between the elements, which
+these phases leave out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from workbench.playbook.ir.program import Convolution, Side
+from workbench.playbook.ir.sizes import Size, number
+
+
+@dataclass(frozen=True)
+class Places:
+    """Results along a side, as those of an ordinary convolution."""
+
+    side: Side
+    phases: int
+    """Kinds of places, by what taps they meet: the step of a transposed convolution."""
+    made: Size
+    """Places of a kind, of which the last may be beyond the end."""
+    taps: int
+    """That a place meets at most."""
+    step: int
+    """Elements from what one place sees first to what the next of its kind does."""
+    padding: int
+    """Zeros before the first element that is seen; of kinds of places it depends on the kind."""
+
+    @property
+    def all_there(self) -> bool:
+        """True where each kind of places has as many."""
+        return self.phases == 1 or number(self.phases).divides(self.side.made)
+
+    @property
+    def all_taps(self) -> bool:
+        """True where each kind of places meets as many taps."""
+        return self.side.taps % self.phases == 0
+
+    @property
+    def may_miss(self) -> bool:
+        """True where a tap may meet no element."""
+        return self.padding != 0 or self.phases > 1
+
+    @property
+    def inverse(self) -> int:
+        """Of the dilation, among remainders of the step: a place's own, times this, is its lowest tap."""
+        return pow(self.side.dilation, -1, self.phases) if self.phases > 1 else 0
+
+
+def places_of(made: Convolution, side: Side) -> Places:
+    """Of one side."""
+    if not made.transposed:
+        return Places(side, 1, side.made, side.taps, side.stride, side.padding)
+    phases = side.stride
+    taps = math.ceil(side.taps / phases)
+    many = side.made if phases == 1 else (side.made + number(phases - 1)) // number(phases)
+    return Places(side, phases, many, taps, 1, side.dilation * (side.taps - 1) - side.padding)
+
+
+def phases_of(made: Convolution) -> int:
+    """Kinds of places along all sides."""
+    return math.prod(places_of(made, side).phases for side in made.sides)
+
+
+def met_taps_of(made: Convolution) -> int:
+    """Taps that a place meets at most."""
+    return math.prod(places_of(made, side).taps for side in made.sides)

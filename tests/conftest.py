@@ -20,6 +20,8 @@ from pathlib import Path
 # Sizes in exports are sympy's, which keeps a thousand results a function: too few for a run of tests, and an
 # eighth of each export. Read when sympy is imported, which torch does.
 os.environ.setdefault("SYMPY_CACHE_SIZE", "20000")
+# As in the workers: workers/environment.py. Read when torch is imported.
+os.environ.setdefault("TORCH_FAKE_TENSOR_DISPATCH_CACHE", "0")
 
 import pytest
 import torch

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import hashlib
 import operator
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NewType, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -58,20 +58,41 @@ _OPS: Mapping[type[ast.AST], Any] = {
 
 def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
     """Evaluate a dimension with the sizes of its symbols. Raises ``KeyError`` for an unknown symbol."""
-    return dim if isinstance(dim, int) else int(_evaluate(syntax.expression(dim), sizes))
+    return dim if isinstance(dim, int) else int(_function(dim)(sizes))
 
 
-def _evaluate(node: ast.AST, sizes: Mapping[str, int]) -> int:
+_Function = Callable[[Mapping[str, int]], int]
+
+
+@lru_cache(maxsize=4096)
+def _function(text: str) -> _Function:
+    """What an expression comes to, read once: a search asks for the same few thousands of times."""
+    return _read(syntax.expression(text))
+
+
+def _read(node: ast.AST) -> _Function:
     match node:
         case ast.Constant(value=int(number)):
-            return number
+            return lambda sizes: number
         case ast.Name(id=name):
-            return sizes[name]
+            return lambda sizes: sizes[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPS:
-            return int(_OPS[type(op)](_evaluate(left, sizes), _evaluate(right, sizes)))
+            return _of_two(_OPS[type(op)], _read(left), _read(right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, sizes)
+            return _of_one(operator.neg, _read(operand))
         case ast.Call(func=ast.Name(id="min" | "max" as name), args=args, keywords=[]):
-            return (min if name == "min" else max)(_evaluate(arg, sizes) for arg in args)
+            return _of_all(min if name == "min" else max, [_read(arg) for arg in args])
         case _:
             raise ValueError(f"not a size expression: {ast.unparse(node)}")
+
+
+def _of_one(made: Callable[[int], int], of: _Function) -> _Function:
+    return lambda sizes: made(of(sizes))
+
+
+def _of_two(made: Callable[[int, int], int], left: _Function, right: _Function) -> _Function:
+    return lambda sizes: int(made(left(sizes), right(sizes)))
+
+
+def _of_all(least: Callable[[list[int]], int], parts: list[_Function]) -> _Function:
+    return lambda sizes: least([part(sizes) for part in parts])

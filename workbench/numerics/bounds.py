@@ -20,7 +20,7 @@ from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.running import Running
 from workbench.numerics.steps import NOISE, allowed_share
-from workbench.numerics.tracked import TINY, Step, Tie, Tracked, deviation
+from workbench.numerics.tracked import TINY, Step, Tie, Tracked, all_finite, deviation
 
 RMS_FLOOR = 2 * U32
 """Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
@@ -274,7 +274,7 @@ def _output_floor(expected: Tensor, dtype: DType, size: Tensor) -> Tensor:
 
 
 def _rms(values: Tensor) -> Tensor:
-    finite = values[torch.isfinite(values)]
+    finite = values if all_finite(values) else values[torch.isfinite(values)]
     if not finite.numel():
         return torch.zeros((), dtype=torch.float64)
     largest = finite.abs().max().clamp_min(1e-300)  # squares of huge values would overflow

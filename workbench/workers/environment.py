@@ -23,6 +23,9 @@ FIXED = {
     # OpenBLAS, which numpy brings, starts threads when it is loaded; a server with threads must not fork.
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONUNBUFFERED": "1",
+    # Torch remembers results of operations by their symbolic sizes, which no later export has: that is a
+    # twelfth of each export.
+    "TORCH_FAKE_TENSOR_DISPATCH_CACHE": "0",
 }
 
 

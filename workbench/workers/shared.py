@@ -16,6 +16,7 @@ TORCH_MODULES = (
     "workbench.problem.opening:warm_up",
     "workbench.referee.trial",
     "workbench.referee.gpu_trial",
+    "workbench.foreign.trial",
 )
 # Nothing here may import torch.utils.cpp_extension: it asks for the GPU, which starts a thread of the
 # driver, and then no process may be forked.

@@ -309,7 +309,7 @@ def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[E
             below = expr.operands
             if into_reductions and isinstance(expr, Reduction):
                 below = (expr.body,)
-            stack.extend((operand, False) for operand in reversed(below))
+            stack += [(operand, False) for operand in reversed(below) if operand.serial not in seen]
 
 
 def loads_below(roots: Iterable[Expr]) -> list[Load]:

@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 from workbench import syntax
 from workbench.model import Dim, Sym, size_of
@@ -45,7 +46,7 @@ class Size:
     """Factors with a ``max``, a ``min`` or a number's remainder, which a few points do not tell from what
     they come to there."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """A Python expression over the symbols."""
         parts = list(self.factors)
@@ -77,14 +78,18 @@ class Size:
 
     @property
     def is_one(self) -> bool:
-        return all(value == 1 for value in self.probes)
+        return self.probes.count(1) == len(self.probes)
 
-    @property
+    @cached_property
     def symbols(self) -> tuple[str, ...]:
         """Names in the expression, each once."""
         return tuple(dict.fromkeys(_SYMBOL.findall(self.text)))
 
     def __mul__(self, other: Size) -> Size:
+        if other.coefficient == 1 and not other.factors:
+            return self
+        if self.coefficient == 1 and not self.factors:
+            return other
         values = tuple(a * b for a, b in zip(self.probes, other.probes, strict=True))
         for one, by in ((self, other.number), (other, self.number)):
             if one.terms and by is not None:
@@ -92,9 +97,9 @@ class Size:
         return _size(values, self.coefficient * other.coefficient, self.factors + other.factors)
 
     def __add__(self, other: Size) -> Size:
-        values = tuple(a + b for a, b in zip(self.probes, other.probes, strict=True))
         if self.is_zero or other.is_zero:
             return other if self.is_zero else self
+        values = tuple(a + b for a, b in zip(self.probes, other.probes, strict=True))
         return _sum(values, self._summands + other._summands)
 
     @property
@@ -102,10 +107,12 @@ class Size:
         return self.terms or ((self.factors, self.coefficient),)
 
     def __floordiv__(self, other: Size) -> Size:
+        if other.coefficient == 1 and not other.factors and not self.terms:
+            return self
         values = tuple(a // b for a, b in zip(self.probes, other.probes, strict=True))
-        left, right = Counter(self.factors), Counter(other.factors)
-        if right <= left and self.coefficient % other.coefficient == 0:
-            return _size(values, self.coefficient // other.coefficient, tuple((left - right).elements()))
+        left = _without(self.factors, other.factors)
+        if left is not None and self.coefficient % other.coefficient == 0:
+            return _size(values, self.coefficient // other.coefficient, left)
         return _size(values, 1, (f"({self.atom}//{other.atom})",))
 
     def __neg__(self) -> Size:
@@ -117,7 +124,7 @@ class Size:
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """Value for given symbols."""
-        return size_of(self.text, sizes)
+        return size_of(self.text, sizes) if self.factors else self.coefficient
 
     def spell(self, rename: Callable[[str], str]) -> str:
         """The expression with its symbols renamed and spaces around the operators."""
@@ -127,14 +134,30 @@ class Size:
         return re.sub(r"\s*(//|\*|%)\s*", r" \1 ", text)
 
 
+def _without(factors: tuple[str, ...], some: tuple[str, ...]) -> tuple[str, ...] | None:
+    """What is left of factors without some of them; None where those are not all among them."""
+    left = list(factors)
+    for factor in some:
+        if factor not in left:
+            return None
+        left.remove(factor)
+    return tuple(left)
+
+
 def _size(probes: tuple[int, ...], coefficient: int, factors: tuple[str, ...]) -> Size:
-    ordered = tuple(sorted(factors, key=lambda text: (len(text), text)))
-    bends = tuple(text for text in ordered if _BEND.search(text))
-    if all(value == probes[0] for value in probes) and not bends:
+    ordered = tuple(sorted(factors, key=lambda text: (len(text), text))) if len(factors) > 1 else factors
+    bends = tuple(text for text in ordered if _bends(text))
+    if probes.count(probes[0]) == len(probes) and not bends:
         return number(probes[0])
     return Size(probes, coefficient, ordered, bends=bends)
 
 
+@lru_cache(maxsize=4096)
+def _bends(factor: str) -> bool:
+    return _BEND.search(factor) is not None
+
+
+@lru_cache(maxsize=4096, typed=True)
 def number(value: int) -> Size:
     """A size without symbols."""
     return Size((value,) * _PROBES, value, ())
@@ -251,13 +274,16 @@ class Sizes:
         known = [case for case in accepted if set(names) <= set(case)]
         points += _telling(names, known, {2, *divisors} - {0})
         self._points = tuple((points * _PROBES)[:_PROBES])
+        self._read: dict[str, Size] = {}
 
     def read(self, dim: Dim | Sym) -> Size:
         """A number, an expression or a symbol's reference as a size."""
         text = dim.sym if isinstance(dim, Sym) else dim
         if isinstance(text, int):
             return number(text)
-        return self._parsed(syntax.expression(text))
+        if text not in self._read:
+            self._read[text] = self._parsed(syntax.expression(text))
+        return self._read[text]
 
     def _parsed(self, node: ast.expr) -> Size:
         match node:

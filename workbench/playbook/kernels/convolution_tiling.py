@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.playbook.analysis.turning import MOST_STATIC_BYTES
 from workbench.playbook.ir.program import Convolution, Side
@@ -164,6 +165,13 @@ def left_free(made: Convolution, tiling: Tiling) -> int:
     return min(range(_MOST_FREE), key=lambda free: (lanes_a_bank(made, tiling, free), free))
 
 
+@lru_cache(maxsize=4096)
+def _at_most_a_bank(across: int, down: int, beside: int) -> int:
+    """Lanes of a warp of so many places in a row, each some words from its neighbours, that share a bank."""
+    words = (lane // across * down + lane % across * beside for lane in range(LANES))
+    return max(Counter(word % _BANKS for word in words).values())
+
+
 def lanes_a_bank(made: Convolution, tiling: Tiling, free: int) -> int:
     """Lanes of a warp that read from the same bank at a time, at the most: 1 where none waits for another."""
     down, right = made.down, made.right
@@ -172,8 +180,7 @@ def lanes_a_bank(made: Convolution, tiling: Tiling, free: int) -> int:
         return math.gcd(beside, _BANKS)
     row = seen(made, right, tiling.wide) + free
     lines = tiling.below // down.stride if made.transposed else tiling.below * down.stride
-    words = (lane // tiling.across * lines * row + lane % tiling.across * beside for lane in range(LANES))
-    return max(Counter(word % _BANKS for word in words).values())
+    return _at_most_a_bank(tiling.across, lines * row, beside)
 
 
 def layers(made: Convolution) -> int:

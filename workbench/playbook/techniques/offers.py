@@ -346,6 +346,8 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Tiles for which a block of one size or another has room."""
+    if not traits.convolutions:
+        return ()
     values = [
         tile
         for tile in TILES

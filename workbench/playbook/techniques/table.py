@@ -24,7 +24,7 @@ from workbench.playbook.techniques.algebra import ALGEBRA
 from workbench.playbook.techniques.fine_tuning import FINE_TUNING
 from workbench.playbook.techniques.structure import STRUCTURE
 from workbench.playbook.techniques.technique import Technique
-from workbench.playbook.techniques.traits import Traits, traits_of
+from workbench.playbook.techniques.traits import LAID_OUT_BY, Traits, traits_of
 
 _SHAPES = Technique(
     name=BY_SHAPE,
@@ -100,11 +100,14 @@ def _settle(
 ) -> dict[str, str]:
     """Adds a value for each of ``names`` to ``settings``; what is left of them are those with a choice."""
     applying = {}
+    others = traits.besides(settings)
     for name in names:
         technique = TECHNIQUES[name]
         wanted = asked.get(name, _SEED_VALUES.get(name, technique.plain))
-        offers = technique.offers(traits.besides(settings), settings)
+        offers = technique.offers(others, settings)
         settings[name] = wanted if wanted in offers else offers[0] if offers else technique.plain
+        if name in LAID_OUT_BY:
+            others = traits.besides(settings)
         if len(offers) > 1:
             applying[name] = settings[name]
     return applying

@@ -61,6 +61,10 @@ BLOCKS = (64, 128, 256, 512, 1024)
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 
+LAID_OUT_BY = ("pair_tile", "row_sums", "shared_weights", "row_tables")
+"""Techniques that leave some rows to no other: see ``Traits.besides``."""
+
+
 @dataclass(frozen=True)
 class RowTraits:
     """One kernel that reduces along rows."""

@@ -12,8 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test told-at-its-end beside-the-browser check lint everything \
-  sweep browser in-the-browser notebooks sample assets format clean
+.PHONY: help demo lab test check lint everything sweep browser in-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -61,21 +60,14 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# A browser mostly waits, for five minutes, and fails where it has to wait for a core: all else is run beside it
-# and gives way to it. A test process that dies ends the run: pytest-xdist waits for ever when it replaces one.
-# Three on two cores: tests of processes mostly wait. What the emulator needs once, ten seconds of a compiler,
-# is built once for all the parts.
+# mypy and a notebook take one core each, and a browser mostly waits. A test process that dies ends the run:
+# pytest-xdist waits for ever when it replaces one. Three on two cores: tests of processes mostly wait.
+# What the emulator needs once, ten seconds of a compiler, is built once for all the parts.
 test: export WORKBENCH_SUITE_CACHE := $(CURDIR)/$(VENV)/cache-of-tests
 test: $(VENV)/installed-dev
 	rm -rf $(WORKBENCH_SUITE_CACHE)
-	$(MAKE) -j 3 told-at-its-end beside-the-browser
-
-told-at-its-end:
-	@$(MAKE) --output-sync=target in-the-browser
-
-beside-the-browser: $(VENV)/installed-dev
-	nice $(MAKE) --output-sync=target lint notebooks sample
-	nice $(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
+	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample
+	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
 
 notebooks: $(VENV)/installed-dev
 	$(if $(WORKBENCH_SUITE_CACHE),WORKBENCH_CACHE=$(WORKBENCH_SUITE_CACHE)) $(BIN)/pytest --nbval-lax notebooks

@@ -21,7 +21,7 @@ Drawn = tuple[Call, dict[str, Tensor]]
 def drawn_product(draw: random.Random) -> Drawn:
     """Factors that lie either way round, begin inside their tensors, and may be one of several."""
     rows, columns = draw.randint(64, 190), draw.randint(64, 190)
-    terms = draw.choice([128, 129, 132, 160, 200, 257, draw.randint(128, 300)])
+    terms = draw.choice([32, 61, 64, 128, 129, 132, 160, 200, 257, draw.randint(33, 300)])
     batch, first = draw.choice([(), (), (1,), (2,), (3,)]), draw.choice([0, 0, 4, 3])
     turned = draw.random() < 0.4, draw.random() < 0.4
 
@@ -38,13 +38,15 @@ def drawn_product(draw: random.Random) -> Drawn:
 
 
 def drawn_convolution(draw: random.Random) -> Drawn:
-    """One to three axes, ordinary or transposed with a step of one."""
+    """One to three axes, ordinary or transposed."""
     axes, groups, transposed = draw.choice([1, 2, 2, 3]), draw.choice([1, 1, 2]), draw.random() < 0.35
     reads = draw.randint(2, 9) * groups
     makes = draw.choice([33, 48, 66] if transposed else [33, 40, 64, 65, 70, 130])
     taps = [draw.randint(1, 4) for _ in range(axes)]
     settings: dict[str, list[int]] = {"dilation": [draw.randint(1, 2) for _ in range(axes)]}
-    settings["stride"] = [1 if transposed else draw.randint(1, 2) for _ in range(axes)]
+    settings["stride"] = [draw.randint(1, 3 if transposed else 2) for _ in range(axes)]
+    if transposed:
+        settings["output_padding"] = [draw.randint(0, stride - 1) for stride in settings["stride"]]
     reach = [d * (t - 1) for d, t in zip(settings["dilation"], taps, strict=True)]
     settings["padding"] = [draw.randint(0, most) for most in reach]
     sides = [draw.randint(60, 90)] if axes == 1 else [draw.randint(6, 12) for _ in range(axes)]
@@ -65,7 +67,8 @@ def test_right_and_without_hazards(seed: int) -> None:
     draw = random.Random(seed)
     torch.manual_seed(seed)
     call, tensors = (drawn_product if draw.random() < 0.55 else drawn_convolution)(draw)
-    source = generate(problem_of(call, tensors), ON_TENSOR_CORES).kernel.source
+    vector = (*ON_TENSOR_CORES, ("split_k", draw.choice(["1", "1", "2", "3", "4"])))
+    source = generate(problem_of(call, tensors), vector).kernel.source
     if "multiply_add(sums" not in source:
         pytest.skip("too small for a tile")
     execution = run(source, tensors, "checked")

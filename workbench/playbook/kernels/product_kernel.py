@@ -49,7 +49,7 @@ group warp lane quarter pieces piece on_chip coming_left coming_right left right
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more find_tile stage tall
 turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED ROUND BLOCKS
-OF_ALL share cluster clusters first_tile first_piece b made lost first
+OF_ALL share cluster clusters first_tile first_piece b made lost first other
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 _AT_ONCE = 8
@@ -561,19 +561,25 @@ for (int piece = 0; piece < PIECES; piece += ROUND) {
             else f"{line[:-1]} % {ROWS_OF_WARP};".replace("= first", "= (first").replace(" %", ") %")
         )
 
-        def of_each(body: list[str]) -> list[str]:
-            return ["#pragma unroll", *block(f"for (int r = 0; r < {at_once}; ++r)", body)]
+        def of_each(body: list[str], name: str = "r") -> list[str]:
+            loop = f"for (int {name} = 0; {name} < {at_once}; ++{name})"
+            return ["#pragma unroll", *block(loop, body)]
 
-        anew = block(
-            f"if ({inside}{self.is_row} && isnan(made[r]))",
-            ["float& result = made[r];", *self.made_anew()],
-        )
+        anew = [
+            f"float result = made[{at_once - 1}];  // a register is not found by a number: ask each",
+            *of_each(["result = other == r ? made[other] : result;"], "other"),
+            line,
+            *self.row_found(),
+            *block(f"if ({inside}{self.is_row} && isnan(result))", self.made_anew()),
+            *of_each(["made[other] = other == r ? result : made[other];"], "other"),
+        ]
+        again = ["#pragma unroll 1", *block(f"for (int r = 0; r < {at_once}; ++r)", anew)]
         body = [
             f"float made[{at_once}];",
             "bool lost = false;",
             *of_each([read, *self._sum(), "lost |= isnan(made[r]);"]),
             "// An infinity has no low part. Where one was met, sums are made anew.",
-            *block("if (lost)", of_each([line, *self.row_found(), *anew])),
+            *block("if (lost)", again),
             *of_each(
                 [
                     line,

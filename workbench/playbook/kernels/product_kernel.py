@@ -93,7 +93,7 @@ class TensorCoreKernel(ABC):
         limits = Limits(shared=str(shared_bytes(self.left, self.tall, self.right_waits)))
         if self.blocks == 1:
             return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
-        most = f"gpu.sm_count * {CLUSTERS[self.blocks]} // {PROCESSORS}"
+        most = f"max(1, gpu.sm_count * {CLUSTERS[self.blocks]} // {PROCESSORS})"
         text = self.frame.finish(name, lines, f"{self.blocks} * min({' * '.join(tiles)}, {most})", limits)
         return replace(text, cluster=self.blocks)
 

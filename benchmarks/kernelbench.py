@@ -204,11 +204,12 @@ def drafts(problem: Any, count: int) -> list[Any]:
 def row_of(draft: Any, evaluation: Any, seconds: float) -> Json:
     """What a receipt keeps of one judged kernel."""
     facts = evaluation.facts[0] if evaluation.facts else None
+    why = [one.message for one in getattr(evaluation.outcome, "diagnostics", ())]
     row = {
         "verdict": evaluation.outcome.kind,
         "device": evaluation.device,
         "card": evaluation.target if evaluation.device == "cuda" else "",
-        "reason": getattr(evaluation.outcome, "message", ""),
+        "reason": getattr(evaluation.outcome, "message", "") or next(iter(why), ""),
         "vector": dict(draft.vector),
         "launches": facts.launches if facts else 0,
         "library": sorted(set(facts.library_calls)) if facts else [],

@@ -58,7 +58,8 @@ def places_of(made: Convolution, side: Side) -> Places:
         return Places(side, 1, side.made, side.taps, side.stride, side.padding)
     phases = side.stride
     taps = math.ceil(side.taps / phases)
-    many = side.made if phases == 1 else (side.made + number(phases - 1)) // number(phases)
+    step = number(phases)
+    many = side.made // step if step.divides(side.made) else (side.made + number(phases - 1)) // step
     return Places(side, phases, many, taps, 1, side.dilation * (side.taps - 1) - side.padding)
 
 

@@ -10,6 +10,7 @@ from workbench.playbook.ir.program import Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
 from workbench.playbook.kernels.product_kernel import TensorCoreKernel
+from workbench.playbook.kernels.product_tiling import shape_of
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
@@ -35,6 +36,7 @@ class _Places(TensorCoreKernel):
         self.taps = self.sides.taps
         terms = made.read * number(self.taps)
         weights = made.made * made.read * product(number(side.taps) for side in made.sides)
+        site.macros.name(shape_of(made)[2], "PLACES")
         super().__init__(site, made, Matrix(made.weight, ZERO, weights, terms, ONE))
         for word in _WORDS:
             self.frame.names.new(word)
@@ -72,7 +74,7 @@ class _Places(TensorCoreKernel):
         return [
             *super().constants(),
             "// Places that are as far apart as a step is long meet the same taps: they are results of an",
-            "// ordinary convolution with fewer taps. There are KINDS of such places.",
+            "// ordinary convolution with fewer taps. There are KINDS of such places, by where the first is.",
             f"constexpr int KINDS = {self.sides.phases};",
         ]
 

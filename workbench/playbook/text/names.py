@@ -39,7 +39,8 @@ _CPP = frozenset(
     wait_for pass_by largest_at smallest_at warp_scan store_tile store_tile_once store_padded
     store_padded_once ROWS_HERE FIT split_in_two multiply_add products_begin products_end products_done
     right_at show_to_tensor_cores copy_or_zero summed_alone BLOCK TALL TERMS STAGES JOINED NEEDED IN_THREES
-    IN_FOURS OF_ALL ROUND FURTHER TILES TILES_DOWN TILES_ACROSS TOGETHER LEFT_LINE LEFT RIGHT LINE
+    IN_FOURS OF_ALL ROUND FURTHER KINDS PLACES TILES TILES_DOWN TILES_ACROSS TOGETHER LEFT_LINE LEFT RIGHT
+    LINE
 """.split()  # noqa: SIM905
 )
 

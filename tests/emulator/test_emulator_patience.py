@@ -40,8 +40,10 @@ def test_a_block_that_does_not_end_is_given_up_when_the_others_were_quick() -> N
     quick = [0.001 * block for block in range(128)]
     assert first_hopeless(Watch(15.0, 129, 2), quick) == 4.25
     slow = [2.0 * block for block in range(1, 6)]  # ten seconds for five of them
-    assert first_hopeless(Watch(15.0, 6, 2), slow) == 15.25
+    assert first_hopeless(Watch(15.0, 6, 2), slow) == 18.25  # twice as long as two of the others
 
 
-def test_a_steady_launch_has_all_its_time() -> None:
-    assert first_hopeless(Watch(15.0, 100, 2), [0.5 * block for block in range(100)]) == 15.25
+def test_a_steady_launch_has_four_times_its_time() -> None:
+    ends_s = 0.5 * 99
+    assert first_hopeless(Watch(15.0, 100, 2), [0.5 * block for block in range(100)]) > ends_s
+    assert first_hopeless(Watch(15.0, 100, 2), [float(block) for block in range(100)]) == 15.25

@@ -17,6 +17,9 @@ TIMES_SLOWER = 100.0
 end, than those of its launch that did."""
 STILL_CPU_S = 4.0
 """So long no block may end before a launch can count as stuck."""
+LONGER, STEADY = 4.0, 2.0
+"""How many times its limit a launch may take whose blocks end one after another, all of them by then; and how
+much longer than the others the next one may let wait for it."""
 TICK_S = 0.01
 
 
@@ -55,13 +58,19 @@ class Watch:
 
     def hopeless(self, spent_s: float, ended: int) -> bool:
         """True when the time is up, or will be: ``ended`` blocks after ``spent_s`` of processor time."""
-        if spent_s > self.limit_s:
-            return True
         if ended != self.ended:
             self.ended, self.since_s = ended, spent_s
         still_s = spent_s - self.since_s
+        if spent_s > self.limit_s and not self._ends_in_time(spent_s, still_s):
+            return True
         if still_s < STILL_CPU_S or self.blocks <= self.at_once:
             return False
         if not ended:  # so long for the first of many: they cannot all end in time
             return still_s * ceil(self.blocks / self.at_once) > self.limit_s
         return still_s > TIMES_SLOWER * self.at_once * self.since_s / ended
+
+    def _ends_in_time(self, spent_s: float, still_s: float) -> bool:
+        """True where a launch takes long, but blocks end steadily and few are left."""
+        if not self.ended or spent_s * self.blocks > LONGER * self.limit_s * self.ended:
+            return False
+        return still_s <= STEADY * self.at_once * self.since_s / self.ended

@@ -116,6 +116,7 @@ SHARED: dict[str, tuple[str, Call, dict[str, Tensor]]] = {
         of(x=(65, 1030), w=(1030, 66), r=(66,))(),
     ),
     "sixteen blocks of few rows": ("16", both_turned, of(x=(1028, 64), w=(72, 1028), r=(64, 72))()),
+    "sixteen blocks of two pieces": ("16", plain, of(x=(66, 1024), w=(1024, 68))()),
     "two blocks, batched": ("2", batched, of(x=(3, 64, 128), w=(3, 128, 64), r=(64,))()),
     "two blocks, rows behind it": ("2", normed, of(x=(65, 128), w=(96, 128), b=(96,))()),
 }

@@ -24,6 +24,7 @@ from workbench.playbook.kernels.product_tiling import (
     shape_of,
     steps_of,
     tall_of,
+    tiles_of,
 )
 
 _PIECE_US, _LOW_US = 1.09, 0.85
@@ -65,17 +66,15 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
 def _time(
     asked: Asked, made: InPlaceOfCall, factors: Sequence[str], more_us: float, tile_us: float
 ) -> Estimate:
-    shape = shape_of(made)
-    batch, rows, columns, terms = (asked.at(size) for size in shape)
-    tall = tall_of(shape[1], [asked.sizes])
-    tiles = math.ceil(rows / tall) * math.ceil(columns / WIDE) * batch
+    _, rows, _, terms = shape_of(made)
+    tall = tall_of(rows, [asked.sizes])
     blocks = asked.schedule.split_k
-    rounds = math.ceil(tiles / clusters_of(blocks, asked.target.sm_count))
+    rounds = math.ceil(tiles_of(made, asked.sizes) / clusters_of(blocks, asked.target.sm_count))
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
     behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
-    pieces, joined = pieces_of(terms, blocks)
+    pieces, joined = pieces_of(asked.at(terms), blocks)
     piece_us = (_PIECE_US if tall == TALL else _LOW_US) + more_us + _JOINING_US.get(joined, 0.0)
     each = (tile_us + tall * WIDE / THREADS * behind) / blocks + pieces * piece_us
     each += _MEETING_US if blocks > 1 else 0.0

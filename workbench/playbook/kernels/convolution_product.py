@@ -6,6 +6,8 @@ its elements up in the input. seen_places.py says where they are.
 
 from __future__ import annotations
 
+import math
+
 from workbench.playbook.ir.program import Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
@@ -35,7 +37,7 @@ class _Places(TensorCoreKernel):
         self.sides = SeenPlaces(made, lambda size: self.frame.macros.text(size))
         self.taps = self.sides.taps
         terms = made.read * number(self.taps)
-        weights = made.made * made.read * product(number(side.taps) for side in made.sides)
+        weights = made.made * made.read * number(self._all_taps)
         site.macros.name(shape_of(made)[2], "PLACES")
         super().__init__(site, made, Matrix(made.weight, ZERO, weights, terms, ONE))
         for word in _WORDS:
@@ -106,7 +108,7 @@ class _Places(TensorCoreKernel):
     @property
     def _all_taps(self) -> int:
         """Weights of a pair of channels."""
-        return product(number(side.taps) for side in self.convolution.sides).coefficient
+        return math.prod(side.taps for side in self.convolution.sides)
 
     def _weight(self, known: bool) -> str:
         """What follows the number of a pair of channels, in the place of a weight that lies so."""

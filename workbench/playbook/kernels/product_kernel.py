@@ -199,7 +199,7 @@ class TensorCoreKernel(ABC):
             f"constexpr int STAGES = NEEDED <= {MOST_IN_THREES} && IN_THREES < IN_FOURS ? 3 : {WAITING};",
             f"constexpr int ROUND = NEEDED < {FEW_PIECES} ? NEEDED : STAGES;",
             "constexpr int PIECES = (NEEDED + ROUND - 1) / ROUND * ROUND;",
-            f"constexpr int JOINED = {of_all} >= {LONG} ? STAGES : {of_all} >= {SOME} && STAGES > 3 ? 2 : 1;",
+            f"constexpr int JOINED = {of_all} >= {LONG} ? ROUND : {of_all} >= {SOME} && STAGES > 3 ? 2 : 1;",
             f"constexpr int TILES_DOWN = ({self.rows} + TALL - 1) / TALL;",
             f"constexpr int TILES_ACROSS = ({self.columns} + WIDE - 1) / WIDE;",
             f"constexpr int TILES = TILES_DOWN * TILES_ACROSS{batch};",
@@ -551,15 +551,11 @@ for (int piece = 0; piece < PIECES; piece += ROUND) {
         shared_by = self._shared_by
         at_once = min(_AT_ONCE, math.ceil(ROWS_OF_WARP / shared_by))
         step = at_once * shared_by
-        line = "first + r" if shared_by == 1 else f"first + r * {shared_by}"
+        number = "first + r" if shared_by == 1 else f"first + r * {shared_by}"
         whole = ROWS_OF_WARP % step == 0
         inside = "" if whole else f"line < {ROWS_OF_WARP} && "
-        line = f"const int line = {line};"
-        read = (
-            line
-            if whole
-            else f"{line[:-1]} % {ROWS_OF_WARP};".replace("= first", "= (first").replace(" %", ") %")
-        )
+        line = f"const int line = {number};"
+        read = line if whole else f"const int line = ({number}) % {ROWS_OF_WARP};"
 
         def of_each(body: list[str], name: str = "r") -> list[str]:
             loop = f"for (int {name} = 0; {name} < {at_once}; ++{name})"

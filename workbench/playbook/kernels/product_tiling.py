@@ -75,17 +75,21 @@ def splits_of(made: InPlaceOfCall, cases: Sequence[Mapping[str, int]], processor
 
     With half as many blocks no more than two tiles a multiprocessor, each of which has two pieces and more.
     """
-    batch, rows, columns, terms = shape_of(made)
-    found = [1]
-    for blocks in SPLITS[1:]:
-        for sizes in cases:
-            tall = tall_of(rows, [sizes])
-            tiles = math.ceil(rows.at(sizes) / tall) * math.ceil(columns.at(sizes) / WIDE) * batch.at(sizes)
-            enough = terms.at(sizes) >= 2 * blocks * TERMS
-            if enough and tiles * blocks // 2 <= 2 * processors:
-                found.append(blocks)
-                break
-    return tuple(found)
+    asked = [(tiles_of(made, sizes), shape_of(made)[3].at(sizes)) for sizes in cases]
+
+    def worth(blocks: int) -> bool:
+        return any(
+            terms >= 2 * blocks * TERMS and tiles * blocks // 2 <= 2 * processors for tiles, terms in asked
+        )
+
+    return (1, *filter(worth, CLUSTERS))
+
+
+def tiles_of(made: InPlaceOfCall, sizes: Mapping[str, int]) -> int:
+    """Of all products side by side."""
+    batch, rows, columns, _ = shape_of(made)
+    down = math.ceil(rows.at(sizes) / tall_of(rows, [sizes]))
+    return down * math.ceil(columns.at(sizes) / WIDE) * batch.at(sizes)
 
 
 def tall_of(rows: Size, cases: Iterable[Mapping[str, int]]) -> int:
@@ -104,10 +108,9 @@ def pieces_of(terms: int, blocks: int = 1) -> tuple[int, int]:
     needed = math.ceil(of_all / blocks)
     threes, fours = math.ceil(needed / 3) * 3, math.ceil(needed / WAITING) * WAITING
     stages = 3 if needed <= MOST_IN_THREES and threes < fours else WAITING
-    joined = stages if of_all >= LONG else 2 if of_all >= SOME and stages == WAITING else 1
-    if needed < FEW_PIECES:
-        return needed, joined
-    return math.ceil(needed / stages) * stages, joined
+    at_once = needed if needed < FEW_PIECES else stages
+    joined = at_once if of_all >= LONG else 2 if of_all >= SOME and stages == WAITING else 1
+    return math.ceil(needed / at_once) * at_once, joined
 
 
 def left_line(factor: Matrix, tall: int) -> int:

@@ -44,8 +44,8 @@ MULTIPLYING = (
         teaches=(
             "A product of matrices is cut into tiles of results, a block each. 128 x 4096 results are 32 "
             "tiles of 128 x 128: three multiprocessors in four have none, however long the sums are. But a "
-            "sum can be cut as well, along k, the terms: split-K. Four blocks have a quarter of the terms "
-            "each, in the time that a quarter takes, and what they found is added up. Libraries leave such "
+            "sum can be cut as well, along k, the terms: split-K. Three blocks have a third of the terms "
+            "each, in the time that a third takes, and what they found is added up. Libraries leave such "
             "parts in memory and add them in a second kernel, or atomically, in another order each time. "
             "Here the blocks of a tile are a cluster: they read one another's shared memory, each finishes "
             "some rows, in the same order every time, and goes on with what follows the product. It also "

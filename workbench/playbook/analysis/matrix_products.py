@@ -30,6 +30,11 @@ MOST_PADDED_TAPS = 128
 """A bit each says which of a place's taps meet an element, where zeros lie around the input."""
 LEAST_TERMS = 32
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
+LEAST_CHANNELS, LEAST_OF_FEW = 8, 24
+"""Channels, and terms of each, from which places may be rows of a product and channels its columns."""
+MOST_CHANNELS = 64
+"""Channels up to which they may."""
+_EIGHT = 8
 _COUNTED = 2**31
 """Places, and elements of an image, that a whole number of 32 bits can count."""
 
@@ -51,8 +56,37 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
     )
 
 
-def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
-    """True where a convolution fills half a tile and more, and a bit each says which taps a place meets.
+def worth_a_product(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where a convolution fills half a tile and more, and can be a product of matrices."""
+    return _is_product(made, cases) and all(
+        made.made.at(case) >= LEAST // 2 and made.read.at(case) * met_taps_of(made) >= LEAST_TERMS
+        for case in cases
+    )
+
+
+def channels_across(made: Convolution) -> int | None:
+    """Columns of sums that hold the channels of a group, where they are few; eight go together."""
+    channels = made.made.number
+    if channels is None or channels > MOST_CHANNELS:
+        return None
+    return math.ceil(channels / _EIGHT) * _EIGHT
+
+
+def worth_few_channels(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where a convolution can be one whose channels, few of them, are the columns of a product."""
+    across = channels_across(made)
+    return (
+        across is not None
+        and _is_product(made, cases)
+        and all(
+            made.made.at(case) >= LEAST_CHANNELS and made.read.at(case) * met_taps_of(made) >= LEAST_OF_FEW
+            for case in cases
+        )
+    )
+
+
+def _is_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bool:
+    """True where a bit each says which taps a place meets, and places and elements can be counted.
 
     Of a transposed one whose step and dilation have a divisor in common, some places meet no tap at all.
     """
@@ -64,9 +98,7 @@ def worth_a_product(made: Convolution, cases: Iterable[Mapping[str, int]]) -> bo
     if taps > MOST_PADDED_TAPS and any(places_of(made, side).may_miss for side in made.sides):
         return False
     return all(
-        made.made.at(case) >= LEAST // 2
-        and made.read.at(case) * taps >= LEAST_TERMS
-        and LEAST <= made.batch.at(case) * math.prod(side.made.at(case) for side in made.sides) < _COUNTED
+        LEAST <= made.batch.at(case) * math.prod(side.made.at(case) for side in made.sides) < _COUNTED
         and made.read.at(case) * math.prod(side.read.at(case) for side in made.sides) < _COUNTED
         for case in cases
     )

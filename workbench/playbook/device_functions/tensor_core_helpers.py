@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 _ACROSS = 128
-_SUMS = _ACROSS // 2
 _LINE = 100
 
 
@@ -24,27 +23,31 @@ def _filled(parts: Sequence[str], indent: str) -> str:
     return ("\n" + indent).join(line.rstrip() for line in lines)
 
 
-def _multiply_add() -> str:
-    sums = _filled([f'"+f"(sums[{at}])' for at in range(_SUMS)], " " * 10)
+def _multiply_add(across: int) -> str:
+    count = across // 2
+    sums = _filled([f'"+f"(sums[{at}])' for at in range(count)], " " * 10)
     places = "".join(
-        f'        "{", ".join(f"%{at}" for at in range(first, first + 16))}'
-        f'{", " if first + 16 < _SUMS else "}, "}"\n'
-        for first in range(0, _SUMS, 16)
+        f'        "{", ".join(f"%{at}" for at in range(first, min(first + 16, count)))}'
+        f'{", " if first + 16 < count else "}, "}"\n'
+        for first in range(0, count, 16)
     )
     return f"""
-// Four warps together: 64 rows by {_ACROSS} columns of sums take in eight terms more. A thread gives four
+// Four warps together: 64 rows by {across} columns of sums take in eight terms more. A thread gives four
 // elements of the left factor, and where the right one's lie in shared memory (right_at); the sums are there
 // when products_done has returned.
-__device__ inline void multiply_add(float (&sums)[{_SUMS}], const unsigned int (&left)[4],
+__device__ inline void multiply_add(float (&sums)[{count}], const unsigned int (&left)[4],
     unsigned long long right) {{
     asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n{_ACROSS}k8.f32.tf32.tf32 {{"
-{places}        "{{%{_SUMS}, %{_SUMS + 1}, %{_SUMS + 2}, %{_SUMS + 3}}}, %{_SUMS + 4}, 1, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n{across}k8.f32.tf32.tf32 {{"
+{places}        "{{%{count}, %{count + 1}, %{count + 2}, %{count + 3}}}, %{count + 4}, 1, 1, 1;"
         : {sums}
         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));
 }}
 """
 
+
+FEW_COLUMNS: Mapping[int, str] = {columns: f"multiply_add_{columns}" for columns in range(8, 72, 8)}
+"""The text of ``multiply_add`` for so many columns of sums, where there are not 128."""
 
 TENSOR_CORES: Mapping[str, str] = {
     "split_in_two": """
@@ -55,7 +58,8 @@ __device__ inline void split_in_two(float value, unsigned int& high, unsigned in
     low = __float_as_uint(value - __uint_as_float(high));
 }
 """,
-    "multiply_add": _multiply_add(),
+    "multiply_add": _multiply_add(_ACROSS),
+    **{name: _multiply_add(columns) for columns, name in FEW_COLUMNS.items()},
     "products": """
 // Where a factor begins in shared memory, as the instruction wants to know it: lines of 128 bytes, eight of
 // them in 1024, whose pieces of 16 bytes have changed places, so that eight lines are in different banks.

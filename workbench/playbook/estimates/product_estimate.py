@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
+from workbench.playbook.analysis.matrix_products import channels_across
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
 from workbench.playbook.kernels.product_tiling import (
+    LONG,
+    ROWS_OF_PLACES,
+    SOME,
     TALL,
+    TERMS,
     THREADS,
     VECTOR,
     WIDE,
@@ -25,6 +30,7 @@ from workbench.playbook.kernels.product_tiling import (
     steps_of,
     tall_of,
     tiles_of,
+    tiles_of_places,
 )
 
 _PIECE_US, _LOW_US = 1.09, 0.85
@@ -38,6 +44,9 @@ _LOOKED_UP_US, _PADDED_US = 0.2, 0.1
 """More where a convolution's elements are looked up one by one, and where zeros lie around them."""
 _JOINING_US = {1: 0.17, 2: 0.06}
 """More where sums join the totals after every piece, or after two."""
+_OF_PLACES_US, _OF_A_COLUMN_US = 0.45, 0.0135
+"""Of 256 places, and of each column of sums."""
+_OF_A_TILE_US, _OF_ITS_COLUMN_US = 0.5, 0.02
 _FIRST_US = 3.0
 """Until the first pieces are there and apart."""
 _A_TILE_US, _PLACES_US = 2.1, 1.4
@@ -61,6 +70,27 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
     """The same of a convolution: its terms are taps of all channels, its columns places of all images."""
     more = _LOOKED_UP_US + (_PADDED_US if any(places_of(made, side).may_miss for side in made.sides) else 0.0)
     return _time(asked, made, [made.source, made.weight], more, _A_TILE_US + _PLACES_US)
+
+
+def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
+    """The same where places are the rows."""
+    across = channels_across(made)
+    assert across is not None
+    padded = any(places_of(made, side).may_miss for side in made.sides)
+    rounds = math.ceil(tiles_of_places(made, asked.sizes) / asked.target.sm_count)
+    loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
+    factors = (made.source, made.weight)
+    moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
+    values = [store.value for store in made.stores]
+    behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
+    pieces = math.ceil(asked.at(shape_of(made)[3]) / TERMS)
+    joined = 2 if pieces >= SOME else 1
+    piece_us = _OF_PLACES_US + _OF_A_COLUMN_US * across + (_PADDED_US if padded else 0.0)
+    piece_us += _JOINING_US[joined] if pieces < LONG else 0.0
+    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * ROWS_OF_PLACES / THREADS * behind
+    each = pieces * piece_us + tile_us
+    us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
+    return Estimate(us, moved, 1, 0.0, 1.0)
 
 
 def _time(

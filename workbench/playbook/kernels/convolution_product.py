@@ -26,10 +26,10 @@ KINDS
 
 def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
     """Write the kernel of a convolution and of what is made of its results."""
-    return _Places(site, made).finished(name)
+    return PlacesKernel(site, made).finished(name)
 
 
-class _Places(TensorCoreKernel):
+class PlacesKernel(TensorCoreKernel):
     """The kernel being written: its columns are places of all images, its terms taps of all channels."""
 
     def __init__(self, site: Site, made: Convolution) -> None:
@@ -45,6 +45,9 @@ class _Places(TensorCoreKernel):
         if made.transposed:  # weights lie the other way round, nowhere side by side
             self.frame.vector = False
         self.source = self.frame.pointer(made.source)
+
+    seen_piece, own_place = "seen_piece", "column_here + c * 32 + lane"
+    """The piece that elements are looked up for, and a lane's place among the results."""
 
     # -------------------------------------------------------------------------------- groups, kinds of places
 
@@ -85,6 +88,11 @@ class _Places(TensorCoreKernel):
     def left_brought(self) -> list[str]:
         if not self.convolution.transposed:
             return super().left_brought()
+        to = "coming_left + stage * LEFT + warp * LEFT_LINE + lane"
+        return self.weights_brought(to, "LEFT_LINE", "TALL", "first_row + warp")
+
+    def weights_brought(self, to: str, line: str, rows: str, own: str) -> list[str]:
+        """The weights of a piece of a transposed convolution, to lines of shared memory."""
         return [
             "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
             "// first, and lie by the channel that is read. A lane has one term of all rows.",
@@ -93,14 +101,14 @@ class _Places(TensorCoreKernel):
             *self.sides.kind("matrix"),
             *statement(f"const bool there = more && of_all < {self.terms}{self._is_tap()};"),
             f"const int begun = channel * {self.rows}{self._weight(known=True)};",
-            f"const float* const from = left + (there ? begun + (first_row + warp) * {self._all_taps} : 0);",
-            "float* const to = coming_left + stage * LEFT + warp * LEFT_LINE + lane;",
+            f"const float* const from = left + (there ? begun + ({own}) * {self._all_taps} : 0);",
+            f"float* const to = {to};",
             "#pragma unroll",
             *block(
-                "for (int s = 0; s < TALL; s += BLOCK / TERMS)",
+                f"for (int s = 0; s < {rows}; s += BLOCK / TERMS)",
                 statement(
-                    f"copy_or_zero<1>(to + s * LEFT_LINE, from + s * {self._all_taps}, "
-                    f"there && first_row + warp + s < {self.rows});"
+                    f"copy_or_zero<1>(to + s * {line}, from + s * {self._all_taps}, "
+                    f"there && {own} + s < {self.rows});"
                 ),
             ),
         ]
@@ -154,7 +162,7 @@ class _Places(TensorCoreKernel):
             *self.found("tile", ("matrix", "row", "place")),
             "place += threadIdx.x % WIDE;",
             f"{known}is_place = place < {self.columns};",
-            *self._seen(),
+            *self.seen_from(),
         ]
         go_on = [
             *block(
@@ -171,14 +179,14 @@ class _Places(TensorCoreKernel):
             "// The right factor is nowhere: a thread looks its elements up, of one place and of four times",
             "// four terms of a piece. It does so a piece ahead.",
             f"int {', '.join(names)};",
-            *self._mask(),
+            *self.mask(),
             "const float* seen;  // the first element that the place sees",
             "const auto look_at = [&](int tile) {",
             *indented(look_at),
             "};",
             "// A lane finds out where one of the piece's terms is, seen from a place; others ask it.",
             "const auto find_terms = [&]() {",
-            *indented(self._terms()),
+            *indented(self.terms_found()),
             "};",
             "look_at(seen_tile);",
             "find_terms();",
@@ -212,13 +220,13 @@ class _Places(TensorCoreKernel):
     def right_ended(self) -> list[str]:
         return ["go_on();"]
 
-    def _mask(self) -> list[str]:
+    def mask(self) -> list[str]:
         """Where the place's elements are, which of its taps meet one."""
         if not self.sides.may_miss:
             return ["bool is_place;"]
         return [f"{self.sides.mask};  // a bit for each tap of the place that meets an element"]
 
-    def _seen(self) -> list[str]:
+    def seen_from(self) -> list[str]:
         """Statements that find the first element of a place, from its number."""
         found = self.sides.kind("matrix")
         for name, side in reversed(self.sides.named):
@@ -235,10 +243,10 @@ class _Places(TensorCoreKernel):
         image = f"{self.source} + size_t({images}) * {elements}"
         return [*found, *statement(f"seen = {image} + ({within});"), *self.sides.met()]
 
-    def _terms(self) -> list[str]:
+    def terms_found(self) -> list[str]:
         """Statements that find where a term is, seen from any place."""
         return [
-            "const int of_all = seen_piece * TERMS + lane;",
+            f"const int of_all = {self.seen_piece} * TERMS + lane;",
             *self._channel_and_tap("of_all"),
             *(f"const int {name} = {self.sides.step(name) or '0'};" for name, _ in self.sides.named),
             *statement(f"ahead = of_all < {self.terms} ? {self._element()} : -1;"),
@@ -290,7 +298,7 @@ class _Places(TensorCoreKernel):
         return f"own < {self.rows}"
 
     def column_found(self) -> list[str]:
-        found = ["int place = column_here + c * 32 + lane;"]
+        found = [f"int place = {self.own_place};"]
         inside = [f"place < {self.columns}"]
         for name, side in reversed(self.sides.named):
             found.append(f"const int {name} = {self.sides.first_place(name, side)};")

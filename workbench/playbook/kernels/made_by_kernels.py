@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
-from workbench.playbook.analysis.matrix_products import product_of, worth_a_product, worth_multiplying
+from workbench.playbook.analysis.matrix_products import (
+    product_of,
+    worth_a_product,
+    worth_few_channels,
+    worth_multiplying,
+)
 from workbench.playbook.ir.program import InPlaceOfCall, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import tiling_of
 from workbench.playbook.schedules.schedule import Schedule
@@ -26,7 +31,8 @@ def made_by_kernels(
         if schedule.convolve[0] and (convolution := convolution_of(program, call)) is not None:
             return convolution if tiling_of(convolution, schedule, cases) is not None else None
         if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
-            return convolution if worth_a_product(convolution, cases) else None
+            worth = worth_few_channels if schedule.places_down else worth_a_product
+            return convolution if worth(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 

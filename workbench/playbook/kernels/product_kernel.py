@@ -73,6 +73,7 @@ class TensorCoreKernel(ABC):
         self.site, self.made, self.left = site, made, left
         self.batch, *own = shape_of(made)
         self.tall = tall_of(own[0], site.cases[: site.declared])
+        self.lines = ROWS_OF_WARP
         self.blocks = site.schedule.split_k
         self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
         frame.helpers |= set(_HELPERS)
@@ -335,20 +336,21 @@ class TensorCoreKernel(ABC):
         return self.brought("left", "TALL", "first_row", self.rows, self.left, to)
 
     def brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
-        """A piece of a factor: vectors as they lie in memory."""
+        """A piece of a factor: vectors as they lie in memory, from the row or column ``first`` on."""
         step = self._step(factor)
+        number = f"{first} + index" if first else "index"
         if factor.lies_by_terms:
             count, beside, inner, outer = edge, "TERMS", "term", "index"
-            from_line, along = f"size_t({first} + index)", "coming_piece * TERMS + term"
-            inside, outside = f"coming_piece * TERMS + term < {self.terms}", f"{first} + index"
+            from_line, along = f"size_t({number})", "coming_piece * TERMS + term"
+            inside, outside = f"coming_piece * TERMS + term < {self.terms}", number
             line = "LEFT_LINE" if name == "left" else "TERMS"
             place = f"index * {line} + term"
             if name == "right":  # where the instruction looks: eight lines further on it is the same again
                 place = "index * TERMS + (term / 4 ^ index % 8) * 4 + term % 4"
         else:
             count, beside, inner, outer = "TERMS", edge, "index", "term"
-            from_line, along = "size_t(coming_piece * TERMS + term)", f"{first} + index"
-            inside, outside = f"{first} + index < {size}", "coming_piece * TERMS + term"
+            from_line, along = "size_t(coming_piece * TERMS + term)", number
+            inside, outside = f"{number} < {size}", "coming_piece * TERMS + term"
             line = "LEFT_LINE" if name == "left" else edge
             place = f"term * {line} + index"
         end = size if factor.lies_by_terms else self.terms
@@ -546,16 +548,16 @@ for (int piece = 0; piece < PIECES; piece += ROUND) {
             ),
         ]
 
-    def _finished(self) -> list[str]:
+    def finished_column(self) -> list[str]:
         """The results of a column that are a warp's to finish, a few at a time."""
         shared_by = self._shared_by
-        at_once = min(_AT_ONCE, math.ceil(ROWS_OF_WARP / shared_by))
+        at_once = min(_AT_ONCE, math.ceil(self.lines / shared_by))
         step = at_once * shared_by
         number = "first + r" if shared_by == 1 else f"first + r * {shared_by}"
-        whole = ROWS_OF_WARP % step == 0
-        inside = "" if whole else f"line < {ROWS_OF_WARP} && "
+        whole = self.lines % step == 0
+        inside = "" if whole else f"line < {self.lines} && "
         line = f"const int line = {number};"
-        read = line if whole else f"const int line = ({number}) % {ROWS_OF_WARP};"
+        read = line if whole else f"const int line = ({number}) % {self.lines};"
 
         def of_each(body: list[str], name: str = "r") -> list[str]:
             loop = f"for (int {name} = 0; {name} < {at_once}; ++{name})"
@@ -588,7 +590,7 @@ for (int piece = 0; piece < PIECES; piece += ROUND) {
         return [
             *(["// Several at a time: while one is waited for, so are the others."] if at_once > 1 else []),
             "#pragma unroll 1",
-            *block(f"for (int first = {begin}; first < {ROWS_OF_WARP}; first += {step})", body),
+            *block(f"for (int first = {begin}; first < {self.lines}; first += {step})", body),
         ]
 
     def _written(self) -> list[str]:
@@ -605,7 +607,7 @@ for (int piece = 0; piece < PIECES; piece += ROUND) {
             ),
             *self.column_found(),
             meet,
-            *block(f"if ({self.is_column})", self._finished()),
+            *block(f"if ({self.is_column})", self.finished_column()),
             meet,
         ]
         return [

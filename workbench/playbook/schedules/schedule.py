@@ -94,6 +94,8 @@ class Schedule:
     """Channels, and places one below the other, of a thread, of a convolution; zeros for the library's."""
     convolve_as_product: bool = False
     """A convolution is a product of matrices on tensor cores, of three TF32 products each."""
+    places_down: bool = False
+    """Places are the rows of such a product, and channels, which are few, the columns."""
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
     split_k: int = 1
@@ -289,7 +291,7 @@ def split_team(schedule: Schedule) -> Team:
 
 def _convolved(value: str) -> tuple[int, int]:
     """What a thread has of a convolution."""
-    if value in ("library", "three_tf32"):
+    if value in ("library", "three_tf32", "few_channels"):
         return (0, 0)
     each, below = map(int, value.split("x"))
     return each, below
@@ -364,7 +366,8 @@ def schedule_of(vector: Vector) -> Schedule:
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
         convolve=_convolved(values.get("convolution", "library")),
-        convolve_as_product=values.get("convolution") == "three_tf32",
+        convolve_as_product=values.get("convolution") in ("three_tf32", "few_channels"),
+        places_down=values.get("convolution") == "few_channels",
         multiply=values.get("matrix_product", "library") == "three_tf32",
         split_k=int(values.get("split_k", "1")),
         strip=int(values.get("strip", "off").replace("off", "0")),

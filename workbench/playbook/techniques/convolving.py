@@ -13,7 +13,7 @@ CONVOLVING = (
     Technique(
         name="convolution",
         title="a kernel makes the convolution, and what follows it",
-        values=("library", *TILES, "three_tf32"),
+        values=("library", *TILES, "three_tf32", "few_channels"),
         offers=offers.convolution,
         structural=True,
         bottleneck="compute",
@@ -35,7 +35,9 @@ CONVOLVING = (
             "Networks, 2015). With more channels a convolution is a product of matrices, "
             "weights times what each place sees, and tensor cores make it: three TF32 products for one of "
             "float32, as with matrix_product. What a place sees is nowhere in memory; a thread looks its "
-            "elements up a piece ahead, where a lane has found each term's tap and channel for all."
+            "elements up a piece ahead, where a lane has found each term's tap and channel for all. "
+            "With 64 channels or fewer places are the rows and channels the columns: what a place sees, the "
+            "larger factor by far, is then taken apart in registers and not stored again."
         ),
     ),
 )

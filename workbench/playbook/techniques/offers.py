@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.model import H100
-from workbench.playbook.analysis.matrix_products import worth_a_product
+from workbench.playbook.analysis.matrix_products import worth_a_product, worth_few_channels
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
@@ -357,6 +357,8 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         worth_a_product(made, traits.declared_cases) for made in traits.convolutions
     ):
         values.append("three_tf32")
+    if all(worth_few_channels(made, traits.declared_cases) for made in traits.convolutions):
+        values.append("few_channels")
     return ("library", *values) if values and settings["fusion"] == "all" else ()
 
 

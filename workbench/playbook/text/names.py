@@ -40,7 +40,7 @@ _CPP = frozenset(
     store_padded_once ROWS_HERE FIT split_in_two multiply_add products_begin products_end products_done
     right_at show_to_tensor_cores copy_or_zero summed_alone BLOCK TALL TERMS STAGES JOINED NEEDED IN_THREES
     IN_FOURS OF_ALL ROUND FURTHER KINDS PLACES TILES TILES_DOWN TILES_ACROSS TOGETHER LEFT_LINE LEFT RIGHT
-    LINE
+    LINE ACROSS CHUNK
 """.split()  # noqa: SIM905
 )
 

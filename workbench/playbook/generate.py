@@ -43,6 +43,7 @@ from workbench.playbook.kernels.convolution_kernel import convolution_kernel
 from workbench.playbook.kernels.convolution_product import convolution_product
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.few_channels_kernel import few_channels_kernel
+from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
@@ -248,12 +249,14 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
     """The kernel of a convolution and what is behind it."""
     if site.schedule.places_down:
-        return few_channels_kernel(site, _tail_divided(site, step), name)
+        tiling = few_channels_tiling(step, site.cases[: site.declared])
+        assert tiling is not None  # the others are the library's
+        return few_channels_kernel(site, _tail_divided(site, step), name, tiling)
     if site.schedule.convolve_as_product:
         return convolution_product(site, _tail_divided(site, step), name)
-    tiling = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
-    assert tiling is not None  # the others are the library's
-    return convolution_kernel(site, _tail_divided(site, step), name, tiling)
+    tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
+    assert tiles is not None  # the others are the library's
+    return convolution_kernel(site, _tail_divided(site, step), name, tiles)
 
 
 _Made = TypeVar("_Made", Convolution, MatrixProduct)

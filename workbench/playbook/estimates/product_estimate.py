@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
-from workbench.playbook.analysis.matrix_products import channels_across
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
+from workbench.playbook.kernels.few_channels_tiling import PLACES, few_channels_tiling
 from workbench.playbook.kernels.product_tiling import (
     LONG,
-    ROWS_OF_PLACES,
     SOME,
     TALL,
     TERMS,
@@ -30,7 +29,6 @@ from workbench.playbook.kernels.product_tiling import (
     steps_of,
     tall_of,
     tiles_of,
-    tiles_of_places,
 )
 
 _PIECE_US, _LOW_US = 1.09, 0.85
@@ -74,10 +72,10 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
 
 def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
     """The same where places are the rows."""
-    across = channels_across(made)
-    assert across is not None
-    padded = any(places_of(made, side).may_miss for side in made.sides)
-    rounds = math.ceil(tiles_of_places(made, asked.sizes) / asked.target.sm_count)
+    tiling = few_channels_tiling(made, [asked.sizes])
+    assert tiling is not None
+    across = tiling.columns
+    rounds = math.ceil(tiling.tiles(made, asked.sizes) / asked.target.sm_count)
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     factors = (made.source, made.weight)
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
@@ -85,9 +83,9 @@ def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
     behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     pieces = math.ceil(asked.at(shape_of(made)[3]) / TERMS)
     joined = 2 if pieces >= SOME else 1
-    piece_us = _OF_PLACES_US + _OF_A_COLUMN_US * across + (_PADDED_US if padded else 0.0)
+    piece_us = _OF_PLACES_US + _OF_A_COLUMN_US * across
     piece_us += _JOINING_US[joined] if pieces < LONG else 0.0
-    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * ROWS_OF_PLACES / THREADS * behind
+    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * PLACES / THREADS * behind
     each = pieces * piece_us + tile_us
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     return Estimate(us, moved, 1, 0.0, 1.0)

@@ -1,225 +1,311 @@
 """A convolution on tensor cores whose results have few channels: places are rows, channels columns.
 
-Owns the text of such a kernel beyond convolution_product.py's. What a place sees waits in shared memory as it
-is and is taken apart in registers; only the weights, which are few, go back to shared memory in two parts.
+Owns the text of such a kernel beyond convolution_product.py's. What a tile of places sees of a channel is
+brought into shared memory once, as it is, and taken apart in registers for every tap; only the weights, which
+are few, go back to shared memory in two parts. few_channels_tiling.py has the numbers.
 """
 
 from __future__ import annotations
 
-import math
-
-from workbench.playbook.analysis.matrix_products import channels_across
 from workbench.playbook.device_functions.tensor_core_helpers import FEW_COLUMNS
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.convolution_product import PlacesKernel
+from workbench.playbook.kernels.few_channels_tiling import LINE, FewChannels
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
-from workbench.playbook.kernels.product_tiling import (
-    LONG,
-    ROWS_OF_PLACES,
-    SOME,
-    TERMS,
-    THREADS,
-    WAITING,
-)
+from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, THREADS, WAITING
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-ACROSS CHUNK m own_place following free take_apart row_of_sum place_here sum_row sum_column
+m own_place following free take_apart sum_row sum_column wanted needed channels coming_channel slot
+next_slot patches patch plane to_here from_here ahead ahead_after base term_ahead share begun place_here
+plane_here column_tile row_tile in_patch bring_channel bring_piece first_slot
 """.split()  # noqa: SIM905
-_LINE = 32 + 4
-"""Floats from one channel of a warp's results to the next: what four lanes have is in different banks."""
-_FREE = 8
-"""Floats between the terms of a piece: four lanes with neighbouring terms are in different banks."""
-_STORED = 32
-"""Channels that there is room for are a multiple of it: 256 threads copy so many at a time, or a part."""
-_CHUNKS = (16, 8)
-"""Channels that change hands at a time."""
-_BYTES = 4
 
 
-def few_channels_kernel(site: Site, made: Convolution, name: str) -> KernelText:
+def few_channels_kernel(site: Site, made: Convolution, name: str, tiling: FewChannels) -> KernelText:
     """Write the kernel of a convolution of few channels and of what is made of its results."""
-    return _FewChannels(site, made).finished(name)
+    return _FewChannels(site, made, tiling).finished(name)
 
 
 class _FewChannels(PlacesKernel):
-    """The kernel being written: a warp has 32 places, twice sixteen rows of what tensor cores take."""
+    """The kernel being written."""
 
-    seen_piece, own_place = "coming_piece", "place_here + lane"
-
-    def __init__(self, site: Site, made: Convolution) -> None:
+    def __init__(self, site: Site, made: Convolution, tiling: FewChannels) -> None:
         super().__init__(site, made)
-        across = channels_across(made)
-        assert across is not None  # others are not offered
-        self.across = across
-        self.stored_channels = math.ceil(across / _STORED) * _STORED
-        self.lines = next(chunk for chunk in _CHUNKS if across % chunk == 0)
+        self.tiling = tiling
+        self.lines = tiling.chunk
         self.frame.helpers -= {"multiply_add"}
-        self.frame.helpers.add(FEW_COLUMNS[across])
+        self.frame.helpers.add(FEW_COLUMNS[tiling.columns])
         for word in _WORDS:
             self.frame.names.new(word)
 
     def finished(self, name: str) -> KernelText:
-        batch = "" if self.batch.is_one else f" * {self.site.factor(self.batch)}"
-        tiles = f"cdiv({self.site.size(self.sizes[1])}, {ROWS_OF_PLACES}){batch}"
-        lines = [*self.constants(), *self._place(), *self.looked_up(), *self._bring()]
-        lines += [*self._taken_apart(), *self._loop()]
-        shared = _BYTES * (4 * self._right + WAITING * (self._right + TERMS * (ROWS_OF_PLACES + _FREE)))
-        shared += _BYTES * (THREADS // 32) * self.lines * _LINE
-        return self.frame.finish(name, lines, f"min({tiles}, gpu.sm_count)", Limits(shared=str(shared)))
+        sides = [side.made for _, side in self.sides.named]
+        tiles = [f"cdiv({self.site.size(sides[-1])}, {self.tiling.across})"]
+        tiles += [f"cdiv({self.site.size(sides[-2])}, {self.tiling.down})"] if len(sides) > 1 else []
+        tiles += [self.site.factor(size) for size in (*sides[:-2], self.convolution.batch)]
+        tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
+        lines = [*self.constants(), *self._place(), *self._brought(), *self._taken_apart(), *self._loop()]
+        limits = Limits(shared=str(self.tiling.shared_bytes))
+        return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
 
     @property
     def low(self) -> bool:
         return False
 
-    @property
-    def _right(self) -> int:
-        return self.stored_channels * TERMS
-
     # -------------------------------------------------------------------------------- what a block is about
 
     def constants(self) -> list[str]:
-        batch = "" if self.batch.is_one else f" * {self.frame.macros.text(self.batch)}"
-        kinds = (
-            []
-            if self.sides.phases == 1
-            else [
-                "// Places that are as far apart as a step is long meet the same taps: they are results of an",
-                "// ordinary convolution with fewer taps. There are KINDS of such places, by where the first is.",
-                f"constexpr int KINDS = {self.sides.phases};",
-            ]
-        )
+        tiling, taps = self.tiling, self.taps
+        planes, rows, elements = tiling.patch
+        kinds = [
+            "// Places that are as far apart as a step is long meet the same taps: they are results of an",
+            "// ordinary convolution with fewer taps. There are KINDS of such places, by where the first is.",
+            f"constexpr int KINDS = {self.sides.phases};",
+        ]
         return [
             "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
             "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
-            "// which is missing, is less than what float32 rounds off. A block makes tiles of TALL places,",
-            "// of all channels, and takes in TERMS products of each at a time; STAGES such pieces are at",
-            "// hand or on the way. A tensor core cuts off what a sum has no room for: after JOINED pieces,",
-            "// fewer where sums are short, they join totals, which are rounded.",
-            f"constexpr int BLOCK = {THREADS}, TALL = {ROWS_OF_PLACES}, TERMS = {TERMS}, STAGES = {WAITING};",
-            f"constexpr int ACROSS = {self.across};  // columns of sums, a channel each",
-            f"constexpr int WIDE = {self.stored_channels};  // channels that there is room for",
+            "// which is missing, is less than what float32 rounds off. A block makes tiles of",
+            "// PLACES_DOWN x PLACES_ACROSS results of all channels and takes in TERMS products of each at a",
+            "// time, a piece; those of STAGES pieces are at hand or on the way. A tensor core cuts off what",
+            "// a sum has no room for: after JOINED pieces, fewer where sums are short, they join totals,",
+            "// which are rounded.",
+            f"constexpr int BLOCK = {THREADS}, TERMS = {TERMS}, STAGES = {WAITING};",
+            f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
+            f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
+            f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
+            f"constexpr int CHANNELS = {self._size(self.convolution.read)};  // that are read",
             f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
             f"constexpr int JOINED = PIECES >= {LONG} ? 4 : PIECES >= {SOME} ? 2 : 1;",
-            f"constexpr int TILES_ACROSS = ({self.columns} + TALL - 1) / TALL;",
-            f"constexpr int TILES = TILES_ACROSS{batch};",
-            *kinds,
-            "// Floats from one term's places to the next: four terms are in different banks.",
-            f"constexpr int LEFT_LINE = TALL + {_FREE}, LEFT = TERMS * LEFT_LINE, RIGHT = WIDE * TERMS;",
-            f"constexpr int LINE = {_LINE}, CHUNK = {self.lines};  // of a warp's results, channels together",
+            *self._tiles(),
+            *(kinds if self.sides.phases > 1 else []),
+            "// What a tile sees of a channel is a patch: a plane for each tap in depth, rows, elements.",
+            f"constexpr int PATCH_DEEP = {planes}, PATCH_DOWN = {rows}, PATCH_ACROSS = {elements};",
+            f"constexpr int PATCH_LINE = {tiling.pitch};  // floats from one row to the next",
+            "constexpr int PATCH = PATCH_DEEP * PATCH_DOWN * PATCH_LINE;",
+            "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * PATCH_ACROSS;",
+            f"// Patches that the pieces at hand may have terms of, {taps} of each channel.",
+            f"constexpr int RING = {tiling.ring};",
+            "// A warp's results change hands so many channels at a time.",
+            f"constexpr int LINE = {LINE}, CHUNK = {tiling.chunk};",
+            "constexpr int RIGHT = WIDE * TERMS;",
             "extern __shared__ __align__(1024) float on_chip[];",
             "float* const parts = on_chip;  // two pieces of the weights, each in a high and a low part",
             "float* const coming_right = parts + 4 * RIGHT;",
-            "float* const coming_left = coming_right + STAGES * RIGHT;",
+            "float* const patches = coming_right + STAGES * RIGHT;",
         ]
 
+    def _tiles(self) -> list[str]:
+        """How many tiles there are along each side, and in all."""
+        named = dict(self.sides.named)
+        col = self._size(named["col"].made)
+        lines = [f"constexpr int TILES_ACROSS = ({col} + PLACES_ACROSS - 1) / PLACES_ACROSS;"]
+        of_all = ["TILES_ACROSS"]
+        if "row" in named:
+            row = self._size(named["row"].made)
+            lines.append(f"constexpr int TILES_DOWN = ({row} + PLACES_DOWN - 1) / PLACES_DOWN;")
+            of_all.append("TILES_DOWN")
+        of_all += [self._size(named["depth"].made)] if "depth" in named else []
+        of_all += [self._size(self.convolution.batch)]
+        of_all += [] if self.batch.is_one else [self._size(self.batch)]
+        return [*lines, *statement(f"constexpr int TILES = {' * '.join(of_all)};")]
+
     def _place(self) -> list[str]:
+        down, across = self._places_step("row"), self._places_step("col")
+        row = "place / PLACES_ACROSS" + ("" if down == 1 else f" * {down}")
+        col = "place % PLACES_ACROSS" + ("" if across == 1 else f" * {across}")
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
-            "float* const results = coming_left + STAGES * LEFT + warp * CHUNK * LINE;",
-            "// Of a tile's places a warp has 32, a thread four, eight apart: this one and others.",
-            "const int own_place = warp * 32 + lane / 4;",
+            "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
+            "// Of a tile's places a warp has 32, a thread four, eight apart; here in a patch they look.",
+            "int in_patch[4];",
+            "#pragma unroll",
+            *block(
+                "for (int i = 0; i < 4; ++i)",
+                [
+                    "const int place = warp * 32 + i * 8 + lane / 4;",
+                    *statement(f"in_patch[i] = {row} * PATCH_LINE + {col};"),
+                ],
+            ),
             "// Weights taken apart go to two places in turn.",
             "int odd = 0;",
-            "// Where the piece at hand is, among STAGES.",
+            "// Where the weights of the piece at hand are, among STAGES.",
             "int stage = 0;",
         ]
 
-    def _tile(self, tile: str, matrix: str, place: str) -> list[str]:
-        """Statements that find a tile: its group and kind of places, where there are several, and its first."""
-        if self.batch.is_one:
-            return [f"{place} = {tile} * TALL;"]
-        number, at = f"{tile} / TILES_ACROSS", f"{tile} % TILES_ACROSS"
-        if self.sides.phases > 1:
-            number, at = f"{tile} % KINDS", f"{tile} / KINDS"
-            if not self.convolution.groups.is_one:
-                number = f"{tile} / (TILES_ACROSS * KINDS) * KINDS + {number}"
-                at += " % TILES_ACROSS"
-        return [f"{matrix} = {number};", f"{place} = {at} * TALL;"]
+    def _places_step(self, name: str) -> int:
+        """Elements from one place of a patch to the next."""
+        side = dict(self.sides.named).get(name)
+        return side.step if side is not None else 1
+
+    def _tile(self, tile: str, places: bool = False) -> list[str]:
+        """Statements that find a tile: group and kind of places, image, the first place along each side."""
+        named = [name for name, _ in self.sides.named]
+        lines = [f"int plane = {tile};"]
+        matrix = "matrix_here" if places else "matrix"
+        if not self.batch.is_one:
+            number, after = f"plane % {self._size(self.batch)}", f"plane /= {self._size(self.batch)};"
+            lines += [f"const int {matrix} = {number};", after]
+        lines += ["const int column_tile = plane % TILES_ACROSS * PLACES_ACROSS;", "plane /= TILES_ACROSS;"]
+        if "row" in named:
+            lines += ["const int row_tile = plane % TILES_DOWN * PLACES_DOWN;", "plane /= TILES_DOWN;"]
+        if "depth" in named:
+            deep = self._size(dict(self.sides.named)["depth"].made)
+            lines += [f"const int plane_here = plane % {deep};", f"plane /= {deep};"]
+        return lines
 
     # -------------------------------------------------------------------------------- from memory
 
-    def looked_up(self) -> list[str]:
-        """Functions that find a thread's place, and where a piece's terms are, seen from any place."""
-        padded = self.sides.may_miss
-        names = ["coming_tile = blockIdx.x", "coming_piece = 0", "ahead"]
-        names += ["step"] if padded else []
-        names += [] if self.batch.is_one else ["matrix"]
+    def _brought(self) -> list[str]:
+        """Functions that ask for patches and weights."""
+        return [*self._patches(), *self._pieces(), *self._ahead()]
+
+    def _patches(self) -> list[str]:
+        copies = self.tiling.copies
+        split = [
+            "const int at = e * BLOCK + threadIdx.x;",
+            "const int patch_col = at % PATCH_ACROSS, patch_row = at / PATCH_ACROSS % PATCH_DOWN;",
+            "const int patch_plane = at / (PATCH_ACROSS * PATCH_DOWN);",
+        ]
+        to = "(patch_plane * PATCH_DOWN + patch_row) * PATCH_LINE + patch_col"
         return [
-            "// A thread looks up what one place sees: here that is, of the piece that comes next.",
-            f"int {', '.join(names)};",
-            *(
-                [f"{self.sides.mask};  // a bit for each tap of the place that meets an element"]
-                if padded
-                else []
-            ),
-            "bool is_place;",
-            "const float* seen;  // the first element that the place sees",
+            f"constexpr int COPIES = {copies};",
+            "// A thread copies so many elements of a patch: where to, and where from, -1 for a zero.",
+            "int to_here[COPIES], from_here[COPIES];",
+            "#pragma unroll",
+            *block("for (int e = 0; e < COPIES; ++e)", [*split, f"to_here[e] = {to};"]),
+            "int coming_tile = blockIdx.x, coming_channel = 0, slot = 0;",
+            "const float* seen;  // the image, from the channel that comes next on",
             "const auto look_at = [&](int tile) {",
+            *indented(self._look_at(split)),
+            "};",
+            "const auto bring_channel = [&]() {",
             *indented(
                 [
-                    "int place;",
-                    *self._tile("min(tile, TILES - 1)", "matrix", "place"),
-                    "place += threadIdx.x;",
-                    f"is_place = tile < TILES && place < {self.columns};",
-                    *self.seen_from(),
-                ]
-            ),
-            "};",
-            "// A lane finds out where one of the piece's terms is, seen from a place; others ask it.",
-            "const auto find_terms = [&]() {",
-            *indented(self.terms_found()),
-            "};",
-            "const auto go_on = [&]() {",
-            *indented(
-                [
-                    "__pipeline_commit();",
+                    "float* const to = patches + slot * PATCH;",
+                    "#pragma unroll",
                     *block(
-                        "if (++coming_piece == PIECES)",
-                        ["coming_piece = 0;", "coming_tile += gridDim.x;", "look_at(coming_tile);"],
+                        "for (int e = 0; e < COPIES; ++e)",
+                        block(
+                            "if (SEEN % BLOCK == 0 || e + 1 < COPIES || e * BLOCK + threadIdx.x < SEEN)",
+                            statement(
+                                "copy_or_zero<1>(to + to_here[e], seen + max(from_here[e], 0), "
+                                "from_here[e] >= 0);"
+                            ),
+                        ),
                     ),
-                    "find_terms();",
+                    f"seen += {self._size(self._plane())};",
+                    "slot = slot + 1 == RING ? 0 : slot + 1;",
+                    *block(
+                        "if (++coming_channel == CHANNELS)",
+                        ["coming_channel = 0;", "coming_tile += gridDim.x;", "look_at(coming_tile);"],
+                    ),
                 ]
             ),
             "};",
         ]
 
-    def _bring(self) -> list[str]:
-        here = "is_place"
-        bit = []
-        if self.sides.may_miss:
-            bit = ["const int bit = __shfl_sync(0xffffffff, step, part * 8 + t);"]
-            here = self.sides.meets("bit")
-        element = [
-            "const int away = __shfl_sync(0xffffffff, ahead, part * 8 + t);",
-            *bit,
-            *statement(f"copy_or_zero<1>(to + t * LEFT_LINE, seen + away, {here} && away >= 0);"),
-        ]
+    def _look_at(self, split: list[str]) -> list[str]:
+        """Statements that find what a thread copies of a tile's patches."""
+        first, inside, within = list[str](), ["tile < TILES"], ""
+        starts = {"depth": "plane_here", "row": "row_tile", "col": "column_tile"}
+        patch = {"depth": "patch_plane", "row": "patch_row", "col": "patch_col"}
+        for name, side in self.sides.named:
+            first.append(f"const int seen_{name} = {self.sides.seen_first(name, side, starts[name])};")
+            own = patch[name]
+            if name == "depth" and side.side.dilation > 1:
+                own += f" * {side.side.dilation}"
+            size = self._size(side.side.read)
+            inside.append(f"unsigned(seen_{name} + {own}) < {size}")
+            place = f"seen_{name} + {own}"
+            within = f"({within}) * {size} + {place}" if within else place
+        group, groups = self.group("matrix"), self._size(self.convolution.groups)
+        images = f"(size_t(plane) * {groups} + {group})" if group else "size_t(plane)"
+        elements = self._size(self._plane() * self.convolution.read)
         return [
-            "// A quarter of a piece comes: eight terms of each place, with the first all weights.",
-            "const auto bring = [&](int stage, int part) {",
-            *indented(
+            *self._tile("min(tile, TILES - 1)"),
+            *self.sides.kind("matrix"),
+            *first,
+            f"seen = {self.source} + {images} * {elements};",
+            "#pragma unroll",
+            *block(
+                "for (int e = 0; e < COPIES; ++e)",
                 [
-                    *block("if (part == 0)", self._weights_brought()),
-                    "float* const to = coming_left + stage * LEFT + part * 8 * LEFT_LINE + threadIdx.x;",
-                    "#pragma unroll",
-                    *block("for (int t = 0; t < 8; ++t)", element),
-                ]
+                    *split,
+                    *statement(f"const bool there = {' && '.join(inside)};"),
+                    *statement(f"from_here[e] = there ? {within} : -1;"),
+                ],
             ),
+        ]
+
+    def _pieces(self) -> list[str]:
+        tap = self.taps
+        needed = f"(piece * TERMS + TERMS - 1) / {tap} + 1" if tap > 1 else "(piece + 1) * TERMS"
+        coming = [] if self.batch.is_one else [*self._tile("min(weights_tile, TILES - 1)")[:2]]
+        return [
+            "// Channels that pieces of a tile up to this one have terms of.",
+            "const auto channels = [](int piece) {",
+            f"    return min(CHANNELS, {needed});",
+            "};",
+            "// The weights of a piece come, and the channels that none before it needed.",
+            "int coming_piece = 0, weights_tile = blockIdx.x;",
+            "const auto bring_weights = [&](int stage) {",
+            *indented([*coming, *self._weights_brought()]),
+            "};",
+            "const auto bring_channels = [&]() {",
+            "    const int before = coming_piece > 0 ? channels(coming_piece - 1) : 0;",
+            "#pragma unroll 1",
+            "    for (int more = channels(coming_piece) - before; more > 0; --more) {",
+            "        bring_channel();",
+            "    }",
+            "    __pipeline_commit();",
+            "    if (++coming_piece == PIECES) {",
+            "        coming_piece = 0;",
+            "        weights_tile += gridDim.x;",
+            "    }",
             "};",
         ]
 
     def _weights_brought(self) -> list[str]:
-        begin = [
-            "const bool more = coming_tile < TILES;",
-            f"const float* const left = {self.left_from};",
-        ]
+        more = "const bool more = weights_tile < TILES;"
         to = "coming_right + stage * RIGHT"
         if self.convolution.transposed:
             place = "warp * TERMS + (lane / 4 ^ warp) * 4 + lane % 4"
+            begin = [more, f"const float* const left = {self.left_from};"]
             return [*begin, *self.weights_brought(f"{to} + {place}", "TERMS", "WIDE", "warp")]
-        begin[1] = f"const float* const right = {self.left_from};"
+        begin = [more, f"const float* const right = {self.left_from};"]
         return [*begin, *self.brought("right", "WIDE", "", self.rows, self.left, to)]
+
+    def _ahead(self) -> list[str]:
+        """A function that finds where in the patches a lane's term of a piece is."""
+        steps = list[str]()
+        for name, side in self.sides.named:
+            code = self.sides.number(name)
+            if not code:
+                continue
+            if name == "depth":
+                steps.append(f"({code}) * (PATCH_DOWN * PATCH_LINE)")
+                continue
+            step = code if side.side.dilation == 1 else f"({code}) * {side.side.dilation}"
+            if name == "row":
+                step = f"({step}) * PATCH_LINE" if " " in step else f"{step} * PATCH_LINE"
+            steps.append(step)
+        within = "".join(f" + {step}" for step in steps)
+        return [
+            "// A lane finds out where in the patches one of a piece's terms is, seen from a place; others",
+            "// ask it. Weights behind the last term are zeros: there any element will do.",
+            "int first_slot = 0;",
+            "const auto find_term = [&](int piece) {",
+            *indented(
+                [
+                    *statement(f"const int of_all = min(piece * TERMS + lane, {self.terms} - 1);"),
+                    *self._channel_and_tap("of_all"),
+                    *statement(f"return (first_slot + channel) % RING * PATCH{within};"),
+                ]
+            ),
+            "};",
+        ]
 
     # -------------------------------------------------------------------------------- split in two
 
@@ -228,14 +314,13 @@ class _FewChannels(PlacesKernel):
             "// Eight terms at a time are a part; a thread has two of them, of each of its places. Those of",
             "// the next part are read before they are needed.",
             "float left_now[2][2][4];",
-            "const auto read_left = [&](int stage, int part) {",
-            "    const float* const from = coming_left + stage * LEFT + own_place;",
+            "const auto read_left = [&](int ahead, int part) {",
             "#pragma unroll",
-            "    for (int m = 0; m < 2; ++m) {",
+            "    for (int t = 0; t < 2; ++t) {",
+            "        const int away = __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
             "#pragma unroll",
-            "        for (int e = 0; e < 4; ++e) {",
-            "            const int term = part * 8 + quarter + e / 2 * 4;",
-            "            left_now[part % 2][m][e] = from[term * LEFT_LINE + m * 16 + e % 2 * 8];",
+            "        for (int i = 0; i < 4; ++i) {",
+            "            left_now[part % 2][i / 2][t * 2 + i % 2] = patches[away + in_patch[i]];",
             "        }",
             "    }",
             "};",
@@ -265,7 +350,7 @@ class _FewChannels(PlacesKernel):
     # -------------------------------------------------------------------------------- sums
 
     def _loop(self) -> list[str]:
-        shares = self.stored_channels // _STORED
+        shares = self.tiling.stored // 32
         body = f"""
 float sums[2][ACROSS / 2], total[2][ACROSS / 2];
 #pragma unroll
@@ -280,6 +365,9 @@ for (int piece = 0; piece < PIECES; ++piece) {{
     const unsigned long long high = right_at(parts + odd * 2 * RIGHT);
     const unsigned long long low = right_at(parts + odd * 2 * RIGHT + RIGHT);
     const int following = (stage + 1) % STAGES, free = (stage + STAGES - 1) % STAGES;
+    const bool is_last = piece + 1 == PIECES;
+    first_slot = is_last ? (first_slot + CHANNELS) % RING : first_slot;
+    const int ahead_after = find_term(is_last ? 0 : piece + 1);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {{
         // Eight terms are 32 bytes of a channel's line: two pieces of 16.
@@ -293,20 +381,24 @@ for (int piece = 0; piece < PIECES; ++piece) {{
         }}
         products_end();
         // Tensor cores are at it. Meanwhile another piece is asked for, and the next one taken apart.
-        bring(free, part);
+        if (part == 0) {{
+            bring_weights(free);
+        }} else if (part == 1) {{
+            bring_channels();
+        }}
         products_done<1>();
         split_left(part + 1);
-        read_left(part < 2 ? stage : following, (part + 2) % 4);
+        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
         if (part == 0) {{
             __syncthreads();  // all have done with the piece before: there is a place for weights
         }} else if (part <= {shares}) {{
             take_apart(following, 1 - odd, part - 1);
         }}
     }}
-    go_on();
+    ahead = ahead_after;
     odd = 1 - odd;
     stage = following;
-    if ((piece + 1) % JOINED == 0 || piece + 1 == PIECES) {{
+    if ((piece + 1) % JOINED == 0 || is_last) {{
         products_done<0>();
 #pragma unroll
         for (int i = 0; i < ACROSS; ++i) {{
@@ -315,21 +407,20 @@ for (int piece = 0; piece < PIECES; ++piece) {{
         }}
     }}
 }}""".strip("\n")
-        first = ["#pragma unroll", *block("for (int part = 0; part < 4; ++part)", ["bring(ahead_of, part);"])]
         return [
             "look_at(coming_tile);",
-            "find_terms();",
             *block(
                 "for (int begun = 0; begun < STAGES - 1; ++begun)",
-                [line.replace("ahead_of", "begun") for line in first] + ["go_on();"],
+                ["bring_weights(begun);", "bring_channels();"],
             ),
             "__pipeline_wait_prior(STAGES - 2);",
             "__syncthreads();",
             "#pragma unroll",
             *block(f"for (int share = 0; share < {shares}; ++share)", ["take_apart(0, 0, share);"]),
-            "read_left(0, 0);",
+            "int ahead = find_term(0);",
+            "read_left(ahead, 0);",
             "split_left(0);",
-            "read_left(0, 1);",
+            "read_left(ahead, 1);",
             "#pragma unroll 1",
             *block(
                 "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
@@ -338,6 +429,27 @@ for (int piece = 0; piece < PIECES; ++piece) {{
         ]
 
     # -------------------------------------------------------------------------------- results
+
+    def column_found(self) -> list[str]:
+        named = dict(self.sides.named)
+        starts = {"depth": "plane_here", "row": "row_tile + place / PLACES_ACROSS"}
+        starts["col"] = "column_tile + place % PLACES_ACROSS"
+        lines, inside = ["const int place = warp * 32 + lane;"], list[str]()
+        for name, side in named.items():
+            code = starts[name]
+            if name != "depth":
+                inside.append(f"{code} < {self._size(side.made)}")
+            if side.phases > 1:
+                code = f"({code}) * {side.phases} + kind_{name}"
+                inside += [] if side.all_there else [f"{name} < {self._size(side.side.made)}"]
+            lines.append(f"const int {name} = {code};")
+        return [
+            *self._tile("tile", places=True),
+            *self.sides.kind("matrix_here"),
+            *lines,
+            "const int image = plane;",
+            *statement(f"const bool is_result = {' && '.join(inside)};"),
+        ]
 
     def _written(self) -> list[str]:
         changed = [
@@ -359,9 +471,6 @@ for (int piece = 0; piece < PIECES; ++piece) {{
         return [
             "// The results, some channels at a time. In shared memory a warp's sums change hands:",
             "// neighbouring lanes go on with neighbouring places.",
-            f"int {'' if self.batch.is_one else 'matrix_here, '}place_here;",
-            *self._tile("tile", "matrix_here", "place_here"),
-            "place_here += warp * 32;",
             *self.column_found(),
             "#pragma unroll",
             *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),

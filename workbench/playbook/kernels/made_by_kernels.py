@@ -12,11 +12,11 @@ from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.matrix_products import (
     product_of,
     worth_a_product,
-    worth_few_channels,
     worth_multiplying,
 )
 from workbench.playbook.ir.program import InPlaceOfCall, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import tiling_of
+from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
 from workbench.playbook.schedules.schedule import Schedule
 
 
@@ -31,8 +31,9 @@ def made_by_kernels(
         if schedule.convolve[0] and (convolution := convolution_of(program, call)) is not None:
             return convolution if tiling_of(convolution, schedule, cases) is not None else None
         if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
-            worth = worth_few_channels if schedule.places_down else worth_a_product
-            return convolution if worth(convolution, cases) else None
+            if schedule.places_down:
+                return convolution if few_channels_tiling(convolution, cases) is not None else None
+            return convolution if worth_a_product(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 

@@ -44,8 +44,6 @@ tensor core cuts off what a sum has no room for. Of 4096 terms, standard normal,
 after four."""
 TOGETHER = 8
 """Tiles one below the other before the next column: blocks that run together share what they read."""
-ROWS_OF_PLACES = 256
-"""Places of a block where these are the rows, and channels, which are few, the columns."""
 _FREE_BY_TERMS, _FREE_BY_ROWS = 4, 8
 """Floats between lines of the left factor in shared memory: four lanes with neighbouring terms of eight rows
 are in different banks then."""
@@ -97,12 +95,6 @@ def tiles_of(made: InPlaceOfCall, sizes: Mapping[str, int]) -> int:
 def tall_of(rows: Size, cases: Iterable[Mapping[str, int]]) -> int:
     """Rows of a block, by what there are at the sizes whose speed matters."""
     return LOW if max((rows.at(case) for case in cases), default=TALL) <= LOW else TALL
-
-
-def tiles_of_places(made: Convolution, sizes: Mapping[str, int]) -> int:
-    """Tiles of ROWS_OF_PLACES places, of all groups and kinds."""
-    batch, _, places, _ = shape_of(made)
-    return math.ceil(places.at(sizes) / ROWS_OF_PLACES) * batch.at(sizes)
 
 
 def clusters_of(blocks: int, processors: int) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.model import H100
-from workbench.playbook.analysis.matrix_products import worth_a_product, worth_few_channels
+from workbench.playbook.analysis.matrix_products import worth_a_product
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
+from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
@@ -357,7 +358,7 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         worth_a_product(made, traits.declared_cases) for made in traits.convolutions
     ):
         values.append("three_tf32")
-    if all(worth_few_channels(made, traits.declared_cases) for made in traits.convolutions):
+    if all(few_channels_tiling(made, traits.declared_cases) for made in traits.convolutions):
         values.append("few_channels")
     return ("library", *values) if values and settings["fusion"] == "all" else ()
 

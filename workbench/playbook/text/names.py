@@ -40,7 +40,8 @@ _CPP = frozenset(
     store_padded_once ROWS_HERE FIT split_in_two multiply_add products_begin products_end products_done
     right_at show_to_tensor_cores copy_or_zero summed_alone BLOCK TALL TERMS STAGES JOINED NEEDED IN_THREES
     IN_FOURS OF_ALL ROUND FURTHER KINDS PLACES TILES TILES_DOWN TILES_ACROSS TOGETHER LEFT_LINE LEFT RIGHT
-    LINE ACROSS CHUNK
+    LINE ACROSS CHUNK CHANNELS PLACES_DOWN PLACES_ACROSS PATCH PATCH_DEEP PATCH_DOWN PATCH_ACROSS PATCH_LINE
+    RING COPIES
 """.split()  # noqa: SIM905
 )
 

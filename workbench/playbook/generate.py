@@ -249,7 +249,7 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
     """The kernel of a convolution and what is behind it."""
     if site.schedule.places_down:
-        tiling = few_channels_tiling(step, site.cases[: site.declared])
+        tiling = few_channels_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
         return few_channels_kernel(site, _tail_divided(site, step), name, tiling)
     if site.schedule.convolve_as_product:

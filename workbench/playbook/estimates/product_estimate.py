@@ -14,7 +14,7 @@ from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
-from workbench.playbook.kernels.few_channels_tiling import PLACES, few_channels_tiling
+from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
 from workbench.playbook.kernels.product_tiling import (
     LONG,
     SOME,
@@ -72,10 +72,10 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
 
 def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
     """The same where places are the rows."""
-    tiling = few_channels_tiling(made, [asked.sizes])
+    tiling = few_channels_tiling(made, asked.schedule.threads, [asked.sizes])
     assert tiling is not None
     across = tiling.columns
-    rounds = math.ceil(tiling.tiles(made, asked.sizes) / asked.target.sm_count)
+    rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     factors = (made.source, made.weight)
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
@@ -85,7 +85,7 @@ def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
     joined = 2 if pieces >= SOME else 1
     piece_us = _OF_PLACES_US + _OF_A_COLUMN_US * across
     piece_us += _JOINING_US[joined] if pieces < LONG else 0.0
-    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * PLACES / THREADS * behind
+    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * behind
     each = pieces * piece_us + tile_us
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     return Estimate(us, moved, 1, 0.0, 1.0)

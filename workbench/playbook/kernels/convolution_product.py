@@ -88,11 +88,14 @@ class PlacesKernel(TensorCoreKernel):
     def left_brought(self) -> list[str]:
         if not self.convolution.transposed:
             return super().left_brought()
-        to = "coming_left + stage * LEFT + warp * LEFT_LINE + lane"
-        return self.weights_brought(to, "LEFT_LINE", "TALL", "first_row + warp")
+        begin = "float* const to = coming_left + stage * LEFT + warp * LEFT_LINE + lane;"
+        return self.weights_brought(begin, "to + s * LEFT_LINE", "TALL", "first_row + warp")
 
-    def weights_brought(self, to: str, line: str, rows: str, own: str) -> list[str]:
-        """The weights of a piece of a transposed convolution, to lines of shared memory."""
+    def weights_brought(self, begin: str, to: str, rows: str, own: str) -> list[str]:
+        """The weights of a piece of a transposed convolution, of row ``own`` and each ``s`` rows behind it.
+
+        ``to`` is where they go, after the statement ``begin``.
+        """
         return [
             "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
             "// first, and lie by the channel that is read. A lane has one term of all rows.",
@@ -102,13 +105,12 @@ class PlacesKernel(TensorCoreKernel):
             *statement(f"const bool there = more && of_all < {self.terms}{self._is_tap()};"),
             f"const int begun = channel * {self.rows}{self._weight(known=True)};",
             f"const float* const from = left + (there ? begun + ({own}) * {self._all_taps} : 0);",
-            f"float* const to = {to};",
+            begin,
             "#pragma unroll",
             *block(
                 f"for (int s = 0; s < {rows}; s += BLOCK / TERMS)",
                 statement(
-                    f"copy_or_zero<1>(to + s * {line}, from + s * {self._all_taps}, "
-                    f"there && {own} + s < {self.rows});"
+                    f"copy_or_zero<1>({to}, from + s * {self._all_taps}, there && {own} + s < {self.rows});"
                 ),
             ),
         ]

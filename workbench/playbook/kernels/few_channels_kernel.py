@@ -10,16 +10,19 @@ from __future__ import annotations
 from workbench.playbook.device_functions.tensor_core_helpers import FEW_COLUMNS
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.convolution_product import PlacesKernel
-from workbench.playbook.kernels.few_channels_tiling import LINE, FewChannels
+from workbench.playbook.ir.sizes import number
+from workbench.playbook.kernels.few_channels_tiling import LINE, VECTOR, FewChannels
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
-from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, THREADS, WAITING
+from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-m own_place following free take_apart sum_row sum_column wanted needed channels coming_channel slot
-next_slot patches patch plane to_here from_here ahead ahead_after base term_ahead share begun place_here
-plane_here column_tile row_tile in_patch bring_channel bring_piece first_slot
+m own_place following free take_apart sum_row sum_column channels coming_channel slot is_last
+patches to_here from_here ahead_after begun plane plane_here column_tile row_tile in_patches bring_channel
+bring_channels bring_weights weights_tile find_term first_slot patch_col patch_row patch_plane before
 """.split()  # noqa: SIM905
+_EIGHT = 8
+"""Places of a warp that lanes have side by side."""
 
 
 def few_channels_kernel(site: Site, made: Convolution, name: str, tiling: FewChannels) -> KernelText:
@@ -34,6 +37,8 @@ class _FewChannels(PlacesKernel):
         super().__init__(site, made)
         self.tiling = tiling
         self.lines = tiling.chunk
+        self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
+        self._choose_vectors()
         self.frame.helpers -= {"multiply_add"}
         self.frame.helpers.add(FEW_COLUMNS[tiling.columns])
         for word in _WORDS:
@@ -47,7 +52,23 @@ class _FewChannels(PlacesKernel):
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
         lines = [*self.constants(), *self._place(), *self._brought(), *self._taken_apart(), *self._loop()]
         limits = Limits(shared=str(self.tiling.shared_bytes))
-        return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
+        most = "gpu.sm_count" if self.tiling.blocks == 1 else f"{self.tiling.blocks} * gpu.sm_count"
+        return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, {most})", limits)
+
+    def _choose_vectors(self) -> None:
+        """Patches come in vectors where their rows lie so, weights where theirs do and patches do, too."""
+        frame, inner = self.frame, self.convolution.sides[-1]
+        frame.vectors.clear()
+        frame.divisors.clear()
+        frame.vector = self.sides.phases == 1
+        self.weights_by = "1"
+        if not frame.vector:
+            return
+        frame.vectors.add(self.convolution.source)
+        frame.divisors.add(inner.read)
+        if not self.convolution.transposed and number(VECTOR).divides(self.sizes[2]):
+            self.weights_by = "VEC"
+            frame.vectors.add(self.left.buffer)
 
     @property
     def low(self) -> bool:
@@ -71,7 +92,7 @@ class _FewChannels(PlacesKernel):
             "// time, a piece; those of STAGES pieces are at hand or on the way. A tensor core cuts off what",
             "// a sum has no room for: after JOINED pieces, fewer where sums are short, they join totals,",
             "// which are rounded.",
-            f"constexpr int BLOCK = {THREADS}, TERMS = {TERMS}, STAGES = {WAITING};",
+            f"constexpr int BLOCK = {tiling.threads}, TERMS = {TERMS}, STAGES = {WAITING};",
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
@@ -81,16 +102,47 @@ class _FewChannels(PlacesKernel):
             *self._tiles(),
             *(kinds if self.sides.phases > 1 else []),
             "// What a tile sees of a channel is a patch: a plane for each tap in depth, rows, elements.",
-            f"constexpr int PATCH_DEEP = {planes}, PATCH_DOWN = {rows}, PATCH_ACROSS = {elements};",
+            f"constexpr int PATCH_DEEP = {planes}, PATCH_DOWN = {rows};",
+            *self._patch_across(elements),
             f"constexpr int PATCH_LINE = {tiling.pitch};  // floats from one row to the next",
             "constexpr int PATCH = PATCH_DEEP * PATCH_DOWN * PATCH_LINE;",
-            "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * PATCH_ACROSS;",
             f"// Patches that the pieces at hand may have terms of, {taps} of each channel.",
             f"constexpr int RING = {tiling.ring};",
             "// A warp's results change hands so many channels at a time.",
             f"constexpr int LINE = {LINE}, CHUNK = {tiling.chunk};",
             "constexpr int RIGHT = WIDE * TERMS;",
             "extern __shared__ __align__(1024) float on_chip[];",
+            *self._weights_place(),
+        ]
+
+    @property
+    def _vec(self) -> str:
+        """Elements that are copied together."""
+        return "VEC" if self.frame.vector else "1"
+
+    def _patch_across(self, elements: int) -> list[str]:
+        if not self.frame.vector:
+            return [f"constexpr int PATCH_ACROSS = {elements}, COPIED = PATCH_ACROSS;"]
+        before = self.sides.named[-1][1].padding
+        first = [f"constexpr int BEFORE = {-before % VECTOR} % VEC;"]
+        if before % VECTOR:
+            first.insert(
+                0, "// Whole vectors are copied: they begin so many elements before the first that is seen."
+            )
+        return [
+            *first,
+            f"constexpr int PATCH_ACROSS = (BEFORE + {elements} + VEC - 1) / VEC * VEC;",
+            "constexpr int COPIED = PATCH_ACROSS / VEC;  // in a row",
+        ]
+
+    def _weights_place(self) -> list[str]:
+        if self.tiling.kept:
+            return [
+                "float* const parts = on_chip;  // all weights, in pieces of a high and a low part",
+                "float* const coming_right = parts + 2 * PIECES * RIGHT;",
+                "float* const patches = coming_right + RIGHT;",
+            ]
+        return [
             "float* const parts = on_chip;  // two pieces of the weights, each in a high and a low part",
             "float* const coming_right = parts + 4 * RIGHT;",
             "float* const patches = coming_right + STAGES * RIGHT;",
@@ -113,26 +165,36 @@ class _FewChannels(PlacesKernel):
 
     def _place(self) -> list[str]:
         down, across = self._places_step("row"), self._places_step("col")
-        row = "place / PLACES_ACROSS" + ("" if down == 1 else f" * {down}")
-        col = "place % PLACES_ACROSS" + ("" if across == 1 else f" * {across}")
-        return [
-            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
-            "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
-            "// Of a tile's places a warp has 32, a thread four, eight apart; here in a patch they look.",
-            "int in_patch[4];",
-            "#pragma unroll",
-            *block(
-                "for (int i = 0; i < 4; ++i)",
-                [
-                    "const int place = warp * 32 + i * 8 + lane / 4;",
-                    *statement(f"in_patch[i] = {row} * PATCH_LINE + {col};"),
-                ],
-            ),
+        row = "own_place / PLACES_ACROSS" + ("" if down == 1 else f" * {down}")
+        col = "own_place % PLACES_ACROSS" + ("" if across == 1 else f" * {across}")
+        in_turn = [
             "// Weights taken apart go to two places in turn.",
             "int odd = 0;",
             "// Where the weights of the piece at hand are, among STAGES.",
             "int stage = 0;",
         ]
+        return [
+            "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
+            "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
+            "// Of a tile's places a warp has 32, a thread four, eight apart: this one, which sees a patch",
+            "// from here on, and others.",
+            "const int own_place = warp * 32 + lane / 4;",
+            *statement(
+                f"const float* const in_patches = patches + {row} * PATCH_LINE + {col}"
+                f"{' + BEFORE' if self.frame.vector else ''};"
+            ),
+            *([] if self.tiling.kept else in_turn),
+        ]
+
+    def _other_place(self) -> str:
+        """Floats of a patch from what a thread's first place sees to what place ``i`` of four does."""
+        down, across = self._places_step("row"), self._places_step("col")
+        line = "PATCH_LINE" if down == 1 else f"{down} * PATCH_LINE"
+        if self.tiling.across == _EIGHT:
+            return f"i * {line}"
+        if self.tiling.across == 2 * _EIGHT:
+            return f"i / 2 * {line} + i % 2 * {_EIGHT * across}"
+        return f"i * {_EIGHT * across}"
 
     def _places_step(self, name: str) -> int:
         """Elements from one place of a patch to the next."""
@@ -162,16 +224,22 @@ class _FewChannels(PlacesKernel):
         return [*self._patches(), *self._pieces(), *self._ahead()]
 
     def _patches(self) -> list[str]:
-        copies = self.tiling.copies
+        vec = self._vec
+        col = "at % COPIED" if vec == "1" else f"at % COPIED * {vec}"
         split = [
             "const int at = e * BLOCK + threadIdx.x;",
-            "const int patch_col = at % PATCH_ACROSS, patch_row = at / PATCH_ACROSS % PATCH_DOWN;",
-            "const int patch_plane = at / (PATCH_ACROSS * PATCH_DOWN);",
+            f"const int patch_col = {col}, patch_row = at / COPIED % PATCH_DOWN;",
+            "const int patch_plane = at / (COPIED * PATCH_DOWN);",
         ]
         to = "(patch_plane * PATCH_DOWN + patch_row) * PATCH_LINE + patch_col"
+        copied = [
+            "if (e * BLOCK + threadIdx.x < SEEN) {",
+            f"    copy_or_zero<{vec}>(to + to_here[e], seen + from_here[e], from_here[e] >= 0);",
+            "}",
+        ]
         return [
-            f"constexpr int COPIES = {copies};",
-            "// A thread copies so many elements of a patch: where to, and where from, -1 for a zero.",
+            "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * COPIED, COPIES = (SEEN + BLOCK - 1) / BLOCK;",
+            "// A thread copies so many times of a patch: where to, and where from, -1 for zeros.",
             "int to_here[COPIES], from_here[COPIES];",
             "#pragma unroll",
             *block("for (int e = 0; e < COPIES; ++e)", [*split, f"to_here[e] = {to};"]),
@@ -185,16 +253,7 @@ class _FewChannels(PlacesKernel):
                 [
                     "float* const to = patches + slot * PATCH;",
                     "#pragma unroll",
-                    *block(
-                        "for (int e = 0; e < COPIES; ++e)",
-                        block(
-                            "if (SEEN % BLOCK == 0 || e + 1 < COPIES || e * BLOCK + threadIdx.x < SEEN)",
-                            statement(
-                                "copy_or_zero<1>(to + to_here[e], seen + max(from_here[e], 0), "
-                                "from_here[e] >= 0);"
-                            ),
-                        ),
-                    ),
+                    *block("for (int e = 0; e < COPIES; ++e)", copied),
                     f"seen += {self._size(self._plane())};",
                     "slot = slot + 1 == RING ? 0 : slot + 1;",
                     *block(
@@ -212,7 +271,10 @@ class _FewChannels(PlacesKernel):
         starts = {"depth": "plane_here", "row": "row_tile", "col": "column_tile"}
         patch = {"depth": "patch_plane", "row": "patch_row", "col": "patch_col"}
         for name, side in self.sides.named:
-            first.append(f"const int seen_{name} = {self.sides.seen_first(name, side, starts[name])};")
+            code = self.sides.seen_first(name, side, starts[name])
+            if name == "col" and self.frame.vector and side.padding % VECTOR:
+                code += " - BEFORE"
+            first.append(f"const int seen_{name} = {code};")
             own = patch[name]
             if name == "depth" and side.side.dilation > 1:
                 own += f" * {side.side.dilation}"
@@ -242,17 +304,19 @@ class _FewChannels(PlacesKernel):
     def _pieces(self) -> list[str]:
         tap = self.taps
         needed = f"(piece * TERMS + TERMS - 1) / {tap} + 1" if tap > 1 else "(piece + 1) * TERMS"
-        coming = [] if self.batch.is_one else [*self._tile("min(weights_tile, TILES - 1)")[:2]]
+        kept = self.tiling.kept
+        tiles = [] if kept else ["    weights_tile += gridDim.x;"]
         return [
             "// Channels that pieces of a tile up to this one have terms of.",
             "const auto channels = [](int piece) {",
             f"    return min(CHANNELS, {needed});",
             "};",
-            "// The weights of a piece come, and the channels that none before it needed.",
-            "int coming_piece = 0, weights_tile = blockIdx.x;",
+            "int coming_piece = 0;" if kept else "int coming_piece = 0, weights_tile = blockIdx.x;",
+            "// The weights of a piece come.",
             "const auto bring_weights = [&](int stage) {",
-            *indented([*coming, *self._weights_brought()]),
+            *indented(self._weights_brought()),
             "};",
+            "// The channels of a piece that none before it needed come.",
             "const auto bring_channels = [&]() {",
             "    const int before = coming_piece > 0 ? channels(coming_piece - 1) : 0;",
             "#pragma unroll 1",
@@ -262,20 +326,46 @@ class _FewChannels(PlacesKernel):
             "    __pipeline_commit();",
             "    if (++coming_piece == PIECES) {",
             "        coming_piece = 0;",
-            "        weights_tile += gridDim.x;",
+            *indented(tiles),
             "    }",
             "};",
         ]
 
     def _weights_brought(self) -> list[str]:
-        more = "const bool more = weights_tile < TILES;"
+        coming = [] if self.batch.is_one else self._tile("min(weights_tile, TILES - 1)")[:2]
+        more = "true" if self.tiling.kept else "weights_tile < TILES"
+        begin = [*coming, f"const bool more = {more};"]
         to = "coming_right + stage * RIGHT"
         if self.convolution.transposed:
-            place = "warp * TERMS + (lane / 4 ^ warp) * 4 + lane % 4"
-            begin = [more, f"const float* const left = {self.left_from};"]
-            return [*begin, *self.weights_brought(f"{to} + {place}", "TERMS", "WIDE", "warp")]
-        begin = [more, f"const float* const right = {self.left_from};"]
-        return [*begin, *self.brought("right", "WIDE", "", self.rows, self.left, to)]
+            place = "to + s * TERMS + (lane / 4 ^ (warp + s) % 8) * 4"
+            begin.append(f"const float* const left = {self.left_from};")
+            line = f"float* const to = {to} + warp * TERMS + lane % 4;"
+            return [*begin, *self.weights_brought(line, place, "WIDE", "warp")]
+        begin.append(f"const float* const right = {self.left_from};")
+        vec = self.weights_by
+        term = "threadIdx.x % (TERMS / VEC) * VEC" if vec == "VEC" else "threadIdx.x % TERMS"
+        further = "BLOCK * VEC / TERMS" if vec == "VEC" else "BLOCK / TERMS"
+        return [
+            *begin,
+            f"const int index = threadIdx.x / (TERMS{' / VEC' if vec == 'VEC' else ''}), term = {term};",
+            f"constexpr int FURTHER = {further};",
+            f"const bool there = more && coming_piece * TERMS + term < {self.terms};",
+            *statement(
+                f"const float* const from = right + (there ? index * {self.terms} + coming_piece * TERMS + term : 0);"
+            ),
+            f"float* const to = {to} + index * TERMS + term % 4;",
+            "#pragma unroll",
+            *block(
+                "for (int s = 0; s < WIDE; s += FURTHER)",
+                [
+                    "// As the instruction looks for it: eight lines further on it is the same again.",
+                    "const int place = s * TERMS + (term / 4 ^ (index + s) % 8) * 4;",
+                    *statement(
+                        f"copy_or_zero<{vec}>(to + place, from + s * {self.terms}, there && index + s < {self.rows});"
+                    ),
+                ],
+            ),
+        ]
 
     def _ahead(self) -> list[str]:
         """A function that finds where in the patches a lane's term of a piece is."""
@@ -317,10 +407,11 @@ class _FewChannels(PlacesKernel):
             "const auto read_left = [&](int ahead, int part) {",
             "#pragma unroll",
             "    for (int t = 0; t < 2; ++t) {",
-            "        const int away = __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
+            "        const float* const from =",
+            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
             "#pragma unroll",
             "        for (int i = 0; i < 4; ++i) {",
-            "            left_now[part % 2][i / 2][t * 2 + i % 2] = patches[away + in_patch[i]];",
+            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self._other_place()}];",
             "        }",
             "    }",
             "};",
@@ -336,10 +427,10 @@ class _FewChannels(PlacesKernel):
             "    }",
             "};",
             "// Weights go to shared memory, high and low, where tensor cores read them.",
-            "const auto take_apart = [&](int stage, int odd, int share) {",
+            "const auto take_apart = [&](int stage, int place, int share) {",
             "    const int at = (share * BLOCK + threadIdx.x) * 4;",
             "    const float4 value = *reinterpret_cast<const float4*>(coming_right + stage * RIGHT + at);",
-            "    float* const high = parts + odd * 2 * RIGHT;",
+            "    float* const high = parts + place * 2 * RIGHT;",
             "    uint4 first, second;",
             *(f"    split_in_two(value.{axis}, first.{axis}, second.{axis});" for axis in "xyzw"),
             "    *reinterpret_cast<uint4*>(high + at) = first;",
@@ -349,8 +440,91 @@ class _FewChannels(PlacesKernel):
 
     # -------------------------------------------------------------------------------- sums
 
+    @property
+    def _shares(self) -> int:  # type: ignore[override]
+        """Vectors of a piece of the weights that a thread takes apart."""
+        return self.tiling.stored * TERMS // (4 * self.tiling.threads)
+
+    def _all_apart(self) -> list[str]:
+        """Statements that take weights apart before the first tile: all, or the first piece."""
+        of_piece = ["#pragma unroll", *block(f"for (int share = 0; share < {self._shares}; ++share)", ["@"])]
+        begin = ["look_at(coming_tile);"]
+        if self.tiling.kept:
+            apart = [line.replace("@", "take_apart(0, coming_piece, share);") for line in of_piece]
+            body = [
+                "bring_weights(0);",
+                "__pipeline_commit();",
+                "__pipeline_wait_prior(0);",
+                "__syncthreads();",
+                *apart,
+                "__syncthreads();  // there is a place for the next",
+            ]
+            return [
+                "// All weights stay here.",
+                *block("for (; coming_piece < PIECES; ++coming_piece)", body),
+                "show_to_tensor_cores();",
+                "coming_piece = 0;",
+                *begin,
+                *block("for (int begun = 0; begun < STAGES - 1; ++begun)", ["bring_channels();"]),
+                "__pipeline_wait_prior(STAGES - 2);",
+                "__syncthreads();",
+            ]
+        return [
+            *begin,
+            *block(
+                "for (int begun = 0; begun < STAGES - 1; ++begun)",
+                ["bring_weights(begun);", "bring_channels();"],
+            ),
+            "__pipeline_wait_prior(STAGES - 2);",
+            "__syncthreads();",
+            *(line.replace("@", "take_apart(0, 0, share);") for line in of_piece),
+        ]
+
     def _loop(self) -> list[str]:
-        shares = self.tiling.stored // 32
+        kept = self.tiling.kept
+        begin = """
+    __pipeline_wait_prior(STAGES - 3);
+    __syncthreads();  // the next piece has come
+    const unsigned long long high = right_at(parts + piece * 2 * RIGHT);
+    const unsigned long long low = right_at(parts + piece * 2 * RIGHT + RIGHT);"""
+        beside = """
+        // Tensor cores are at it. Meanwhile another piece is asked for, and the next eight terms taken apart.
+        if (part == 1) {
+            bring_channels();
+        }
+        products_done<1>();
+        split_left(part + 1);
+        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);"""
+        end = ""
+        if not kept:
+            begin = """
+    show_to_tensor_cores();
+    __pipeline_wait_prior(STAGES - 3);
+    __syncthreads();  // this piece's weights are apart, and the next piece has come
+    const unsigned long long high = right_at(parts + odd * 2 * RIGHT);
+    const unsigned long long low = right_at(parts + odd * 2 * RIGHT + RIGHT);
+    const int following = (stage + 1) % STAGES, free = (stage + STAGES - 1) % STAGES;"""
+            beside = f"""
+        // Tensor cores are at it. Meanwhile another piece is asked for, and the next one taken apart.
+        if (part == 0) {{
+            bring_weights(free);
+        }} else if (part == 1) {{
+            bring_channels();
+        }}
+        products_done<1>();
+        split_left(part + 1);
+        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
+        if (part == 0) {{
+            __syncthreads();  // all have done with the piece before: there is a place for weights
+        }} else {{
+#pragma unroll
+            for (int share = part - 1; share < {self._shares}; share += 3) {{
+                take_apart(following, 1 - odd, share);
+            }}
+        }}"""
+            end = """
+    odd = 1 - odd;
+    stage = following;"""
         body = f"""
 float sums[2][ACROSS / 2], total[2][ACROSS / 2];
 #pragma unroll
@@ -358,13 +532,7 @@ for (int i = 0; i < ACROSS; ++i) {{
     sums[i % 2][i / 2] = total[i % 2][i / 2] = 0.0f;
 }}
 #pragma unroll 1
-for (int piece = 0; piece < PIECES; ++piece) {{
-    show_to_tensor_cores();
-    __pipeline_wait_prior(STAGES - 3);
-    __syncthreads();  // this piece's weights are apart, and the next piece has come
-    const unsigned long long high = right_at(parts + odd * 2 * RIGHT);
-    const unsigned long long low = right_at(parts + odd * 2 * RIGHT + RIGHT);
-    const int following = (stage + 1) % STAGES, free = (stage + STAGES - 1) % STAGES;
+for (int piece = 0; piece < PIECES; ++piece) {{{begin}
     const bool is_last = piece + 1 == PIECES;
     first_slot = is_last ? (first_slot + CHANNELS) % RING : first_slot;
     const int ahead_after = find_term(is_last ? 0 : piece + 1);
@@ -379,25 +547,9 @@ for (int piece = 0; piece < PIECES; ++piece) {{
             multiply_add(sums[m], left_high[p][m], low + at);
             multiply_add(sums[m], left_high[p][m], high + at);
         }}
-        products_end();
-        // Tensor cores are at it. Meanwhile another piece is asked for, and the next one taken apart.
-        if (part == 0) {{
-            bring_weights(free);
-        }} else if (part == 1) {{
-            bring_channels();
-        }}
-        products_done<1>();
-        split_left(part + 1);
-        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
-        if (part == 0) {{
-            __syncthreads();  // all have done with the piece before: there is a place for weights
-        }} else if (part <= {shares}) {{
-            take_apart(following, 1 - odd, part - 1);
-        }}
+        products_end();{beside}
     }}
-    ahead = ahead_after;
-    odd = 1 - odd;
-    stage = following;
+    ahead = ahead_after;{end}
     if ((piece + 1) % JOINED == 0 || is_last) {{
         products_done<0>();
 #pragma unroll
@@ -408,15 +560,7 @@ for (int piece = 0; piece < PIECES; ++piece) {{
     }}
 }}""".strip("\n")
         return [
-            "look_at(coming_tile);",
-            *block(
-                "for (int begun = 0; begun < STAGES - 1; ++begun)",
-                ["bring_weights(begun);", "bring_channels();"],
-            ),
-            "__pipeline_wait_prior(STAGES - 2);",
-            "__syncthreads();",
-            "#pragma unroll",
-            *block(f"for (int share = 0; share < {shares}; ++share)", ["take_apart(0, 0, share);"]),
+            *self._all_apart(),
             "int ahead = find_term(0);",
             "read_left(ahead, 0);",
             "split_left(0);",

@@ -12,23 +12,24 @@ from dataclasses import dataclass
 from workbench.playbook.analysis.matrix_products import channels_across, worth_few_channels
 from workbench.playbook.analysis.places import Places, met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.product_tiling import TERMS, THREADS, WAITING
+from workbench.playbook.kernels.product_tiling import TERMS, WAITING
 
-PLACES = 256
-"""Of a tile: a warp has 32 of them, twice sixteen rows of what tensor cores take."""
-_SHAPES = ((8, 32), (16, 16), (4, 64), (2, 128), (1, 256), (32, 8))
-"""Places one below the other, and side by side."""
+THREADS = (256, 128)
+"""Of a block, which has a place a thread: a warp has twice sixteen rows of what tensor cores take. One block
+of the first, or two of the second, fill a multiprocessor."""
+ACROSS = (32, 16, 64, 128, 256, 8)
+"""Places side by side."""
 _STORED = 32
-"""Channels that there is room for are a multiple of it: 256 threads copy so many at a time, or a part."""
+"""Channels that there is room for are a multiple of it: threads copy so many at a time, or a part."""
 _CHUNKS = (16, 8)
 """Channels of results that change hands at a time."""
 LINE = 32 + 4
 """Floats from one channel of a warp's results to the next: what four lanes have is in different banks."""
-_APART = range(10, 23)
+_APART = (12, 16, 20)
 """Banks from a line of a patch to the next: eight places are in others than eight of the line below."""
-_BANKS, _FLOAT_BYTES = 32, 4
+_BANKS, _FLOAT_BYTES, VECTOR = 32, 4, 4
 _MOST_BYTES = 227 * 1024
-MOST_COPIES = 8
+_MOST_COPIES = 8
 """Elements of a patch that a thread copies, of one channel."""
 
 
@@ -36,6 +37,7 @@ MOST_COPIES = 8
 class FewChannels:
     """The tiling of a convolution."""
 
+    threads: int
     down: int
     """Rows of places of a tile."""
     across: int
@@ -49,19 +51,23 @@ class FewChannels:
     patch: tuple[int, int, int]
     """What a tile sees of a channel: planes, rows and elements of a row."""
     pitch: int
-    """Floats from one row of a patch to the next."""
+    """Floats from one row of a patch to the next: with room for whole vectors."""
     ring: int
     """Patches that there is room for."""
+    pieces: int
+    """Pieces of a tile."""
+    one_set: bool
+    """True where all tiles meet the same weights."""
 
     @property
-    def elements(self) -> int:
-        """That a tile sees of a channel."""
-        return math.prod(self.patch)
+    def blocks(self) -> int:
+        """That fill a multiprocessor."""
+        return THREADS[0] // self.threads
 
     @property
-    def copies(self) -> int:
-        """That a thread copies of a channel, at most."""
-        return math.ceil(self.elements / THREADS)
+    def kept(self) -> bool:
+        """True where there is room for all weights, taken apart: they stay."""
+        return self.one_set and self._bytes(self.pieces, 1) <= _MOST_BYTES // self.blocks
 
     @property
     def channel(self) -> int:
@@ -71,9 +77,18 @@ class FewChannels:
 
     @property
     def shared_bytes(self) -> int:
-        """Two pieces of weights in two parts, pieces of them on the way, patches, and results."""
-        weights = (4 + WAITING) * self.stored * TERMS
-        return _FLOAT_BYTES * (weights + self.ring * self.channel + THREADS // 32 * self.chunk * LINE)
+        """Pieces of weights in two parts, pieces of them on the way, patches, and results."""
+        return self._bytes(self.pieces, 1) if self.kept else self._bytes(2, WAITING)
+
+    def _bytes(self, apart: int, coming: int) -> int:
+        weights = (2 * apart + coming) * self.stored * TERMS
+        return _FLOAT_BYTES * (weights + self.ring * self.channel + self.threads // 32 * self.chunk * LINE)
+
+    @property
+    def has_room(self) -> bool:
+        """True where a block of these threads can be on the card, as many as fill a multiprocessor."""
+        copies = math.ceil(math.prod(self.patch) / self.threads)
+        return self.shared_bytes <= _MOST_BYTES // self.blocks and copies <= _MOST_COPIES
 
     def tiles(self, made: Convolution, sizes: Mapping[str, int]) -> int:
         """Of all images, groups and kinds of places."""
@@ -83,35 +98,42 @@ class FewChannels:
         return planes * math.ceil(down / self.down) * math.ceil(across / self.across)
 
 
-def few_channels_tiling(made: Convolution, cases: Sequence[Mapping[str, int]]) -> FewChannels | None:
+def few_channels_tiling(
+    made: Convolution, threads: int, cases: Sequence[Mapping[str, int]]
+) -> FewChannels | None:
     """The tiling with the fewest tiles, and of these with the smallest patch; None where none has room."""
     columns = channels_across(made)
-    if columns is None or not worth_few_channels(made, cases):
+    reads = made.read.number
+    if columns is None or reads is None or threads not in THREADS or not worth_few_channels(made, cases):
         return None
     found = [
         tiling
-        for down, across in _SHAPES
-        if (len(made.sides) > 1 or down == 1)
-        and (tiling := _tiling(made, columns, down, across)).shared_bytes <= _MOST_BYTES
-        and tiling.copies <= MOST_COPIES
+        for across in ACROSS
+        if threads % across == 0
+        and (len(made.sides) > 1 or across == threads)
+        and (tiling := _tiling(made, (columns, reads), threads, across)).has_room
     ]
 
     def cost(tiling: FewChannels) -> tuple[int, int]:
-        return sum(tiling.tiles(made, case) for case in cases), tiling.elements
+        return sum(tiling.tiles(made, case) for case in cases), math.prod(tiling.patch)
 
     return min(found, key=cost, default=None)
 
 
-def _tiling(made: Convolution, columns: int, down: int, across: int) -> FewChannels:
+def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: int) -> FewChannels:
+    columns, reads = channels
     taps = met_taps_of(made)
     sides = [places_of(made, side) for side in made.sides]
     planes = sides[0].taps if len(sides) > 2 else 1
+    down = threads // across
     rows = _seen(sides[-2], down) if len(sides) > 1 else 1
     elements = _seen(sides[-1], across)
-    pitch = elements
+    # A vector begins before the first element that is seen, and another ends behind the last.
+    pitch = math.ceil((elements + VECTOR - 1) / VECTOR) * VECTOR
     while rows > 1 and pitch % _BANKS not in _APART:
-        pitch += 1
+        pitch += VECTOR
     return FewChannels(
+        threads=threads,
         down=down,
         across=across,
         columns=columns,
@@ -121,6 +143,8 @@ def _tiling(made: Convolution, columns: int, down: int, across: int) -> FewChann
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.
         ring=(WAITING * TERMS - 2) // taps + 3,
+        pieces=math.ceil(reads * taps / TERMS),
+        one_set=made.groups.is_one and phases_of(made) == 1,
     )
 
 

@@ -32,7 +32,11 @@ def made_by_kernels(
             return convolution if tiling_of(convolution, schedule, cases) is not None else None
         if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
             if schedule.places_down:
-                return convolution if few_channels_tiling(convolution, cases) is not None else None
+                return (
+                    convolution
+                    if few_channels_tiling(convolution, schedule.threads, cases) is not None
+                    else None
+                )
             return convolution if worth_a_product(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None

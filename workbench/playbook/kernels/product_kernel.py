@@ -338,19 +338,18 @@ class TensorCoreKernel(ABC):
     def brought(self, name: str, edge: str, first: str, size: str, factor: Matrix, to: str) -> list[str]:
         """A piece of a factor: vectors as they lie in memory, from the row or column ``first`` on."""
         step = self._step(factor)
-        number = f"{first} + index" if first else "index"
         if factor.lies_by_terms:
             count, beside, inner, outer = edge, "TERMS", "term", "index"
-            from_line, along = f"size_t({number})", "coming_piece * TERMS + term"
-            inside, outside = f"coming_piece * TERMS + term < {self.terms}", number
+            from_line, along = f"size_t({first} + index)", "coming_piece * TERMS + term"
+            inside, outside = f"coming_piece * TERMS + term < {self.terms}", f"{first} + index"
             line = "LEFT_LINE" if name == "left" else "TERMS"
             place = f"index * {line} + term"
             if name == "right":  # where the instruction looks: eight lines further on it is the same again
                 place = "index * TERMS + (term / 4 ^ index % 8) * 4 + term % 4"
         else:
             count, beside, inner, outer = "TERMS", edge, "index", "term"
-            from_line, along = "size_t(coming_piece * TERMS + term)", number
-            inside, outside = f"{number} < {size}", "coming_piece * TERMS + term"
+            from_line, along = "size_t(coming_piece * TERMS + term)", f"{first} + index"
+            inside, outside = f"{first} + index < {size}", "coming_piece * TERMS + term"
             line = "LEFT_LINE" if name == "left" else edge
             place = f"term * {line} + index"
         end = size if factor.lies_by_terms else self.terms

@@ -16,7 +16,7 @@ from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
-from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
+from workbench.playbook.kernels.few_channels_tiling import THREADS, few_channels_tiling
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
@@ -308,7 +308,7 @@ def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
-    if not (traits.kernels or traits.scans or schedule.convolve[0]):
+    if not (traits.kernels or traits.scans or schedule.convolve[0] or schedule.places_down):
         return ()
     fits = {
         fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
@@ -316,6 +316,8 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         for case in traits.declared_cases
         if team_for(schedule, row.shape) == "block"
     }
+    if schedule.places_down:
+        return tuple(str(threads) for threads in THREADS if _few_channels(traits, threads))
     if traits.stepped:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
@@ -358,9 +360,15 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         worth_a_product(made, traits.declared_cases) for made in traits.convolutions
     ):
         values.append("three_tf32")
-    if all(few_channels_tiling(made, traits.declared_cases) for made in traits.convolutions):
+    if any(_few_channels(traits, threads) for threads in THREADS):
         values.append("few_channels")
     return ("library", *values) if values and settings["fusion"] == "all" else ()
+
+
+def _few_channels(traits: Traits, threads: int) -> bool:
+    """True where every convolution has tiles of places for blocks of so many threads."""
+    found = [few_channels_tiling(made, threads, traits.declared_cases) for made in traits.convolutions]
+    return bool(found) and None not in found
 
 
 def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:

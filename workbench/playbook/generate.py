@@ -42,8 +42,6 @@ from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.convolution_kernel import convolution_kernel
 from workbench.playbook.kernels.convolution_product import convolution_product
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
-from workbench.playbook.kernels.few_channels_kernel import few_channels_kernel
-from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
@@ -53,6 +51,8 @@ from workbench.playbook.kernels.loop_kernel import loop_kernel
 from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
+from workbench.playbook.kernels.patches_kernel import patches_kernel
+from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.kernels.product_kernel import product_kernel
 from workbench.playbook.kernels.row_layers import row_step
 from workbench.playbook.kernels.row_tables_kernel import row_tables_kernel
@@ -249,9 +249,9 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
     """The kernel of a convolution and what is behind it."""
     if site.schedule.places_down:
-        tiling = few_channels_tiling(step, site.schedule.threads, site.cases[: site.declared])
+        tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
-        return few_channels_kernel(site, _tail_divided(site, step), name, tiling)
+        return patches_kernel(site, _tail_divided(site, step), name, tiling)
     if site.schedule.convolve_as_product:
         return convolution_product(site, _tail_divided(site, step), name)
     tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])

@@ -30,11 +30,8 @@ MOST_PADDED_TAPS = 128
 """A bit each says which of a place's taps meet an element, where zeros lie around the input."""
 LEAST_TERMS = 32
 """Of few terms, multiprocessors would mostly wait for tiles to come and to go."""
-LEAST_CHANNELS, LEAST_OF_FEW = 8, 24
+LEAST_CHANNELS, LEAST_OF_PATCHES = 8, 24
 """Channels, and terms of each, from which places may be rows of a product and channels its columns."""
-MOST_CHANNELS = 64
-"""Channels up to which they may."""
-_EIGHT = 8
 _COUNTED = 2**31
 """Places, and elements of an image, that a whole number of 32 bits can count."""
 
@@ -64,24 +61,11 @@ def worth_a_product(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bo
     )
 
 
-def channels_across(made: Convolution) -> int | None:
-    """Columns of sums that hold the channels of a group, where they are few; eight go together."""
-    channels = made.made.number
-    if channels is None or channels > MOST_CHANNELS:
-        return None
-    return math.ceil(channels / _EIGHT) * _EIGHT
-
-
-def worth_few_channels(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
-    """True where a convolution can be one whose channels, few of them, are the columns of a product."""
-    across = channels_across(made)
-    return (
-        across is not None
-        and _is_product(made, cases)
-        and all(
-            made.made.at(case) >= LEAST_CHANNELS and made.read.at(case) * met_taps_of(made) >= LEAST_OF_FEW
-            for case in cases
-        )
+def worth_patches(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where a convolution can be a product whose rows are places, and whose columns are channels."""
+    return _is_product(made, cases) and all(
+        made.made.at(case) >= LEAST_CHANNELS and made.read.at(case) * met_taps_of(made) >= LEAST_OF_PATCHES
+        for case in cases
     )
 
 

@@ -46,8 +46,8 @@ __device__ inline void multiply_add(float (&sums)[{count}], const unsigned int (
 """
 
 
-FEW_COLUMNS: Mapping[int, str] = {columns: f"multiply_add_{columns}" for columns in range(8, 72, 8)}
-"""The text of ``multiply_add`` for so many columns of sums, where there are not 128."""
+OTHER_COLUMNS: Mapping[int, str] = {columns: f"multiply_add_{columns}" for columns in range(8, 128, 8)}
+"""The text of ``multiply_add`` for so many columns of sums; of 128 it is under its own name."""
 
 TENSOR_CORES: Mapping[str, str] = {
     "split_in_two": """
@@ -59,7 +59,7 @@ __device__ inline void split_in_two(float value, unsigned int& high, unsigned in
 }
 """,
     "multiply_add": _multiply_add(_ACROSS),
-    **{name: _multiply_add(columns) for columns, name in FEW_COLUMNS.items()},
+    **{name: _multiply_add(columns) for columns, name in OTHER_COLUMNS.items()},
     "products": """
 // Where a factor begins in shared memory, as the instruction wants to know it: lines of 128 bytes, eight of
 // them in 1024, whose pieces of 16 bytes have changed places, so that eight lines are in different banks.

@@ -41,7 +41,7 @@ from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
 from workbench.playbook.estimates.product_estimate import (
     convolution_product_time,
-    few_channels_time,
+    patches_time,
     product_time,
 )
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
@@ -150,7 +150,7 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
         case Scatter():
             return scatter_time(asked, step)
         case Convolution() if asked.schedule.places_down:
-            return few_channels_time(asked, step)
+            return patches_time(asked, step)
         case Convolution() if asked.schedule.convolve_as_product:
             return convolution_product_time(asked, step)
         case Convolution():

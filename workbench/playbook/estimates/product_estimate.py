@@ -14,7 +14,7 @@ from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
-from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
+from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.kernels.product_tiling import (
     LONG,
     SOME,
@@ -70,9 +70,9 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
     return _time(asked, made, [made.source, made.weight], more, _A_TILE_US + _PLACES_US)
 
 
-def few_channels_time(asked: Asked, made: Convolution) -> Estimate:
+def patches_time(asked: Asked, made: Convolution) -> Estimate:
     """The same where places are the rows."""
-    tiling = few_channels_tiling(made, asked.schedule.threads, [asked.sizes])
+    tiling = patches_tiling(made, asked.schedule.threads, [asked.sizes])
     assert tiling is not None
     across = tiling.columns
     rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))

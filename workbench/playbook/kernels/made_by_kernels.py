@@ -16,7 +16,7 @@ from workbench.playbook.analysis.matrix_products import (
 )
 from workbench.playbook.ir.program import InPlaceOfCall, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import tiling_of
-from workbench.playbook.kernels.few_channels_tiling import few_channels_tiling
+from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.schedules.schedule import Schedule
 
 
@@ -33,9 +33,7 @@ def made_by_kernels(
         if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
             if schedule.places_down:
                 return (
-                    convolution
-                    if few_channels_tiling(convolution, schedule.threads, cases) is not None
-                    else None
+                    convolution if patches_tiling(convolution, schedule.threads, cases) is not None else None
                 )
             return convolution if worth_a_product(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None

@@ -16,8 +16,8 @@ from workbench.playbook.techniques.traits import traits_of
 
 _TILES = (
     *(("three_tf32", "256", str(blocks)) for blocks in SPLITS),
-    ("few_channels", "256", "1"),
-    ("few_channels", "128", "1"),
+    ("patches", "256", "1"),
+    ("patches", "128", "1"),
     ("8x8", "128", "1"),
     ("8x4", "128", "1"),
     ("4x8", "128", "1"),

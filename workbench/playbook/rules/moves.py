@@ -55,7 +55,7 @@ _COMPANIONS: dict[tuple[str, str], Vector] = {
         for side in ("1", "2", "4", "8")
     },
     **{("convolution", tile): (("block_size", "128"),) for tile in TILES},
-    ("convolution", "few_channels"): (("block_size", "256"), ("vector_width", "4")),
+    ("convolution", "patches"): (("block_size", "256"), ("vector_width", "4")),
     ("matrix_product", "three_tf32"): (("block_size", "256"), ("vector_width", "4")),
     ("pair_tile", "32"): (("block_size", "64"), ("launches", "apart"), ("vector_width", "4")),
     ("pair_tile", "64"): (("block_size", "256"), ("launches", "apart"), ("vector_width", "4")),

@@ -291,7 +291,7 @@ def split_team(schedule: Schedule) -> Team:
 
 def _convolved(value: str) -> tuple[int, int]:
     """What a thread has of a convolution."""
-    if value in ("library", "three_tf32", "few_channels"):
+    if value in ("library", "three_tf32", "patches"):
         return (0, 0)
     each, below = map(int, value.split("x"))
     return each, below
@@ -366,8 +366,8 @@ def schedule_of(vector: Vector) -> Schedule:
         tile=int(values.get("turned_tile", "0").replace("off", "0")),
         pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
         convolve=_convolved(values.get("convolution", "library")),
-        convolve_as_product=values.get("convolution") in ("three_tf32", "few_channels"),
-        places_down=values.get("convolution") == "few_channels",
+        convolve_as_product=values.get("convolution") in ("three_tf32", "patches"),
+        places_down=values.get("convolution") == "patches",
         multiply=values.get("matrix_product", "library") == "three_tf32",
         split_k=int(values.get("split_k", "1")),
         strip=int(values.get("strip", "off").replace("off", "0")),

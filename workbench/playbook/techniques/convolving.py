@@ -13,7 +13,7 @@ CONVOLVING = (
     Technique(
         name="convolution",
         title="a kernel makes the convolution, and what follows it",
-        values=("library", *TILES, "three_tf32", "few_channels"),
+        values=("library", *TILES, "three_tf32", "patches"),
         offers=offers.convolution,
         structural=True,
         bottleneck="compute",

@@ -16,17 +16,17 @@ from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
-from workbench.playbook.kernels.few_channels_tiling import THREADS, few_channels_tiling
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
+from workbench.playbook.kernels.patches_tiling import THREADS, patches_tiling
 from workbench.playbook.kernels.product_tiling import splits_of
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
 from workbench.playbook.schedules.fitting import (
-    FEW_COLUMNS,
     FEWER_COLUMNS,
+    FEW_COLUMNS,
     RowShape,
     by_length,
     clustered_part,
@@ -317,7 +317,7 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         if team_for(schedule, row.shape) == "block"
     }
     if schedule.places_down:
-        return tuple(str(threads) for threads in THREADS if _few_channels(traits, threads))
+        return tuple(str(threads) for threads in THREADS if _patches_of(traits, threads))
     if traits.stepped:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
@@ -360,14 +360,14 @@ def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
         worth_a_product(made, traits.declared_cases) for made in traits.convolutions
     ):
         values.append("three_tf32")
-    if any(_few_channels(traits, threads) for threads in THREADS):
-        values.append("few_channels")
+    if any(_patches_of(traits, threads) for threads in THREADS):
+        values.append("patches")
     return ("library", *values) if values and settings["fusion"] == "all" else ()
 
 
-def _few_channels(traits: Traits, threads: int) -> bool:
+def _patches_of(traits: Traits, threads: int) -> bool:
     """True where every convolution has tiles of places for blocks of so many threads."""
-    found = [few_channels_tiling(made, threads, traits.declared_cases) for made in traits.convolutions]
+    found = [patches_tiling(made, threads, traits.declared_cases) for made in traits.convolutions]
     return bool(found) and None not in found
 
 

@@ -1,46 +1,48 @@
-"""A convolution on tensor cores whose results have few channels: places are rows, channels columns.
+"""A convolution on tensor cores whose rows are places, and whose columns are channels.
 
 Owns the text of such a kernel beyond convolution_product.py's. What a tile of places sees of a channel is
 brought into shared memory once, as it is, and taken apart in registers for every tap; only the weights, which
-are few, go back to shared memory in two parts. few_channels_tiling.py has the numbers.
+are fewer, go back to shared memory in two parts. patches_tiling.py has the numbers.
 """
 
 from __future__ import annotations
 
-from workbench.playbook.device_functions.tensor_core_helpers import FEW_COLUMNS
+from workbench.playbook.device_functions.tensor_core_helpers import OTHER_COLUMNS
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.ir.sizes import number
-from workbench.playbook.kernels.few_channels_tiling import LINE, VECTOR, FewChannels
+from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
+from workbench.playbook.kernels.patches_tiling import VECTOR, PatchTiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
 m own_place following free take_apart sum_row sum_column channels coming_channel slot is_last
-patches to_here from_here ahead_after begun plane plane_here column_tile row_tile in_patches bring_channel
-bring_channels bring_weights weights_tile find_term first_slot patch_col patch_row patch_plane before
+patches to_here from_here ahead_after begun plane plane_here channel_here first_channel column_tile
+row_tile in_patches bring_channel bring_channels bring_weights weights_tile find_term first_slot patch_col
+patch_row patch_plane before
 """.split()  # noqa: SIM905
 _EIGHT = 8
 """Places of a warp that lanes have side by side."""
 
 
-def few_channels_kernel(site: Site, made: Convolution, name: str, tiling: FewChannels) -> KernelText:
-    """Write the kernel of a convolution of few channels and of what is made of its results."""
-    return _FewChannels(site, made, tiling).finished(name)
+def patches_kernel(site: Site, made: Convolution, name: str, tiling: PatchTiling) -> KernelText:
+    """Write the kernel of a convolution and of what is made of its results."""
+    return _Patches(site, made, tiling).finished(name)
 
 
-class _FewChannels(PlacesKernel):
+class _Patches(PlacesKernel):
     """The kernel being written."""
 
-    def __init__(self, site: Site, made: Convolution, tiling: FewChannels) -> None:
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
         super().__init__(site, made)
         self.tiling = tiling
         self.lines = tiling.chunk
         self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
         self._choose_vectors()
-        self.frame.helpers -= {"multiply_add"}
-        self.frame.helpers.add(FEW_COLUMNS[tiling.columns])
+        if tiling.columns in OTHER_COLUMNS:
+            self.frame.helpers -= {"multiply_add"}
+            self.frame.helpers.add(OTHER_COLUMNS[tiling.columns])
         for word in _WORDS:
             self.frame.names.new(word)
 
@@ -50,6 +52,7 @@ class _FewChannels(PlacesKernel):
         tiles += [f"cdiv({self.site.size(sides[-2])}, {self.tiling.down})"] if len(sides) > 1 else []
         tiles += [self.site.factor(size) for size in (*sides[:-2], self.convolution.batch)]
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
+        tiles += [str(self.tiling.channel_tiles)] if self.tiling.channel_tiles > 1 else []
         lines = [*self.constants(), *self._place(), *self._brought(), *self._taken_apart(), *self._loop()]
         limits = Limits(shared=str(self.tiling.shared_bytes))
         most = "gpu.sm_count" if self.tiling.blocks == 1 else f"{self.tiling.blocks} * gpu.sm_count"
@@ -74,6 +77,13 @@ class _FewChannels(PlacesKernel):
     def low(self) -> bool:
         return False
 
+    @property
+    def _shared_by(self) -> int:
+        return 1 if self.tiling.twice > 1 else 2
+
+    def _sum(self) -> list[str]:
+        return [f"made[r] = results[line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}];"]
+
     # -------------------------------------------------------------------------------- what a block is about
 
     def constants(self) -> list[str]:
@@ -88,10 +98,10 @@ class _FewChannels(PlacesKernel):
             "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
             "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
             "// which is missing, is less than what float32 rounds off. A block makes tiles of",
-            "// PLACES_DOWN x PLACES_ACROSS results of all channels and takes in TERMS products of each at a",
-            "// time, a piece; those of STAGES pieces are at hand or on the way. A tensor core cuts off what",
-            "// a sum has no room for: after JOINED pieces, fewer where sums are short, they join totals,",
-            "// which are rounded.",
+            "// PLACES_DOWN x PLACES_ACROSS places and ACROSS channels and takes in TERMS products of each",
+            "// result at a time, a piece; STAGES pieces are at hand or on the way. A tensor core cuts off",
+            "// what a sum has no room for: after JOINED pieces, fewer where sums are short, they join",
+            "// totals, which are rounded.",
             f"constexpr int BLOCK = {tiling.threads}, TERMS = {TERMS}, STAGES = {WAITING};",
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
@@ -109,7 +119,7 @@ class _FewChannels(PlacesKernel):
             f"// Patches that the pieces at hand may have terms of, {taps} of each channel.",
             f"constexpr int RING = {tiling.ring};",
             "// A warp's results change hands so many channels at a time.",
-            f"constexpr int LINE = {LINE}, CHUNK = {tiling.chunk};",
+            f"constexpr int LINE = {tiling.line}, CHUNK = {tiling.chunk};",
             "constexpr int RIGHT = WIDE * TERMS;",
             "extern __shared__ __align__(1024) float on_chip[];",
             *self._weights_place(),
@@ -161,6 +171,9 @@ class _FewChannels(PlacesKernel):
         of_all += [self._size(named["depth"].made)] if "depth" in named else []
         of_all += [self._size(self.convolution.batch)]
         of_all += [] if self.batch.is_one else [self._size(self.batch)]
+        if self.tiling.channel_tiles > 1:
+            lines.append(f"constexpr int CHANNEL_TILES = {self.tiling.channel_tiles};")
+            of_all.append("CHANNEL_TILES")
         return [*lines, *statement(f"constexpr int TILES = {' * '.join(of_all)};")]
 
     def _place(self) -> list[str]:
@@ -176,15 +189,25 @@ class _FewChannels(PlacesKernel):
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
-            "// Of a tile's places a warp has 32, a thread four, eight apart: this one, which sees a patch",
-            "// from here on, and others.",
-            "const int own_place = warp * 32 + lane / 4;",
+            f"// Of a tile's places a warp has {self._places}, a thread {self._each}, eight apart: this one,",
+            f"// which sees a patch from here on, and {'another' if self._each == 'two' else 'others'}.",
+            f"const int own_place = warp * {self._places} + lane / 4;",
             *statement(
                 f"const float* const in_patches = patches + {row} * PATCH_LINE + {col}"
                 f"{' + BEFORE' if self.frame.vector else ''};"
             ),
             *([] if self.tiling.kept else in_turn),
         ]
+
+    @property
+    def _places(self) -> int:
+        """Of a warp."""
+        return 16 * self.tiling.twice
+
+    @property
+    def _each(self) -> str:
+        """Places of a thread."""
+        return ("two", "four")[self.tiling.twice - 1]
 
     def _other_place(self) -> str:
         """Floats of a patch from what a thread's first place sees to what place ``i`` of four does."""
@@ -206,6 +229,9 @@ class _FewChannels(PlacesKernel):
         named = [name for name, _ in self.sides.named]
         lines = [f"int plane = {tile};"]
         matrix = "matrix_here" if places else "matrix"
+        if self.tiling.channel_tiles > 1:
+            channel = "channel_here" if places else "first_channel"
+            lines += [f"const int {channel} = plane % CHANNEL_TILES * ACROSS;", "plane /= CHANNEL_TILES;"]
         if not self.batch.is_one:
             number, after = f"plane % {self._size(self.batch)}", f"plane /= {self._size(self.batch)};"
             lines += [f"const int {matrix} = {number};", after]
@@ -332,7 +358,10 @@ class _FewChannels(PlacesKernel):
         ]
 
     def _weights_brought(self) -> list[str]:
-        coming = [] if self.batch.is_one else self._tile("min(weights_tile, TILES - 1)")[:2]
+        several = self.tiling.channel_tiles > 1
+        few = (0 if self.batch.is_one else 2) + (2 if several else 0)
+        coming = self._tile("min(weights_tile, TILES - 1)")[: few + 1] if few else []
+        own = "first_channel + " if several else ""
         more = "true" if self.tiling.kept else "weights_tile < TILES"
         begin = [*coming, f"const bool more = {more};"]
         to = "coming_right + stage * RIGHT"
@@ -340,7 +369,7 @@ class _FewChannels(PlacesKernel):
             place = "to + s * TERMS + (lane / 4 ^ (warp + s) % 8) * 4"
             begin.append(f"const float* const left = {self.left_from};")
             line = f"float* const to = {to} + warp * TERMS + lane % 4;"
-            return [*begin, *self.weights_brought(line, place, "WIDE", "warp")]
+            return [*begin, *self.weights_brought(line, place, "WIDE", f"{own}warp")]
         begin.append(f"const float* const right = {self.left_from};")
         vec = self.weights_by
         term = "threadIdx.x % (TERMS / VEC) * VEC" if vec == "VEC" else "threadIdx.x % TERMS"
@@ -351,7 +380,8 @@ class _FewChannels(PlacesKernel):
             f"constexpr int FURTHER = {further};",
             f"const bool there = more && coming_piece * TERMS + term < {self.terms};",
             *statement(
-                f"const float* const from = right + (there ? index * {self.terms} + coming_piece * TERMS + term : 0);"
+                f"const float* const from = right + (there ? ({own}index) * {self.terms} "
+                "+ coming_piece * TERMS + term : 0);"
             ),
             f"float* const to = {to} + index * TERMS + term % 4;",
             "#pragma unroll",
@@ -361,7 +391,8 @@ class _FewChannels(PlacesKernel):
                     "// As the instruction looks for it: eight lines further on it is the same again.",
                     "const int place = s * TERMS + (term / 4 ^ (index + s) % 8) * 4;",
                     *statement(
-                        f"copy_or_zero<{vec}>(to + place, from + s * {self.terms}, there && index + s < {self.rows});"
+                        f"copy_or_zero<{vec}>(to + place, from + s * {self.terms}, "
+                        f"there && {own}index + s < {self.rows});"
                     ),
                 ],
             ),
@@ -400,26 +431,27 @@ class _FewChannels(PlacesKernel):
     # -------------------------------------------------------------------------------- split in two
 
     def _taken_apart(self) -> list[str]:
+        twice = self.tiling.twice
         return [
             "// Eight terms at a time are a part; a thread has two of them, of each of its places. Those of",
             "// the next part are read before they are needed.",
-            "float left_now[2][2][4];",
+            f"float left_now[2][{twice}][4];",
             "const auto read_left = [&](int ahead, int part) {",
             "#pragma unroll",
             "    for (int t = 0; t < 2; ++t) {",
             "        const float* const from =",
             "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
             "#pragma unroll",
-            "        for (int i = 0; i < 4; ++i) {",
+            f"        for (int i = 0; i < {2 * twice}; ++i) {{",
             f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self._other_place()}];",
             "        }",
             "    }",
             "};",
-            "unsigned int left_high[2][2][4], left_low[2][2][4];",
+            f"unsigned int left_high[2][{twice}][4], left_low[2][{twice}][4];",
             "const auto split_left = [&](int part) {",
             "    const int p = part % 2;",
             "#pragma unroll",
-            "    for (int m = 0; m < 2; ++m) {",
+            f"    for (int m = 0; m < {twice}; ++m) {{",
             "#pragma unroll",
             "        for (int e = 0; e < 4; ++e) {",
             "            split_in_two(left_now[p][m][e], left_high[p][m][e], left_low[p][m][e]);",
@@ -481,7 +513,11 @@ class _FewChannels(PlacesKernel):
         ]
 
     def _loop(self) -> list[str]:
-        kept = self.tiling.kept
+        kept, twice = self.tiling.kept, self.tiling.twice
+        zeros = " ".join(f"sums[{m}][i] = total[{m}][i] = 0.0f;" for m in range(twice))
+        joined = "\n            ".join(
+            f"total[{m}][i] += sums[{m}][i];\n            sums[{m}][i] = 0.0f;" for m in range(twice)
+        )
         begin = """
     __pipeline_wait_prior(STAGES - 3);
     __syncthreads();  // the next piece has come
@@ -526,10 +562,10 @@ class _FewChannels(PlacesKernel):
     odd = 1 - odd;
     stage = following;"""
         body = f"""
-float sums[2][ACROSS / 2], total[2][ACROSS / 2];
+float sums[{twice}][ACROSS / 2], total[{twice}][ACROSS / 2];
 #pragma unroll
-for (int i = 0; i < ACROSS; ++i) {{
-    sums[i % 2][i / 2] = total[i % 2][i / 2] = 0.0f;
+for (int i = 0; i < ACROSS / 2; ++i) {{
+    {zeros}
 }}
 #pragma unroll 1
 for (int piece = 0; piece < PIECES; ++piece) {{{begin}
@@ -542,7 +578,7 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
         const int p = part % 2, at = part * 2;
         products_begin();
 #pragma unroll
-        for (int m = 0; m < 2; ++m) {{
+        for (int m = 0; m < {twice}; ++m) {{
             multiply_add(sums[m], left_low[p][m], high + at);
             multiply_add(sums[m], left_high[p][m], low + at);
             multiply_add(sums[m], left_high[p][m], high + at);
@@ -553,9 +589,8 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
     if ((piece + 1) % JOINED == 0 || is_last) {{
         products_done<0>();
 #pragma unroll
-        for (int i = 0; i < ACROSS; ++i) {{
-            total[i % 2][i / 2] += sums[i % 2][i / 2];
-            sums[i % 2][i / 2] = 0.0f;
+        for (int i = 0; i < ACROSS / 2; ++i) {{
+            {joined}
         }}
     }}
 }}""".strip("\n")
@@ -578,7 +613,8 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
         named = dict(self.sides.named)
         starts = {"depth": "plane_here", "row": "row_tile + place / PLACES_ACROSS"}
         starts["col"] = "column_tile + place % PLACES_ACROSS"
-        lines, inside = ["const int place = warp * 32 + lane;"], list[str]()
+        lane = "lane" if self.tiling.twice > 1 else "lane % 16"
+        lines, inside = [f"const int place = warp * {self._places} + {lane};"], list[str]()
         for name, side in named.items():
             code = starts[name]
             if name != "depth":
@@ -604,18 +640,20 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
         chunk = [
             "#pragma unroll",
             *block(
-                "for (int m = 0; m < 2; ++m)",
+                f"for (int m = 0; m < {self.tiling.twice}; ++m)",
                 ["#pragma unroll", *block("for (int i = 0; i < CHUNK / 2; ++i)", changed)],
             ),
-            "const int row_here = c * CHUNK;",
+            f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
             "__syncwarp();",
             *block(f"if ({self.is_column})", self.finished_column()),
             "__syncwarp();",
         ]
+        shared = ["const int share = lane / 16;  // of a place's channels two lanes have half each"]
         return [
             "// The results, some channels at a time. In shared memory a warp's sums change hands:",
             "// neighbouring lanes go on with neighbouring places.",
             *self.column_found(),
+            *(shared if self.tiling.twice == 1 else []),
             "#pragma unroll",
             *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),
         ]

@@ -1,6 +1,6 @@
-"""Tiles of a convolution of few channels on tensor cores: its places, and the patch of the input they see.
+"""Tiles of a convolution on tensor cores whose rows are places: these, and the patch of the input they see.
 
-Owns the numbers; few_channels_kernel.py writes statements with them, and estimates count with them.
+Owns the numbers; patches_kernel.py writes statements with them, and estimates count with them.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.analysis.matrix_products import channels_across, worth_few_channels
+from workbench.playbook.analysis.matrix_products import worth_patches
 from workbench.playbook.analysis.places import Places, met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.product_tiling import TERMS, WAITING
 
 THREADS = (256, 128)
-"""Of a block, which has a place a thread: a warp has twice sixteen rows of what tensor cores take. One block
-of the first, or two of the second, fill a multiprocessor."""
+"""Of a block. One of the first, or two of the second, fill a multiprocessor."""
+_TWICE, _MOST_COLUMNS, _ROWS, _EIGHT = 64, 128, 16, 8
+"""Columns of sums up to which a warp takes twice sixteen rows, so that there are registers for all; at most;
+rows that tensor cores take of a warp; and columns that go together."""
 ACROSS = (32, 16, 64, 128, 256, 8)
 """Places side by side."""
 _STORED = 32
 """Channels that there is room for are a multiple of it: threads copy so many at a time, or a part."""
 _CHUNKS = (16, 8)
 """Channels of results that change hands at a time."""
-LINE = 32 + 4
-"""Floats from one channel of a warp's results to the next: what four lanes have is in different banks."""
+_FREE = 4
+"""Floats between the channels of a warp's results: what four lanes have is in different banks."""
 _APART = (12, 16, 20)
 """Banks from a line of a patch to the next: eight places are in others than eight of the line below."""
 _BANKS, _FLOAT_BYTES, VECTOR = 32, 4, 4
@@ -34,7 +36,7 @@ _MOST_COPIES = 8
 
 
 @dataclass(frozen=True)
-class FewChannels:
+class PatchTiling:
     """The tiling of a convolution."""
 
     threads: int
@@ -43,7 +45,9 @@ class FewChannels:
     across: int
     """Places of such a row."""
     columns: int
-    """Columns of sums: channels, rounded up to eight."""
+    """Columns of sums: channels of a tile, rounded up to eight."""
+    channel_tiles: int
+    """Tiles that have all channels of a place."""
     stored: int
     """Channels that there is room for in shared memory."""
     chunk: int
@@ -65,6 +69,16 @@ class FewChannels:
         return THREADS[0] // self.threads
 
     @property
+    def twice(self) -> int:
+        """Times that a warp has sixteen rows."""
+        return 2 if self.columns <= _TWICE else 1
+
+    @property
+    def line(self) -> int:
+        """Floats from one channel of a warp's results to the next."""
+        return self.twice * _ROWS + _FREE
+
+    @property
     def kept(self) -> bool:
         """True where there is room for all weights, taken apart: they stay."""
         return self.one_set and self._bytes(self.pieces, 1) <= _MOST_BYTES // self.blocks
@@ -82,7 +96,9 @@ class FewChannels:
 
     def _bytes(self, apart: int, coming: int) -> int:
         weights = (2 * apart + coming) * self.stored * TERMS
-        return _FLOAT_BYTES * (weights + self.ring * self.channel + self.threads // 32 * self.chunk * LINE)
+        return _FLOAT_BYTES * (
+            weights + self.ring * self.channel + self.threads // 32 * self.chunk * self.line
+        )
 
     @property
     def has_room(self) -> bool:
@@ -95,48 +111,51 @@ class FewChannels:
         *outer, across = [places_of(made, side).made.at(sizes) for side in made.sides]
         down = outer.pop() if outer else 1
         planes = math.prod(outer) * made.batch.at(sizes) * made.groups.at(sizes) * phases_of(made)
+        planes *= self.channel_tiles
         return planes * math.ceil(down / self.down) * math.ceil(across / self.across)
 
 
-def few_channels_tiling(
-    made: Convolution, threads: int, cases: Sequence[Mapping[str, int]]
-) -> FewChannels | None:
+def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str, int]]) -> PatchTiling | None:
     """The tiling with the fewest tiles, and of these with the smallest patch; None where none has room."""
-    columns = channels_across(made)
-    reads = made.read.number
-    if columns is None or reads is None or threads not in THREADS or not worth_few_channels(made, cases):
+    channels, reads = made.made.number, made.read.number
+    if channels is None or reads is None or threads not in THREADS or not worth_patches(made, cases):
         return None
     found = [
         tiling
         for across in ACROSS
-        if threads % across == 0
-        and (len(made.sides) > 1 or across == threads)
-        and (tiling := _tiling(made, (columns, reads), threads, across)).has_room
+        if (tiling := _tiling(made, (channels, reads), threads, across)) is not None and tiling.has_room
     ]
 
-    def cost(tiling: FewChannels) -> tuple[int, int]:
+    def cost(tiling: PatchTiling) -> tuple[int, int]:
         return sum(tiling.tiles(made, case) for case in cases), math.prod(tiling.patch)
 
     return min(found, key=cost, default=None)
 
 
-def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: int) -> FewChannels:
-    columns, reads = channels
+def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: int) -> PatchTiling | None:
+    """The tiling with so many places side by side; None where these are no part of a block's."""
+    made_channels, reads = channels
+    channel_tiles = math.ceil(made_channels / _MOST_COLUMNS)
+    columns = math.ceil(made_channels / channel_tiles / _EIGHT) * _EIGHT
+    places = threads // 32 * _ROWS * (2 if columns <= _TWICE else 1)
+    if places % across or (len(made.sides) == 1 and across != places):
+        return None
     taps = met_taps_of(made)
     sides = [places_of(made, side) for side in made.sides]
     planes = sides[0].taps if len(sides) > 2 else 1
-    down = threads // across
+    down = places // across
     rows = _seen(sides[-2], down) if len(sides) > 1 else 1
     elements = _seen(sides[-1], across)
     # A vector begins before the first element that is seen, and another ends behind the last.
     pitch = math.ceil((elements + VECTOR - 1) / VECTOR) * VECTOR
     while rows > 1 and pitch % _BANKS not in _APART:
         pitch += VECTOR
-    return FewChannels(
+    return PatchTiling(
         threads=threads,
         down=down,
         across=across,
         columns=columns,
+        channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
         chunk=next(chunk for chunk in _CHUNKS if columns % chunk == 0),
         patch=(planes, rows, elements),
@@ -144,7 +163,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.
         ring=(WAITING * TERMS - 2) // taps + 3,
         pieces=math.ceil(reads * taps / TERMS),
-        one_set=made.groups.is_one and phases_of(made) == 1,
+        one_set=made.groups.is_one and phases_of(made) == 1 and channel_tiles == 1,
     )
 
 

@@ -39,11 +39,8 @@ from workbench.playbook.estimates.library_work import alone_bytes_of, asked_of
 from workbench.playbook.estimates.lines_estimate import lines_time
 from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
-from workbench.playbook.estimates.product_estimate import (
-    convolution_product_time,
-    patches_time,
-    product_time,
-)
+from workbench.playbook.estimates.patches_estimate import patches_time
+from workbench.playbook.estimates.product_estimate import convolution_product_time, product_time
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.row_tables_estimate import row_tables_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time

@@ -14,12 +14,8 @@ from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
-from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.kernels.product_tiling import (
-    LONG,
-    SOME,
     TALL,
-    TERMS,
     THREADS,
     VECTOR,
     WIDE,
@@ -42,9 +38,6 @@ _LOOKED_UP_US, _PADDED_US = 0.2, 0.1
 """More where a convolution's elements are looked up one by one, and where zeros lie around them."""
 _JOINING_US = {1: 0.17, 2: 0.06}
 """More where sums join the totals after every piece, or after two."""
-_OF_PLACES_US, _OF_A_COLUMN_US = 0.45, 0.0135
-"""Of 256 places, and of each column of sums."""
-_OF_A_TILE_US, _OF_ITS_COLUMN_US = 0.5, 0.02
 _FIRST_US = 3.0
 """Until the first pieces are there and apart."""
 _A_TILE_US, _PLACES_US = 2.1, 1.4
@@ -68,27 +61,6 @@ def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
     """The same of a convolution: its terms are taps of all channels, its columns places of all images."""
     more = _LOOKED_UP_US + (_PADDED_US if any(places_of(made, side).may_miss for side in made.sides) else 0.0)
     return _time(asked, made, [made.source, made.weight], more, _A_TILE_US + _PLACES_US)
-
-
-def patches_time(asked: Asked, made: Convolution) -> Estimate:
-    """The same where places are the rows."""
-    tiling = patches_tiling(made, asked.schedule.threads, [asked.sizes])
-    assert tiling is not None
-    across = tiling.columns
-    rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))
-    loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
-    factors = (made.source, made.weight)
-    moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
-    values = [store.value for store in made.stores]
-    behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
-    pieces = math.ceil(asked.at(shape_of(made)[3]) / TERMS)
-    joined = 2 if pieces >= SOME else 1
-    piece_us = _OF_PLACES_US + _OF_A_COLUMN_US * across
-    piece_us += _JOINING_US[joined] if pieces < LONG else 0.0
-    tile_us = _OF_A_TILE_US + _OF_ITS_COLUMN_US * across + across * behind
-    each = pieces * piece_us + tile_us
-    us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
-    return Estimate(us, moved, 1, 0.0, 1.0)
 
 
 def _time(

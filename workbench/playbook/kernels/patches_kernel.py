@@ -17,10 +17,9 @@ from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-m own_place following free take_apart sum_row sum_column channels coming_channel slot is_last
-patches to_here from_here ahead_after begun plane plane_here channel_here first_channel column_tile
-row_tile in_patches bring_channel bring_channels bring_weights weights_tile find_term first_slot patch_col
-patch_row patch_plane before
+m own_place following free take_apart sum_row sum_column channels slot is_last patches to_here from_here
+ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
+bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count
 """.split()  # noqa: SIM905
 _EIGHT = 8
 """Places of a warp that lanes have side by side."""
@@ -253,39 +252,41 @@ class _Patches(PlacesKernel):
         vec = self._vec
         col = "at % COPIED" if vec == "1" else f"at % COPIED * {vec}"
         split = [
-            "const int at = e * BLOCK + threadIdx.x;",
+            "const int at = e * BLOCK + own_copy;",
             f"const int patch_col = {col}, patch_row = at / COPIED % PATCH_DOWN;",
             "const int patch_plane = at / (COPIED * PATCH_DOWN);",
         ]
         to = "(patch_plane * PATCH_DOWN + patch_row) * PATCH_LINE + patch_col"
         copied = [
-            "if (e * BLOCK + threadIdx.x < SEEN) {",
-            f"    copy_or_zero<{vec}>(to + to_here[e], seen + from_here[e], from_here[e] >= 0);",
+            "if (own_channel < count && e * BLOCK + own_copy < SEEN) {",
+            f"    copy_or_zero<{vec}>(to + to_here[e], from + from_here[e], from_here[e] >= 0);",
             "}",
         ]
+        plane = self._size(self._plane())
         return [
             "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * COPIED, COPIES = (SEEN + BLOCK - 1) / BLOCK;",
-            "// A thread copies so many times of a patch: where to, and where from, -1 for zeros.",
+            "constexpr int AT_ONCE = SEEN < BLOCK ? BLOCK / SEEN : 1;  // channels that are copied together",
+            "// A thread copies so many times of a channel: where to, and where from, -1 for zeros.",
+            "const int own_channel = AT_ONCE > 1 ? threadIdx.x / SEEN : 0;",
+            "const int own_copy = AT_ONCE > 1 ? threadIdx.x % SEEN : threadIdx.x;",
             "int to_here[COPIES], from_here[COPIES];",
             "#pragma unroll",
             *block("for (int e = 0; e < COPIES; ++e)", [*split, f"to_here[e] = {to};"]),
-            "int coming_tile = blockIdx.x, coming_channel = 0, slot = 0;",
+            "int coming_tile = blockIdx.x, coming_piece = 0, slot = 0;",
             "const float* seen;  // the image, from the channel that comes next on",
             "const auto look_at = [&](int tile) {",
             *indented(self._look_at(split)),
             "};",
-            "const auto bring_channel = [&]() {",
+            "const auto bring = [&](int count) {",
             *indented(
                 [
-                    "float* const to = patches + slot * PATCH;",
+                    "const int place = slot + own_channel;",
+                    "float* const to = patches + (place < RING ? place : place - RING) * PATCH;",
+                    f"const float* const from = seen + own_channel * {plane};",
                     "#pragma unroll",
                     *block("for (int e = 0; e < COPIES; ++e)", copied),
-                    f"seen += {self._size(self._plane())};",
-                    "slot = slot + 1 == RING ? 0 : slot + 1;",
-                    *block(
-                        "if (++coming_channel == CHANNELS)",
-                        ["coming_channel = 0;", "coming_tile += gridDim.x;", "look_at(coming_tile);"],
-                    ),
+                    f"seen += count * {plane};",
+                    "slot = slot + count < RING ? slot + count : slot + count - RING;",
                 ]
             ),
             "};",
@@ -330,14 +331,11 @@ class _Patches(PlacesKernel):
     def _pieces(self) -> list[str]:
         tap = self.taps
         needed = f"(piece * TERMS + TERMS - 1) / {tap} + 1" if tap > 1 else "(piece + 1) * TERMS"
-        kept = self.tiling.kept
-        tiles = [] if kept else ["    weights_tile += gridDim.x;"]
         return [
             "// Channels that pieces of a tile up to this one have terms of.",
             "const auto channels = [](int piece) {",
             f"    return min(CHANNELS, {needed});",
             "};",
-            "int coming_piece = 0;" if kept else "int coming_piece = 0, weights_tile = blockIdx.x;",
             "// The weights of a piece come.",
             "const auto bring_weights = [&](int stage) {",
             *indented(self._weights_brought()),
@@ -346,13 +344,14 @@ class _Patches(PlacesKernel):
             "const auto bring_channels = [&]() {",
             "    const int before = coming_piece > 0 ? channels(coming_piece - 1) : 0;",
             "#pragma unroll 1",
-            "    for (int more = channels(coming_piece) - before; more > 0; --more) {",
-            "        bring_channel();",
+            "    for (int more = channels(coming_piece) - before; more > 0; more -= AT_ONCE) {",
+            "        bring(min(more, AT_ONCE));",
             "    }",
             "    __pipeline_commit();",
             "    if (++coming_piece == PIECES) {",
             "        coming_piece = 0;",
-            *indented(tiles),
+            "        coming_tile += gridDim.x;",
+            "        look_at(coming_tile);",
             "    }",
             "};",
         ]
@@ -360,9 +359,9 @@ class _Patches(PlacesKernel):
     def _weights_brought(self) -> list[str]:
         several = self.tiling.channel_tiles > 1
         few = (0 if self.batch.is_one else 2) + (2 if several else 0)
-        coming = self._tile("min(weights_tile, TILES - 1)")[: few + 1] if few else []
+        coming = self._tile("min(coming_tile, TILES - 1)")[: few + 1] if few else []
         own = "first_channel + " if several else ""
-        more = "true" if self.tiling.kept else "weights_tile < TILES"
+        more = "true" if self.tiling.kept else "coming_tile < TILES"
         begin = [*coming, f"const bool more = {more};"]
         to = "coming_right + stage * RIGHT"
         if self.convolution.transposed:

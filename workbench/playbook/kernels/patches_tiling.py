@@ -21,6 +21,8 @@ _TWICE, _MOST_COLUMNS, _ROWS, _EIGHT = 64, 128, 16, 8
 rows that tensor cores take of a warp; and columns that go together."""
 ACROSS = (32, 16, 64, 128, 256, 8)
 """Places side by side."""
+_LINE, _OF_SHORT_LINES = 32, 1.05
+"""Places that are stored as a whole line, and how much longer a tile takes without."""
 _STORED = 32
 """Channels that there is room for are a multiple of it: threads copy so many at a time, or a part."""
 _CHUNKS = (16, 8)
@@ -126,8 +128,9 @@ def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str,
         if (tiling := _tiling(made, (channels, reads), threads, across)) is not None and tiling.has_room
     ]
 
-    def cost(tiling: PatchTiling) -> tuple[int, int]:
-        return sum(tiling.tiles(made, case) for case in cases), math.prod(tiling.patch)
+    def cost(tiling: PatchTiling) -> tuple[float, int]:
+        more = 1.0 if tiling.across >= _LINE else _OF_SHORT_LINES
+        return more * sum(tiling.tiles(made, case) for case in cases), math.prod(tiling.patch)
 
     return min(found, key=cost, default=None)
 

@@ -25,8 +25,8 @@ from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
 from workbench.playbook.schedules.fitting import (
-    FEWER_COLUMNS,
     FEW_COLUMNS,
+    FEWER_COLUMNS,
     RowShape,
     by_length,
     clustered_part,

@@ -9,10 +9,13 @@ these phases leave out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.playbook.ir.program import Convolution, Side
 from workbench.playbook.ir.sizes import Size, number
+
+MOST_APART = 64
+"""Elements from the first tap to the last of sides that become one: a tile sees so many more."""
 
 
 @dataclass(frozen=True)
@@ -71,3 +74,45 @@ def phases_of(made: Convolution) -> int:
 def met_taps_of(made: Convolution) -> int:
     """Taps that a place meets at most."""
     return math.prod(places_of(made, side).taps for side in made.sides)
+
+
+def flattened(made: Convolution) -> Convolution:
+    """The same convolution with fewer sides: one along which there is a single tap joins that outside it.
+
+    Windows of 1 x 1 so see one long line, those of 3 x 1 a line with taps a row apart.
+    """
+    sides = [side for side, _ in _sides_together(made)]
+    return made if len(sides) == len(made.sides) else replace(made, sides=tuple(sides))
+
+
+def sides_together(made: Convolution) -> list[int]:
+    """How many sides each of a flattened convolution stands for."""
+    return [count for _, count in _sides_together(made)]
+
+
+def _sides_together(made: Convolution) -> list[tuple[Side, int]]:
+    found = [(made.sides[-1], 1)]
+    for outer in reversed(made.sides[:-1]):
+        inner, count = found[0]
+        joined = _joined(outer, inner)
+        found[:1] = [(outer, 1), found[0]] if joined is None else [(joined, count + 1)]
+    return found
+
+
+def _joined(outer: Side, inner: Side) -> Side | None:
+    """Both as one; None where they are none, or where its taps would be far apart."""
+    single = (inner.taps, inner.stride, inner.padding) == (1, 1, 0) and inner.read == inner.made
+    if not single or outer.stride != 1:
+        return None
+    length = inner.read.number
+    apart = outer.taps > 1 or outer.padding > 0
+    if apart and (length is None or (outer.taps - 1) * outer.dilation * length > MOST_APART):
+        return None
+    return Side(
+        read=outer.read * inner.read,
+        made=outer.made * inner.made,
+        taps=outer.taps,
+        stride=1,
+        padding=outer.padding * (length or 0),
+        dilation=outer.dilation * (length or 1) if outer.taps > 1 else 1,
+    )

@@ -10,7 +10,7 @@ import math
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
-from workbench.playbook.analysis.places import places_of
+from workbench.playbook.analysis.places import flattened, places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.patches_tiling import PatchTiling, patches_tiling
@@ -59,6 +59,6 @@ def _piece_us(made: Convolution, tiling: PatchTiling) -> float:
 
 def _tile_us(asked: Asked, made: Convolution, tiling: PatchTiling) -> float:
     results = tiling.columns * tiling.twice
-    inner = places_of(made, made.sides[-1])
+    inner = places_of(made, flattened(made).sides[-1])
     found = _TILE_US + results * (_RESULT_US + _BETWEEN_US * math.log2(inner.phases))
     return found + (results * _NARROW_US if asked.at(inner.side.made) < _NARROW else 0.0)

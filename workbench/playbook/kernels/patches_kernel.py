@@ -7,6 +7,7 @@ are fewer, go back to shared memory in two parts. patches_tiling.py has the numb
 
 from __future__ import annotations
 
+from workbench.playbook.analysis.places import flattened, sides_together
 from workbench.playbook.device_functions.tensor_core_helpers import OTHER_COLUMNS
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.ir.sizes import number
@@ -14,12 +15,13 @@ from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
 from workbench.playbook.kernels.patches_tiling import VECTOR, PatchTiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
+from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
 m own_place following free take_apart sum_row sum_column channels slot is_last patches to_here from_here
 ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
-bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count
+bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count along
 """.split()  # noqa: SIM905
 _EIGHT = 8
 """Places of a warp that lanes have side by side."""
@@ -36,6 +38,7 @@ class _Patches(PlacesKernel):
     def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
         super().__init__(site, made)
         self.tiling = tiling
+        self.flat = SeenPlaces(flattened(made), self.sides.size)
         self.lines = tiling.chunk
         self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
         self._choose_vectors()
@@ -46,7 +49,7 @@ class _Patches(PlacesKernel):
             self.frame.names.new(word)
 
     def finished(self, name: str) -> KernelText:
-        sides = [side.made for _, side in self.sides.named]
+        sides = [side.made for _, side in self.flat.named]
         tiles = [f"cdiv({self.site.size(sides[-1])}, {self.tiling.across})"]
         tiles += [f"cdiv({self.site.size(sides[-2])}, {self.tiling.down})"] if len(sides) > 1 else []
         tiles += [self.site.factor(size) for size in (*sides[:-2], self.convolution.batch)]
@@ -59,7 +62,7 @@ class _Patches(PlacesKernel):
 
     def _choose_vectors(self) -> None:
         """Patches come in vectors where their rows lie so, weights where theirs do and patches do, too."""
-        frame, inner = self.frame, self.convolution.sides[-1]
+        frame, inner = self.frame, self.flat.made.sides[-1]
         frame.vectors.clear()
         frame.divisors.clear()
         frame.vector = self.sides.phases == 1
@@ -132,7 +135,7 @@ class _Patches(PlacesKernel):
     def _patch_across(self, elements: int) -> list[str]:
         if not self.frame.vector:
             return [f"constexpr int PATCH_ACROSS = {elements}, COPIED = PATCH_ACROSS;"]
-        before = self.sides.named[-1][1].padding
+        before = self.flat.named[-1][1].padding
         first = [f"constexpr int BEFORE = {-before % VECTOR} % VEC;"]
         if before % VECTOR:
             first.insert(
@@ -159,7 +162,7 @@ class _Patches(PlacesKernel):
 
     def _tiles(self) -> list[str]:
         """How many tiles there are along each side, and in all."""
-        named = dict(self.sides.named)
+        named = dict(self.flat.named)
         col = self._size(named["col"].made)
         lines = [f"constexpr int TILES_ACROSS = ({col} + PLACES_ACROSS - 1) / PLACES_ACROSS;"]
         of_all = ["TILES_ACROSS"]
@@ -220,12 +223,12 @@ class _Patches(PlacesKernel):
 
     def _places_step(self, name: str) -> int:
         """Elements from one place of a patch to the next."""
-        side = dict(self.sides.named).get(name)
+        side = dict(self.flat.named).get(name)
         return side.step if side is not None else 1
 
     def _tile(self, tile: str, places: bool = False) -> list[str]:
         """Statements that find a tile: group and kind of places, image, the first place along each side."""
-        named = [name for name, _ in self.sides.named]
+        named = [name for name, _ in self.flat.named]
         lines = [f"int plane = {tile};"]
         matrix = "matrix_here" if places else "matrix"
         if self.tiling.channel_tiles > 1:
@@ -238,7 +241,7 @@ class _Patches(PlacesKernel):
         if "row" in named:
             lines += ["const int row_tile = plane % TILES_DOWN * PLACES_DOWN;", "plane /= TILES_DOWN;"]
         if "depth" in named:
-            deep = self._size(dict(self.sides.named)["depth"].made)
+            deep = self._size(dict(self.flat.named)["depth"].made)
             lines += [f"const int plane_here = plane % {deep};", f"plane /= {deep};"]
         return lines
 
@@ -297,8 +300,8 @@ class _Patches(PlacesKernel):
         first, inside, within = list[str](), ["tile < TILES"], ""
         starts = {"depth": "plane_here", "row": "row_tile", "col": "column_tile"}
         patch = {"depth": "patch_plane", "row": "patch_row", "col": "patch_col"}
-        for name, side in self.sides.named:
-            code = self.sides.seen_first(name, side, starts[name])
+        for name, side in self.flat.named:
+            code = self.flat.seen_first(name, side, starts[name])
             if name == "col" and self.frame.vector and side.padding % VECTOR:
                 code += " - BEFORE"
             first.append(f"const int seen_{name} = {code};")
@@ -314,7 +317,7 @@ class _Patches(PlacesKernel):
         elements = self._size(self._plane() * self.convolution.read)
         return [
             *self._tile("min(tile, TILES - 1)"),
-            *self.sides.kind("matrix"),
+            *self.flat.kind("matrix"),
             *first,
             f"seen = {self.source} + {images} * {elements};",
             "#pragma unroll",
@@ -400,8 +403,8 @@ class _Patches(PlacesKernel):
     def _ahead(self) -> list[str]:
         """A function that finds where in the patches a lane's term of a piece is."""
         steps = list[str]()
-        for name, side in self.sides.named:
-            code = self.sides.number(name)
+        for name, side in self.flat.named:
+            code = self.flat.number(name)
             if not code:
                 continue
             if name == "depth":
@@ -609,26 +612,42 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
     # -------------------------------------------------------------------------------- results
 
     def column_found(self) -> list[str]:
-        named = dict(self.sides.named)
         starts = {"depth": "plane_here", "row": "row_tile + place / PLACES_ACROSS"}
         starts["col"] = "column_tile + place % PLACES_ACROSS"
         lane = "lane" if self.tiling.twice > 1 else "lane % 16"
         lines, inside = [f"const int place = warp * {self._places} + {lane};"], list[str]()
-        for name, side in named.items():
+        own = self._names()
+        for name, side in self.flat.named:
             code = starts[name]
             if name != "depth":
                 inside.append(f"{code} < {self._size(side.made)}")
             if side.phases > 1:
                 code = f"({code}) * {side.phases} + kind_{name}"
-                inside += [] if side.all_there else [f"{name} < {self._size(side.side.made)}"]
-            lines.append(f"const int {name} = {code};")
+                inside += [] if side.all_there else [f"{own[name][0]} < {self._size(side.side.made)}"]
+            lines += self._named(own[name], code)
         return [
             *self._tile("tile", places=True),
-            *self.sides.kind("matrix_here"),
+            *self.flat.kind("matrix_here"),
             *lines,
             "const int image = plane;",
             *statement(f"const bool is_result = {' && '.join(inside)};"),
         ]
+
+    def _names(self) -> dict[str, list[str]]:
+        """Sides of the results, by those of tiles: several where they lie one behind the other."""
+        names = iter([name for name, _ in self.sides.named])
+        together = zip(self.flat.named, sides_together(self.convolution), strict=True)
+        return {flat: [next(names) for _ in range(count)] for (flat, _), count in together}
+
+    def _named(self, names: list[str], place: str) -> list[str]:
+        """Statements that find the place along each of some sides, by that along all of them together."""
+        if len(names) == 1:
+            return [f"const int {names[0]} = {place};"]
+        made = {name: self._size(side.side.made) for name, side in self.sides.named}
+        lines = [f"int along = {place};"]
+        for name in reversed(names[1:]):
+            lines += [f"const int {name} = along % {made[name]};", f"along /= {made[name]};"]
+        return [*lines, f"const int {names[0]} = along;"]
 
     def _written(self) -> list[str]:
         changed = [

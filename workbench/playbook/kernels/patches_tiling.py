@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.playbook.analysis.matrix_products import worth_patches
-from workbench.playbook.analysis.places import Places, met_taps_of, phases_of, places_of
+from workbench.playbook.analysis.places import Places, flattened, met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.product_tiling import TERMS, WAITING
 
@@ -110,7 +110,7 @@ class PatchTiling:
 
     def tiles(self, made: Convolution, sizes: Mapping[str, int]) -> int:
         """Of all images, groups and kinds of places."""
-        *outer, across = [places_of(made, side).made.at(sizes) for side in made.sides]
+        *outer, across = [places_of(made, side).made.at(sizes) for side in flattened(made).sides]
         down = outer.pop() if outer else 1
         planes = math.prod(outer) * made.batch.at(sizes) * made.groups.at(sizes) * phases_of(made)
         planes *= self.channel_tiles
@@ -141,10 +141,11 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     channel_tiles = math.ceil(made_channels / _MOST_COLUMNS)
     columns = math.ceil(made_channels / channel_tiles / _EIGHT) * _EIGHT
     places = threads // 32 * _ROWS * (2 if columns <= _TWICE else 1)
-    if places % across or (len(made.sides) == 1 and across != places):
+    sides_of = flattened(made).sides
+    if places % across or (len(sides_of) == 1 and across != places):
         return None
     taps = met_taps_of(made)
-    sides = [places_of(made, side) for side in made.sides]
+    sides = [places_of(made, side) for side in sides_of]
     planes = sides[0].taps if len(sides) > 2 else 1
     down = places // across
     rows = _seen(sides[-2], down) if len(sides) > 1 else 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.convolving import ordinary, shared, transposed, two_results
 from tests.playbook.drawn_convolutions import drawn_convolution
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
@@ -28,36 +28,6 @@ OTHERS: tuple[Vector, ...] = (
     (("block_size", "256"), ("convolution", "4x8")),
     (("block_size", "128"), ("convolution", "16x4")),
 )
-
-
-def ordinary(**settings: Any) -> Call:
-    def call(t: dict[str, Tensor]) -> Tensor:
-        convolve = (F.conv1d, F.conv2d, F.conv3d)[t["x"].ndim - 3]
-        made = convolve(t["x"], t["w"], t.get("b"), **settings)
-        return torch.relu(made) * 0.5
-
-    return call
-
-
-def transposed(**settings: Any) -> Call:
-    def call(t: dict[str, Tensor]) -> Tensor:
-        made = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[t["x"].ndim - 3]
-        return torch.tanh(made(t["x"], t["w"], t.get("b"), **settings))
-
-    return call
-
-
-def two_results(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """A residual, a value a channel, and the places themselves behind a convolution."""
-    made = F.conv2d(t["x"], t["w"], padding=1) + t["b"][:, None, None]
-    along = torch.arange(made.shape[-1], device=made.device)
-    return made + t["r"], torch.where(along % 2 == 0, made, -made)
-
-
-def shared(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Results that are wanted as they are, too."""
-    made = F.conv2d(t["x"], t["w"])
-    return made, torch.sigmoid(made)
 
 
 CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import reference, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
+from workbench.playbook.techniques.table import settled
 
 ON_TENSOR_CORES: Vector = (("convolution", "three_tf32"), ("matrix_product", "three_tf32"))
 Drawn = tuple[Call, dict[str, Tensor]]
@@ -37,11 +39,17 @@ def drawn_product(draw: random.Random) -> Drawn:
     return call, {"x": factor(rows, terms, turned[0]), "w": factor(terms, columns, turned[1])}
 
 
-def drawn_convolution(draw: random.Random) -> Drawn:
+READS, MAKES, TRANSPOSED_MAKES = (2, 9), (33, 40, 64, 65, 70, 130), (33, 48, 66)
+READS_OF_PATCHES, MAKES_OF_PATCHES = (6, 30), (8, 11, 16, 33, 40, 64, 65, 104, 130, 200)
+
+
+def drawn_convolution(
+    draw: random.Random, reads_of: tuple[int, int] = READS, makes_of: Sequence[int] = ()
+) -> Drawn:
     """One to three axes, ordinary or transposed."""
     axes, groups, transposed = draw.choice([1, 2, 2, 3]), draw.choice([1, 1, 2]), draw.random() < 0.35
-    reads = draw.randint(2, 9) * groups
-    makes = draw.choice([33, 48, 66] if transposed else [33, 40, 64, 65, 70, 130])
+    reads = draw.randint(*reads_of) * groups
+    makes = draw.choice(makes_of or (TRANSPOSED_MAKES if transposed else MAKES))
     taps = [draw.randint(1, 4) for _ in range(axes)]
     settings: dict[str, list[int]] = {"dilation": [draw.randint(1, 2) for _ in range(axes)]}
     settings["stride"] = [draw.randint(1, 3 if transposed else 2) for _ in range(axes)]
@@ -49,7 +57,7 @@ def drawn_convolution(draw: random.Random) -> Drawn:
         settings["output_padding"] = [draw.randint(0, stride - 1) for stride in settings["stride"]]
     reach = [d * (t - 1) for d, t in zip(settings["dilation"], taps, strict=True)]
     settings["padding"] = [draw.randint(0, most) for most in reach]
-    sides = [draw.randint(60, 90)] if axes == 1 else [draw.randint(6, 12) for _ in range(axes)]
+    sides = [draw.randint(60, 90)] if axes == 1 else [max(more + 1, draw.randint(6, 12)) for more in reach]
     weights = (reads, makes) if transposed else (makes * groups, reads // groups)
     ordinary = (F.conv1d, F.conv2d, F.conv3d)
     convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d) if transposed else ordinary
@@ -71,6 +79,24 @@ def test_right_and_without_hazards(seed: int) -> None:
     source = generate(problem_of(call, tensors), vector).kernel.source
     if "multiply_add(sums" not in source:
         pytest.skip("too small for a tile")
+    right(call, source, tensors)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(120))
+def test_right_with_places_as_rows(seed: int) -> None:
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    while True:  # until tiles have room, and something to do
+        call, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
+        vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
+        problem = problem_of(call, tensors, varying=False)
+        if dict(settled(problem, vector))["convolution"] == "patches":
+            break
+    right(call, generate(problem, vector).kernel.source, tensors)
+
+
+def right(call: Call, source: str, tensors: dict[str, Tensor]) -> None:
     execution = run(source, tensors, "checked")
     assert not execution.report.hazards
     for got, want in zip(execution.outputs, reference(call, tensors), strict=True):

@@ -5,6 +5,7 @@ Owns the life of a team between two joins; row_estimate.py says which teams ther
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
 from workbench.playbook.ir.expr import Expr, walk
+from workbench.playbook.ir.views import split
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -28,6 +30,10 @@ from workbench.playbook.schedules.schedule import Schedule
 LANES = 32
 _ABREAST = 4  # loads of a thread that abreast_kernel.py unrolls
 _REGISTERS_DEEP = 8  # loads of a thread whose row is in registers
+_AHEAD = 32
+"""Loads of a thread, of all of its steps, that come before the first use: averages of 4 x 4 places, 128 rows
+of them (level2/65 of KernelBench), take blocks of 128 threads on an H100 more than twice as long as blocks of
+256, as threads wait for 16 places at a time."""
 _BEGUN, _STORED = 12.0, 4.0
 """Instructions until a thread knows its row and where that begins, and of a value that is stored a row:
 counted in machine code of groups of 32 that are quantised."""
@@ -150,9 +156,11 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
     fresh = near = again = behind = requests = 0.0
     streams = 0
     always = [load for step in passes for load in space.column_loads(step.roots)]
-    whole = {(load.buffer, load.view.axes) for load in always}
+    whole = Counter((load.buffer, load.view.axes) for load in always)
     for load in space.column_loads(passes[-1].roots, guarded=True):
         apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
+        if 1 < reach.sectors_over_least(load.view, asked.sizes) <= whole[load.buffer, load.view.axes]:
+            apart = 1.0  # others read what lies between, as those of a window do
         size = asked.read(load) * apart
         if load.serial not in seen:
             moved = load not in always and (load.buffer, load.view.axes) in whole
@@ -183,6 +191,8 @@ def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
     schedule, space = crew.schedule, crew.space
     columns = asked.at(space.columns) / crew.pieces * crew.together
     lanes, width = lanes_of(schedule), asked.width(space.columns)
+    if not asked.as_written and not _any_neighbours(crew):
+        width = 1
     peeled = not asked.as_written and is_peeled(schedule, space, step, asked.at(space.columns))
     width, joined = schedule.width if peeled else width, lanes
     if schedule.team == "warp":
@@ -193,6 +203,13 @@ def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
     return _Steps(columns, lanes, width, joined, peeled)
 
 
+def _any_neighbours(crew: Crew) -> bool:
+    """True where elements of some load follow one another along a row: else no kernel has vectors."""
+    loads = (load for step in crew.passes for load in crew.space.column_loads(step.roots) if not load.lookups)
+    columns = (split(load.view, crew.space.rows, crew.space.columns)[1] for load in loads)
+    return any(column.axes and column.axes[-1].stride.is_one for column in columns)
+
+
 def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> int:
     """Steps of a thread whose loads are on their way at the same time."""
     schedule = crew.schedule
@@ -200,6 +217,8 @@ def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> in
         return _REGISTERS_DEEP
     in_turn = crew.pieces > 1 and not crew.waits and crew.together == 1 and not asked.as_written
     deep = steps_ahead(schedule, step, way.width, entered, in_turn)
+    if not asked.as_written:
+        deep = max(1, min(deep, _AHEAD // max(1, len(crew.space.column_loads(step.roots)))))
     return min(deep, _ABREAST * schedule.items) if schedule.team == "bundle" else deep
 
 

@@ -1,0 +1,156 @@
+"""The playbook's convolutions on a GPU: the library's, on float32 units, and two on tensor cores.
+
+    WORKBENCH_RECEIPTS=out python benchmarks/convolution_kernels.py [--seconds 240]
+
+A row is a convolution with a bias and a ReLU: the referee's verdict and quick time of every way to make it,
+in microseconds, and what the model of time had expected. Eager alone is timed beside them. Writes
+``gpu_convolution_kernels.json``; what there is no time for is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import on_the_gpu as gpu
+
+from workbench.model import H100, Passed, Problem, Vector
+from workbench.playbook.generate import generate
+from workbench.playbook.rules.seeds import mean_us
+from workbench.playbook.techniques.table import settled
+from workbench.problem.capture import Capture
+from workbench.problem.intake import open_problem
+from workbench.views.numbers import verdict_message
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Of a convolution: the input, channels made, and torch's own settings."""
+
+    x: tuple[int, ...]
+    makes: int
+    window: tuple[int, ...]
+    stride: int = 1
+    padding: int = 0
+    groups: int = 1
+    transposed: bool = False
+
+    @property
+    def name(self) -> str:
+        """As ``8x64x56x56 to 64, 3x3 by 2``."""
+        kind = "transposed " if self.transposed else ""
+        by = f" by {self.stride}" if self.stride > 1 else ""
+        groups = f", {self.groups} groups" if self.groups > 1 else ""
+        sides = "x".join(map(str, self.x))
+        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}"
+
+    @property
+    def source(self) -> str:
+        """A module as a person would write it."""
+        kind = f"Conv{'Transpose' if self.transposed else ''}{len(self.window)}d"
+        settings = f"stride={self.stride}, padding={self.padding}, groups={self.groups}"
+        return (
+            "import torch\nfrom torch import nn\n\n"
+            "class Model(nn.Module):\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            f"        self.conv = nn.{kind}({self.x[1]}, {self.makes}, {self.window}, {settings})\n\n"
+            "    def forward(self, x):\n"
+            "        return torch.relu(self.conv(x))\n\n"
+            f"def get_inputs():\n    return [torch.rand{self.x}]\n"
+        )
+
+
+SHAPES = (
+    Shape((64, 3, 224, 224), 32, (3, 3), stride=2, padding=1),
+    Shape((64, 8, 128, 128), 32, (3, 3), padding=1),
+    Shape((64, 16, 128, 128), 64, (3, 3), padding=1),
+    Shape((32, 64, 128, 128), 64, (3, 3), padding=1),
+    Shape((64, 64, 56, 56), 64, (3, 3), padding=1),
+    Shape((64, 64, 56, 56), 128, (3, 3), stride=2, padding=1),
+    Shape((64, 256, 28, 28), 256, (3, 3), padding=1),
+    Shape((32, 96, 96, 96), 96, (1, 1)),
+    Shape((32, 32, 128, 128), 64, (5, 1), padding=0),
+    Shape((16, 128, 16384), 128, (7,), padding=3),
+    Shape((32, 128, 64, 64), 128, (3, 3), padding=1, groups=4),
+    Shape((64, 3, 16, 64, 64), 16, (3, 3, 3)),
+    Shape((16, 16, 32, 64, 64), 32, (3, 3, 3), padding=1),
+    Shape((32, 64, 64, 64), 64, (3, 3), padding=1, transposed=True),
+    Shape((32, 64, 64, 64), 64, (4, 4), stride=2, padding=1, transposed=True),
+    Shape((16, 32, 16, 32, 32), 32, (3, 3, 3), padding=1, transposed=True),
+)
+WAYS: dict[str, Vector] = {
+    "library": (("convolution", "library"),),
+    "float32 units": (("block_size", "128"), ("convolution", "8x8")),
+    "tensor cores, places across": (("convolution", "three_tf32"),),
+    "tensor cores, channels across": (("block_size", "256"), ("convolution", "patches")),
+    "the same, blocks of 128": (("block_size", "128"), ("convolution", "patches")),
+}
+
+
+def ways_of(problem: Problem) -> dict[str, Vector]:
+    """Those that the playbook offers for a problem."""
+    found = {}
+    for way, asked in WAYS.items():
+        vector = settled(problem, tuple(sorted((*asked, ("vector_width", "4")))))
+        same = dict(vector).get("convolution") == dict(asked)["convolution"]
+        if same and vector not in found.values():
+            found[way] = vector
+    return found
+
+
+async def row_of(device: Any, shape: Shape) -> dict[str, Any]:
+    """Every way to make one convolution, judged."""
+    capture = Capture(
+        source=shape.source, name="Model", entry="Model", kind="module_class", inputs="get_inputs()"
+    )
+    problem = open_problem(capture)
+    ways = ways_of(problem)
+    kernels = [generate(problem, vector).kernel for vector in ways.values()]
+    judged = await asyncio.gather(*(device.evaluate(problem, kernel, lambda _: None) for kernel in kernels))
+    row: dict[str, Any] = {"convolution": shape.name, "card": device.target.name}
+    for (way, vector), evaluation in zip(ways.items(), judged, strict=True):
+        expected = round(mean_us(problem, vector, H100), 1)
+        if not isinstance(evaluation.outcome, Passed):
+            row[way] = {"why": verdict_message(evaluation.outcome), "expected_us": expected}
+            continue
+        (timed,) = evaluation.times
+        row[way] = {"us": round(timed.time_us, 1), "expected_us": expected}
+        row["eager_us"] = round(dict(timed.baselines)["eager"], 1)
+    return row
+
+
+async def measure(seconds: float) -> list[str]:
+    """All rows that there is time for; the names of the others."""
+    give_up, left = time.monotonic() + seconds, list[str]()
+    receipt = gpu.Receipt("convolution_kernels")
+    device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
+    for shape in SHAPES:
+        if time.monotonic() > give_up:
+            left.append(shape.name)
+            continue
+        with receipt.guarded(shape.name):
+            row = await row_of(device, shape)
+            receipt.add("rows", row)
+            times = {way: row[way].get("us", "-") for way in WAYS if way in row}
+            print(f"{shape.name:<48}{row.get('eager_us')}  {times}", flush=True)
+    await device.close()
+    return left + [one["what"] for one in receipt.values.get("failures", [])]
+
+
+def main() -> None:
+    """See the module."""
+    if folder := os.environ.get("WORKBENCH_RECEIPTS"):
+        os.environ.setdefault("WORKBENCH_PARTS", folder)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seconds", type=float, default=240.0)
+    if left := asyncio.run(measure(parser.parse_args().seconds)):
+        raise SystemExit(f"no times: {'; '.join(left)}")
+
+
+if __name__ == "__main__":
+    main()

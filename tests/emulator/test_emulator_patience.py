@@ -9,10 +9,17 @@ def test_patience_is_learnt_from_launches_before() -> None:
     patience.took(4096, 0.0)
     assert patience.limit_s(4096, 10) == LEAST_CPU_S
     patience.took(1000, 2.0)
-    assert patience.limit_s(10, 10) == LEAST_CPU_S
+    assert patience.limit_s(10, 10) == 8.0
     assert patience.limit_s(1000, 10) == 200.0
     patience.took(1000, 0.1)
     assert patience.limit_s(1000, 10) == 200.0
+
+
+def test_few_threads_may_do_what_many_have_done() -> None:
+    """A grid that fits a card goes round many times where the card has one multiprocessor."""
+    patience = Patience()
+    patience.took(256 * 128, 11.0)
+    assert patience.limit_s(256, 10) == 44.0
 
 
 def test_a_first_launch_gets_what_its_tensors_can_need() -> None:

@@ -18,8 +18,9 @@ end, than those of its launch that did."""
 STILL_CPU_S = 4.0
 """So long no block may end before a launch can count as stuck."""
 LONGER, STEADY = 4.0, 2.0
-"""How many times its limit a launch may take whose blocks end one after another, all of them by then; and how
-much longer than the others the next one may let wait for it."""
+"""How many times its limit a launch may take whose blocks end one after another, all of them by then, or the
+time of the longest before, however few threads there are; and how much longer than the others the next block
+may let wait for it."""
 TICK_S = 0.01
 
 
@@ -32,16 +33,19 @@ class Patience:
 
     slowest_s: float = 0.0
     """Most that one thread of a launch has cost so far; 0 before the first one."""
+    longest_s: float = 0.0
+    """Most that a launch has taken. On a card with one multiprocessor a block does the work of all others."""
 
     def limit_s(self, threads: int, elements: int) -> float:
         """Seconds for a launch of so many threads on tensors with so many elements together."""
         if self.slowest_s == 0.0:
             return min(FIRST_CPU_S, STILL_CPU_S + threads * elements * READINGS * ACCESS_S)
-        return max(LEAST_CPU_S, TIMES_SLOWER * self.slowest_s * threads)
+        return max(LEAST_CPU_S, TIMES_SLOWER * self.slowest_s * threads, LONGER * self.longest_s)
 
     def took(self, threads: int, cpu_s: float) -> None:
         """Learn from a launch that ended; one that is short for the system's clock tells nothing more."""
         self.slowest_s = max(self.slowest_s, cpu_s / threads if cpu_s >= 5 * TICK_S else 1e-9)
+        self.longest_s = max(self.longest_s, cpu_s)
 
 
 @dataclass

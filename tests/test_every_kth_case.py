@@ -12,8 +12,10 @@ pytest_plugins = "pytester"
 FAMILY = """
 import pytest
 
+CASES = [pytest.param(n, marks=pytest.mark.sweep if n % 3 else ()) for n in range(12)]
+
 @pytest.mark.many(3)
-@pytest.mark.parametrize("case", [pytest.param(n, marks=pytest.mark.sweep if n % 3 else ()) for n in range(12)])
+@pytest.mark.parametrize("case", CASES)
 def test_case(case):
     pass
 """

@@ -29,7 +29,8 @@ c.LabApp.expose_app_in_browser = True
 c.JupyterNotebookApp.expose_app_in_browser = True
 """
 START_S = 240
-END_S = 20
+END_S = 2
+"""A server whose kernel still has a session waits for it, and is killed: twenty seconds were never enough."""
 LIMIT_S = 540
 HOLD = "hold"
 """Beside the served folder, not in it: Lab asks about a file that goes while it lists them."""

@@ -68,7 +68,7 @@ def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32) -> Ten
     return {name: torch.randn(*shapes[name]).to(dtype) for name in NAMES[call]}  # type: ignore[index]
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("rows", [24, 23])
 @pytest.mark.parametrize("width", ["1", "2", "4"])
 @pytest.mark.parametrize("call", ALL)
@@ -105,6 +105,7 @@ def test_rows_are_read_and_written_in_vectors() -> None:
     assert "q.alignment >= 64" in source  # four vectors move as one: none of them may begin elsewhere
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("aligned", [4, 8, 16, 32])
 @pytest.mark.parametrize(("call", "least"), [(turned, 32), (multiplied, 16)])
 def test_tensors_that_begin_anywhere_are_read_in_narrower_vectors(

@@ -120,6 +120,7 @@ CARD = H100.model_copy(update={"sm_count": 1})
 """Room for four clusters of four small blocks, or for one of 16: each has several rows."""
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("call", "shape", "dtype", "vector"),
     [

@@ -91,7 +91,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes(name: str) -> None:
     call, tensors = CALLS[name]
@@ -153,6 +153,7 @@ SHARED = {"plane": "2", "in groups": "2", "many channels": "2", "volume": "3", "
 """Blocks that share the terms of a tile."""
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", SHARED)
 def test_the_blocks_of_a_cluster_share_the_terms_of_a_convolution(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]
@@ -161,7 +162,7 @@ def test_the_blocks_of_a_cluster_share_the_terms_of_a_convolution(name: str) -> 
     check(call, source, tensors, mode="checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", ON_TENSOR_CORES)
 def test_right_on_tensor_cores(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]
@@ -170,6 +171,7 @@ def test_right_on_tensor_cores(name: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ["plane", "transposed in groups", "transposed by two, three taps"])
 def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]

@@ -29,6 +29,7 @@ def turned(t: Tensors) -> Tensor:
     return t["x"] * t["place"] + torch.cat([-second, first], dim=-1) * t["place"].cos()
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("copies", [2, 4, 6])
 @pytest.mark.parametrize("call", [placed, turned])
 def test_a_row_that_repeats_is_read_once_for_four_copies(call: Call, copies: int) -> None:

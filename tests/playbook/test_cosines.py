@@ -54,6 +54,7 @@ def passes(call: Call, without: frozenset[str]) -> int:
     return len(passes_of(RowSpace(program.pool, kernel), kernel, single_pass=False))
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_two_passes_become_one(name: str) -> None:
     assert passes(CALLS[name], frozenset(["taken_out"])) == 2

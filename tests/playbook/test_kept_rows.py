@@ -53,7 +53,7 @@ def hidden(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.softmax((t["x"] * t["slope"][:, None, None]).masked_fill(later, -torch.inf), -1)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize(("call", "size"), [(with_slopes, 40), (hidden, 40), (with_slopes, 37), (hidden, 37)])
@@ -69,6 +69,7 @@ def test_what_waits_is_what_later_passes_need(call: Call, size: int, team: str, 
     assert generate(problem_of(call, tensors), again).kernel.source.count("expf(") == 2 * walks
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("reciprocal", ["off", "on"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_what_a_number_divides_is_one_value_in_all_passes(dtype: torch.dtype, reciprocal: str) -> None:

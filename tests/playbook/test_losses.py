@@ -11,6 +11,7 @@ from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     "call",
     [

@@ -39,6 +39,7 @@ def test_far_from_zero_and_of_odd_length(layout: str, columns: int) -> None:
     check(layer_norm, source, {"x": x}, "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_row_of_large_equal_values_has_no_variance(layout: str) -> None:
     """Their squares would be infinite: what nothing was seen before is joined without squaring them."""

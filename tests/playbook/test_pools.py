@@ -76,7 +76,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_with_and_without_vectors(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

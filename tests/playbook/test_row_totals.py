@@ -148,7 +148,7 @@ _TEAMS: dict[str, Vector] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("team", _TEAMS)
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_launches_one_after_the_other_give_the_same(team: str, join: tuple[str, str]) -> None:
@@ -212,6 +212,7 @@ def test_a_block_with_many_rows_has_the_next_label_a_row_ahead() -> None:
         check(_cross_entropy, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("columns", [1027, 1536, 255])
 def test_a_logit_is_asked_for_with_the_last_step(columns: int) -> None:
     """Its index has come by then, if there is a step before; results are right where there is none."""

@@ -71,6 +71,7 @@ def result(call: Call, x: Tensor, vector: Vector) -> tuple[Tensor, ...]:
     return execution.outputs
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_every_total_is_right_beside_those_before_it(axis: int, vector: Vector) -> None:
     """What lies far below a later maximum does not vanish from the totals before that maximum."""
@@ -133,6 +134,7 @@ def test_the_model_of_time_sees_what_a_join_takes() -> None:
     assert us["1"] > us["2"] > us["4"], "joins are shared out among the columns of a thread"
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_compiles_for_the_gpu(axis: int, vector: Vector) -> None:
     x = rows(1100) if axis else rows(1100).t().contiguous()

@@ -167,7 +167,7 @@ BY_BLOCK: Vector = (*VECTORS, ("scatter_by", "block"))
 NARROW: Vector = (*VECTORS, ("index_width", "32"), ("loads_in_flight", "2"))
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, [PLAIN, VECTORS, NARROW]))
 def test_no_library_is_called(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
@@ -190,6 +190,7 @@ def test_sums_that_nobody_else_sees_are_added_to() -> None:
     assert [step.op for step in put] == ["put", "put"] and put[0].buffer == put[1].buffer
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("reduce", "dtype"), [("amax", torch.float32), ("amin", torch.float64), ("amin", torch.bfloat16)]
 )

@@ -89,6 +89,7 @@ def test_right_at_other_sizes(name: str, way: str) -> None:
         in_all_turns(call, source, columns(shape, dtype))
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("count", [512, 512 + 8, 617])
 def test_more_pieces_than_one_hears_at_once(count: int) -> None:
     tensors = columns((count, 5))
@@ -194,7 +195,7 @@ def test_the_model_sees_stretches_wait_for_one_another() -> None:
     assert times[0] > 3 * times[1] > 3 * 22
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("name", CALLS)
 def test_compiles_for_the_gpu(name: str) -> None:
     call, dtype = CALLS[name]

@@ -124,6 +124,7 @@ def counted(call: Call, tensors: Tensors, *more: tuple[str, str]) -> list[Access
     return [site for site in report.counts.sites if site.kind == "store" or site.space == "shared"]
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("call", "most"), [(nine, 1.0), (twelve, 1.5), (features, 2.0)])
 def test_stores_are_whole_sectors_and_banks_are_met_once(call: Call, most: float) -> None:
     before = [site for site in counted(call, tensors_of(call, 1024)) if site.space == "global"]

@@ -117,7 +117,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -292,6 +292,7 @@ def test_kernels_that_share_a_launch() -> None:
     check(call, generate(problem_of(call, tensors), vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("name", "vector"), crossed(["block", "pools", "two results a channel", "bfloat16"], VECTORS[:3])
 )

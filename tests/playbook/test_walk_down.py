@@ -96,7 +96,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -237,6 +237,7 @@ def test_products_that_are_added_are_one_instruction() -> None:
     assert multiply_adds([store.value for store in kernel.stores]) == 14
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("name", "vector"), crossed(["block", "half precision", "pools", "strides", "computed"], VECTORS[:3])
 )

@@ -77,6 +77,7 @@ def test_wider_rows_are_right(name: str, vector: Vector) -> None:
     check(call, generate(problem_of(call, tensors, "wide"), vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", WIDENED)
 def test_one_kernel_has_the_rows_for_both(name: str) -> None:
     problem = problem_of(*CASES[name])

@@ -29,7 +29,7 @@ from workbench.playbook.ir.expr import (
 )
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import ZERO, Size, number, product
-from workbench.playbook.ir.views import NotAView, View, joined, merged, runs
+from workbench.playbook.ir.views import NotAView, Runs, View, joined, merged, runs
 
 MOST_BESIDE, MOST_LAST = 8, 4
 """Elements of such an axis: with neighbours behind it, and where its own elements are the neighbours."""
@@ -121,6 +121,8 @@ class _Cut:
     inner: Size
     outer: Size
     _known: dict[tuple[View, int], View] = field(default_factory=dict)
+    _runs: dict[View, Runs] = field(default_factory=dict)
+    _values: dict[tuple[int, int], Expr] = field(default_factory=dict)
 
     def stores(self, stores: Sequence[Store], at: int) -> list[Store]:
         """Results at one element of the axis. Raises ``NotAView``."""
@@ -133,7 +135,9 @@ class _Cut:
 
     def value(self, expr: Expr, at: int) -> Expr:
         """An expression there. Raises ``NotAView``."""
-        return self.pool.through(expr, lambda view: self._taken(view, at))
+        if (expr.serial, at) not in self._values:
+            self._values[expr.serial, at] = self.pool.through(expr, lambda view: self._taken(view, at))
+        return self._values[expr.serial, at]
 
     def _taken(self, view: View, at: int) -> View:
         if (view, at) not in self._known:
@@ -141,7 +145,9 @@ class _Cut:
         return self._known[view, at]
 
     def _cut(self, view: View, at: int) -> View:
-        before, axis, behind = runs(view, (self.outer, number(self.few), self.inner))
+        if view not in self._runs:
+            self._runs[view] = runs(view, (self.outer, number(self.few), self.inner))
+        before, axis, behind = self._runs[view]
         run = merged(View(axis)).axes
         if len(run) > 1:
             raise NotAView

@@ -305,10 +305,13 @@ def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[E
             yield expr
         elif expr.serial not in seen:
             seen.add(expr.serial)
-            stack.append((expr, True))
             below = expr.operands
             if into_reductions and isinstance(expr, Reduction):
                 below = (expr.body,)
+            if not below:
+                yield expr
+                continue
+            stack.append((expr, True))
             stack += [(operand, False) for operand in reversed(below) if operand.serial not in seen]
 
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from operator import floordiv, mul
 
 from workbench import syntax
 from workbench.model import Dim, Sym, size_of
@@ -46,6 +47,13 @@ class Size:
     """Factors with a ``max``, a ``min`` or a number's remainder, which a few points do not tell from what
     they come to there."""
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.probes)
+
     @cached_property
     def text(self) -> str:
         """A Python expression over the symbols."""
@@ -69,7 +77,7 @@ class Size:
 
     @property
     def is_zero(self) -> bool:
-        return not any(self.probes)
+        return not any(self.probes) if self.factors else self.coefficient == 0
 
     @property
     def is_negative(self) -> bool:
@@ -78,7 +86,7 @@ class Size:
 
     @property
     def is_one(self) -> bool:
-        return self.probes.count(1) == len(self.probes)
+        return self.probes.count(1) == len(self.probes) if self.factors else self.coefficient == 1
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
@@ -90,7 +98,9 @@ class Size:
             return self
         if self.coefficient == 1 and not self.factors:
             return other
-        values = tuple(a * b for a, b in zip(self.probes, other.probes, strict=True))
+        if not self.factors and not other.factors:
+            return number(self.coefficient * other.coefficient)
+        values = tuple(map(mul, self.probes, other.probes))
         for one, by in ((self, other.number), (other, self.number)):
             if one.terms and by is not None:
                 return _sum(values, tuple((factors, n * by) for factors, n in one.terms))
@@ -99,6 +109,8 @@ class Size:
     def __add__(self, other: Size) -> Size:
         if self.is_zero or other.is_zero:
             return other if self.is_zero else self
+        if not self.factors and not other.factors:
+            return number(self.coefficient + other.coefficient)
         values = tuple(a + b for a, b in zip(self.probes, other.probes, strict=True))
         return _sum(values, self._summands + other._summands)
 
@@ -109,7 +121,9 @@ class Size:
     def __floordiv__(self, other: Size) -> Size:
         if other.coefficient == 1 and not other.factors and not self.terms:
             return self
-        values = tuple(a // b for a, b in zip(self.probes, other.probes, strict=True))
+        if not self.factors and not other.factors:
+            return number(self.coefficient // other.coefficient)
+        values = tuple(map(floordiv, self.probes, other.probes))
         left = _without(self.factors, other.factors)
         if left is not None and self.coefficient % other.coefficient == 0:
             return _size(values, self.coefficient // other.coefficient, left)
@@ -120,6 +134,8 @@ class Size:
 
     def divides(self, other: Size) -> bool:
         """True when ``other`` is a multiple of this size wherever the reference is defined."""
+        if not self.factors and not other.factors:
+            return self.coefficient != 0 and other.coefficient % self.coefficient == 0
         return all(a != 0 and b % a == 0 for a, b in zip(self.probes, other.probes, strict=True))
 
     def at(self, sizes: Mapping[str, int]) -> int:

@@ -7,7 +7,8 @@ logical axes of a tensor; they only run in the same linear order, so a reshape c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
 
@@ -30,6 +31,15 @@ class View:
 
     axes: tuple[Axis, ...]
     offset: Size = ZERO
+    is_merged: bool = field(default=False, compare=False, repr=False)
+    """True where it is known to have as few axes as possible."""
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.offset))
 
     @property
     def size(self) -> Size:
@@ -82,6 +92,8 @@ def strided(shape: Sequence[Size], strides: Sequence[Size], offset: Size = ZERO)
 
 def merged(view: View) -> View:
     """The same view with as few axes as possible."""
+    if view.is_merged:
+        return view
     axes: list[Axis] = []
     for axis in view.axes:
         if axis.size.is_one:
@@ -90,7 +102,7 @@ def merged(view: View) -> View:
             axes[-1] = Axis(axes[-1].size * axis.size, axis.stride)
         else:
             axes.append(axis)
-    return View(tuple(axes), view.offset)
+    return View(tuple(axes), view.offset, is_merged=True)
 
 
 def runs(view: View, shape: Sequence[Size]) -> Runs:

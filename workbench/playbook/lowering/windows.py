@@ -199,12 +199,13 @@ def places_of(lowering: Lowering, value: Value, windows: tuple[Window, ...], fil
     first = len(value.shape) - len(windows)
     written = len(lowering.operations)
     around = surrounded(lowering, value, windows, fill)
-    found = []
+    # Elements at the same places of the first axes share what is seen from there.
+    seen: dict[tuple[int, ...], Value] = {(): around}
     for offsets in offsets_of(windows):
-        seen = around
-        for axis, (window, offset) in enumerate(zip(windows, offsets, strict=True), first):
-            seen = _stepped(lowering, seen, axis, window, offset)
-        found.append(seen.expr)
+        for at, (window, offset) in enumerate(zip(windows, offsets, strict=True)):
+            if offsets[: at + 1] not in seen:
+                seen[offsets[: at + 1]] = _stepped(lowering, seen[offsets[:at]], first + at, window, offset)
+    found = [seen[offsets].expr for offsets in offsets_of(windows)]
     if written == len(lowering.operations):  # read as it is, not a copy of it
         places = {expr.serial: offsets for expr, offsets in zip(found, offsets_of(windows), strict=True)}
         lowering.stencils.append(Stencil(value.expr, value.shape, windows, fill, places))

@@ -108,7 +108,7 @@ class _Patches(PlacesKernel):
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
-            f"constexpr int CHANNELS = {self._size(self.convolution.read)};  // that are read",
+            f"constexpr int CHANNELS_READ = {self._size(self.convolution.read)};  // that are read",
             f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
             f"constexpr int JOINED = PIECES >= {LONG} ? 4 : PIECES >= {SOME} ? 2 : 1;",
             *self._tiles(),
@@ -337,7 +337,7 @@ class _Patches(PlacesKernel):
         return [
             "// Channels that pieces of a tile up to this one have terms of.",
             "const auto channels = [](int piece) {",
-            f"    return min(CHANNELS, {needed});",
+            f"    return min(CHANNELS_READ, {needed});",
             "};",
             "// The weights of a piece come.",
             "const auto bring_weights = [&](int stage) {",
@@ -572,7 +572,7 @@ for (int i = 0; i < ACROSS / 2; ++i) {{
 #pragma unroll 1
 for (int piece = 0; piece < PIECES; ++piece) {{{begin}
     const bool is_last = piece + 1 == PIECES;
-    first_slot = is_last ? (first_slot + CHANNELS) % RING : first_slot;
+    first_slot = is_last ? (first_slot + CHANNELS_READ) % RING : first_slot;
     const int ahead_after = find_term(is_last ? 0 : piece + 1);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {{

@@ -126,7 +126,7 @@ def test_nonsense_is_the_kernel_s_end(server: ForkServer) -> None:
 
 GOOD: dict[str, Any] = {
     "stopped": 0, "blocks": 1, "traced_blocks": 1, "barriers": 0, "warp_operations": 0,
-    "printed": "", "print_calls": 0, "converses": 0, "faults": [], "sites": [],
+    "unit_products": 0, "printed": "", "print_calls": 0, "converses": 0, "faults": [], "sites": [],
 }  # fmt: skip
 FAULT = {
     "kind": "race", "pc": 1, "other_pc": 0, "size": 4, "action": 0, "thread": [0, 0, 0], "block": [0, 0, 0],

@@ -97,6 +97,11 @@ def test_sums_of_every_width(columns: int, mode: Any) -> None:
     torch.testing.assert_close(y, expected(columns, 128), rtol=1e-5, atol=1e-5)
 
 
+def test_products_are_counted_and_no_warp_waits_for_them() -> None:
+    (launch,) = product(24, 128).report.launches
+    assert (launch.unit_products, launch.warp_operations) == (64 * 24 * 32, 0)
+
+
 @pytest.mark.parametrize("row_bytes", [128, 64, 32, 0])
 def test_tiles_of_every_swizzle(row_bytes: int) -> None:
     (y,) = clean(product(64, row_bytes, races=True))

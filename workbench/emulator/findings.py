@@ -151,6 +151,7 @@ class Findings:
             store_bytes=self._scaled(sum(site["bytes"] for site in memory) - loads),
             barriers=self.result["barriers"],
             warp_operations=self.result["warp_operations"],
+            unit_products=self.result["unit_products"],
         )
 
     def _scaled(self, count: int) -> int:

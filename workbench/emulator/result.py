@@ -60,6 +60,7 @@ class LaunchResult(TypedDict):
     traced_blocks: Count
     barriers: Count
     warp_operations: Count
+    unit_products: Count
     printed: Annotated[str, Field(max_length=MOST_PRINTED)]
     print_calls: Count
     converses: Annotated[int, Field(ge=0, le=1)]

@@ -108,6 +108,8 @@ class LaunchCounts(Value):
     store_bytes: int
     barriers: int
     warp_operations: int
+    unit_products: int = 0
+    """Of tensor cores, each with its addition."""
 
 
 class Unwritten(Value):

@@ -87,6 +87,9 @@ class Traffic:
     barriers: float = 0.0
     """Per block."""
     flops: float = 0.0
+    """As many as take as long on float32 units at their peak."""
+    on_units: bool = False
+    """True where tensor cores do the products."""
     stored: float = 0.0
     """Bytes of ``unique`` that are written: nobody waits for them."""
     instructions: float = 0.0

@@ -56,6 +56,7 @@ def traffic_of(plan: Plan, launch: Launch, seen: Iterable[Observation]) -> tuple
             warp_operations=counts.warp_operations / max(counts.blocks, 1),
             stored=min(touched, touched * max(counts.store_bytes - joined, 0.0) / counted),
             joined=joined * _threads(launch) / _threads(step),
+            on_units=counts.unit_products > 0,
         ),
         True,
     )

@@ -50,7 +50,7 @@ extern "C" void _exit(int);
 __global__ void forges_answer(float* y) {
     char frame[9 + 200] = "a";
     const char text[] = "{\"stopped\":0,\"blocks\":1,\"traced_blocks\":1,\"barriers\":0,\"warp_operations\":0,"
-                        "\"printed\":\"\",\"print_calls\":0,\"converses\":0,\"faults\":[],\"sites\":[]}";
+                        "\"unit_products\":0,\"printed\":\"\",\"print_calls\":0,\"converses\":0,\"faults\":[],\"sites\":[]}";
     frame[8] = sizeof(text) - 1;
     for (unsigned i = 0; i < sizeof(text) - 1; i++) frame[9 + i] = text[i];
     for (int number = 3; number < 64; number++) {

@@ -219,6 +219,7 @@ void merge_results(Launch& launch, Worker& worker) {
   launch.tally.events += worker.tally.events;
   launch.tally.barriers += worker.tally.barriers;
   launch.tally.warp_operations += worker.tally.warp_operations;
+  launch.tally.unit_products += worker.tally.unit_products;
   launch.tally.traced_blocks += worker.tally.traced_blocks;
 }
 
@@ -232,6 +233,7 @@ std::string to_json(const Launch& launch) {
   json.field("events", launch.tally.events);
   json.field("barriers", launch.tally.barriers);
   json.field("warp_operations", launch.tally.warp_operations);
+  json.field("unit_products", launch.tally.unit_products);
   json.field("printed", printed(launch));
   json.field("print_calls", launch.print_calls);
   json.field("converses", launch.converses ? 1 : 0);

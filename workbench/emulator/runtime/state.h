@@ -157,7 +157,7 @@ struct GlobalCell {
 };
 
 struct Tally {
-  uint64_t switches = 0, events = 0, barriers = 0, warp_operations = 0, traced_blocks = 0;
+  uint64_t switches = 0, events = 0, barriers = 0, warp_operations = 0, unit_products = 0, traced_blocks = 0;
 };
 
 // A signal that the kernel's code raised (see crash.cpp).

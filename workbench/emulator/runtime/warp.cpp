@@ -106,7 +106,7 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
                     : operation >= EMU_BALLOT ? combine(lanes, mask, operation)
                                               : 0;
   warp.arrived &= ~mask;
-  worker.tally.warp_operations++;
+  if (operation < EMU_MULTIPLY) worker.tally.warp_operations++;  // tensor cores keep nobody waiting
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Thread& thread = lanes[lane];

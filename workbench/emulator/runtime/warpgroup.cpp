@@ -136,6 +136,7 @@ const char* request(Worker& worker, int warp, uint32_t mask) {
     if (!same(wanted_by(lanes[0]), wanted_by(lanes[lane])))
       return "wgmma with operands that are not the same in all lanes of its warp";
   worker.warps[warp].multiplications.request(worker, lanes);
+  worker.tally.unit_products += kRows * kTerms * wanted_by(lanes[0]).columns;
   return nullptr;
 }
 

@@ -191,8 +191,8 @@ def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
     schedule, space = crew.schedule, crew.space
     columns = asked.at(space.columns) / crew.pieces * crew.together
     lanes, width = lanes_of(schedule), asked.width(space.columns)
-    if not asked.as_written and not _any_neighbours(crew):
-        width = 1
+    if schedule.team == "block" and not asked.as_written and not _any_neighbours(crew):
+        width = 1  # a block's row of a pool's windows, say; what threads a column take was measured as it is
     peeled = not asked.as_written and is_peeled(schedule, space, step, asked.at(space.columns))
     width, joined = schedule.width if peeled else width, lanes
     if schedule.team == "warp":

@@ -324,7 +324,7 @@ class _Patches(PlacesKernel):
             *block(
                 "for (int e = 0; e < COPIES; ++e)",
                 [
-                    *split,
+                    *(split if "depth" in dict(self.flat.named) else split[:-1]),
                     *statement(f"const bool there = {' && '.join(inside)};"),
                     *statement(f"from_here[e] = there ? {within} : -1;"),
                 ],

@@ -39,12 +39,13 @@ from workbench.model.problem import (
     TensorSpec,
     contiguous_strides,
 )
-from workbench.model.products import over_fp32
+from workbench.model.products import EMULATED_OVER_FP32, fastest_over_fp32, over_fp32
 from workbench.model.times import CaseTime, Comparison, Conditions, KernelProfile, Measured, Profile, Rival
 from workbench.model.value import DTYPE_BYTES, BranchId, Digest, Dim, DType, Value, size_of
 
 __all__ = [
     "DTYPE_BYTES",
+    "EMULATED_OVER_FP32",
     "H100",
     "ULP_EDGES",
     "AccessSite",
@@ -103,6 +104,7 @@ __all__ = [
     "Vector",
     "WorstEntry",
     "contiguous_strides",
+    "fastest_over_fp32",
     "over_fp32",
     "size_of",
 ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Case, Problem, Ref, over_fp32
+from workbench.model import Case, Problem, Ref, fastest_over_fp32
 from workbench.referee.demand import Demand, Needed
 from workbench.referee.diagonals import Diagonals, in_columns, in_rows, joint, share
 from workbench.referee.known_atoms import solid
@@ -23,9 +23,9 @@ _LINEAR = FREE | frozenset(("mul", "div", "neg", "add", "sub"))
 
 def least_flops(problem: Problem, case: Case) -> float:
     """Operations of the products, done directly; those that are only summed up may be rewritten away."""
-    unit = over_fp32(problem.contract, 4)
+    unit = fastest_over_fp32(problem.contract, 4)
     return sum(
-        one.flops * part * unit / over_fp32(problem.contract, one.exact_bytes)
+        one.flops * part * unit / fastest_over_fp32(problem.contract, one.exact_bytes)
         for one, part in needed_products(problem, case)
     )
 

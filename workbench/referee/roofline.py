@@ -19,6 +19,7 @@ from workbench.model import (
     Problem,
     Resources,
     Target,
+    fastest_over_fp32,
     over_fp32,
 )
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
@@ -129,8 +130,8 @@ def floor_under(target: Target, problem: Problem, case: Case, time_us: float) ->
 
 
 def products_per_s(target: Target, contract: Contract) -> float:
-    """Operations of products a second: in float32, or by the fastest unit of a contract with fewer bits."""
-    return target.fp32_flops_per_s * over_fp32(contract, 4)
+    """Operations of products a second, by the fastest unit that a contract allows."""
+    return target.fp32_flops_per_s * fastest_over_fp32(contract, 4)
 
 
 def _bound(parts: Sequence[_Part]) -> Bound:
@@ -204,10 +205,10 @@ def _launch_part(
 
 
 def _over_units(traffic: Traffic, contract: Contract) -> float:
-    """Peak of the unit that does a kernel's products over float32's; of TF32 three make one of float32."""
+    """Peak of the unit that does a kernel's products over float32's."""
     if not traffic.on_units:
         return 1.0
-    return over_fp32("tf32", 4) / 3 if contract == "ieee-fp32" else over_fp32(contract, 4)
+    return fastest_over_fp32(contract, 4)
 
 
 def _told(launch: Launch, shape: Shape, traffic: Traffic, time: LaunchTime, counted: bool) -> str:

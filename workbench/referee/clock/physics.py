@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from workbench.model import DTYPE_BYTES, Case, OpNode, Problem, Target, over_fp32
+from workbench.model import (
+    DTYPE_BYTES,
+    EMULATED_OVER_FP32,
+    Case,
+    OpNode,
+    Problem,
+    Target,
+    fastest_over_fp32,
+    over_fp32,
+)
 from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
 from workbench.referee.least_bytes import written_bytes
@@ -12,8 +21,6 @@ from workbench.referee.work import FREE, Sized, base_name, references
 OVER_COPY = 1.12
 """Peak of the memory over what a copy reaches: 3.35 TB/s against 3.03 on an H100. A copy that was measured in
 a bad moment says too little (2.63 once): where the driver tells the peak, that counts."""
-EMULATED_OVER_FP32 = 3.0
-"""Three TF32 products emulate one in fp32: 495 / 3 of 60 TFLOP/s. No contract's unit is slower."""
 TRANSFORMED_OVER_FP32 = 1.12
 """The same for products of transformed tiles, which Winograd's and FFT's convolutions are made of. Those of
 float32 are done in float32 (67 of 60 TFLOP/s): no library emulates them, and one that did would have to reach
@@ -39,7 +46,7 @@ def physics_of(problem: Problem, case: Case, target: Target, dram_peak_bytes_per
     """
     read = sum(_needed(problem, case).values())
     written = written_bytes(problem, case)
-    unit = max(EMULATED_OVER_FP32, over_fp32(problem.contract, 4))
+    unit = fastest_over_fp32(problem.contract, 4)
     return Physics(
         dram_bytes=float(read + max(0, written - target.l2_bytes)),
         dram_bytes_per_s=max(OVER_COPY * target.dram_bytes_per_s, dram_peak_bytes_per_s),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.playbook.convolving import ordinary, shared, transposed, two_results
+from tests.playbook.convolving import ON_TENSOR_CORES, ordinary
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
@@ -34,49 +34,22 @@ def patches(threads: str) -> Vector:
 
 
 CASES: dict[str, tuple[Call, Tensors]] = {
-    "plane": (ordinary(), of(x=(2, 5, 14, 36), w=(16, 5, 3, 3), b=(16,))()),
-    "padded, with steps": (
-        ordinary(stride=(2, 3), padding=(2, 1)),
-        of(x=(3, 5, 20, 31), w=(40, 5, 3, 5), b=(40,))(),
-    ),
+    **ON_TENSOR_CORES,
+    "plane in vectors": (ordinary(), of(x=(2, 5, 14, 36), w=(16, 5, 3, 3), b=(16,))()),
     "padded by whole vectors": (ordinary(padding=4), of(x=(1, 3, 12, 16), w=(12, 3, 3, 3), b=(12,))()),
     "dilated volume": (
         ordinary(dilation=(2, 1, 3), padding=(1, 2, 0), stride=(1, 2, 1)),
         of(x=(2, 6, 7, 8, 15), w=(33, 6, 3, 3, 2), b=(33,))(),
     ),
-    "line": (ordinary(stride=2, dilation=3, padding=4), of(x=(3, 12, 175), w=(36, 12, 4), b=(36,))()),
     "line in groups": (ordinary(groups=3, padding=1), of(x=(2, 24, 90), w=(63, 8, 3), b=(63,))()),
-    "plane in groups": (ordinary(groups=2, padding=1), of(x=(2, 12, 7, 12), w=(70, 6, 3, 3), b=(70,))()),
-    "one by one": (ordinary(), of(x=(2, 36, 7, 12), w=(32, 36, 1, 1), b=(32,))()),
+    "one by one in vectors": (ordinary(), of(x=(2, 36, 7, 12), w=(32, 36, 1, 1), b=(32,))()),
     "taps of one side": (ordinary(padding=(1, 0)), of(x=(2, 16, 9, 12), w=(24, 16, 3, 1), b=(24,))()),
     "taps of the outer two": (
         ordinary(padding=(1, 0, 0)),
         of(x=(2, 9, 6, 5, 8), w=(16, 9, 3, 1, 1), b=(16,))(),
     ),
-    "channels of two tiles": (ordinary(padding=1), of(x=(1, 7, 9, 16), w=(140, 7, 2, 2), b=(140,))()),
     "channels of two tiles, in groups": (ordinary(groups=2), of(x=(2, 12, 9, 9), w=(280, 6, 2, 2))()),
     "weights that come again": (ordinary(), of(x=(1, 72, 10, 12), w=(120, 72, 3, 3), b=(120,))()),
-    "many taps around": (ordinary(padding=2), of(x=(1, 2, 5, 6, 7), w=(32, 2, 5, 5, 4), b=(32,))()),
-    "transposed": (transposed(), of(x=(2, 6, 7, 12), w=(6, 36, 3, 3), b=(36,))()),
-    "transposed in groups": (
-        transposed(groups=2, padding=(1, 2), dilation=(2, 1)),
-        of(x=(2, 12, 8, 9), w=(12, 34, 2, 3), b=(68,))(),
-    ),
-    "transposed by two": (
-        transposed(stride=2, padding=1, output_padding=1),
-        of(x=(2, 20, 5, 6), w=(20, 34, 3, 3), b=(34,))(),
-    ),
-    "transposed by steps of each side": (
-        transposed(stride=(3, 2), padding=(2, 0), dilation=(2, 1)),
-        of(x=(2, 16, 6, 9), w=(16, 40, 4, 3), b=(40,))(),
-    ),
-    "transposed volume by two": (
-        transposed(stride=(1, 2, 2), padding=1),
-        of(x=(1, 10, 4, 5, 6), w=(10, 32, 3, 4, 3), b=(32,))(),
-    ),
-    "transposed line by three": (transposed(stride=3), of(x=(2, 16, 60), w=(16, 33, 7), b=(33,))()),
-    "two results": (two_results, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3), b=(32,), r=(2, 32, 9, 11))()),
-    "results wanted twice": (shared, of(x=(2, 5, 9, 11), w=(32, 5, 3, 3))()),
 }
 
 
@@ -84,7 +57,9 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
+    """Of small sums: rounding is allowed for by the size of results, and tanh makes ones of large sums."""
     call, tensors = CASES[name]
+    tensors = {**tensors, "w": 0.25 * tensors["w"]}
     source = generate(problem_of(call, tensors, varying=False), patches(threads)).kernel.source
     assert "own_place" in source and "library(" not in source
     check(call, source, tensors, "checked")
@@ -100,7 +75,7 @@ def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, togethe
     assert launch.kernel.endswith(f"<{together}>")
 
 
-@pytest.mark.parametrize("name", ["padded, with steps", "transposed in groups", "transposed by two"])
+@pytest.mark.parametrize("name", ["strided", "transposed in groups", "transposed by two"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_met_by_no_other_result(name: str, value: float) -> None:
     """Zeros of the last piece's missing weights would otherwise make NaN of it."""

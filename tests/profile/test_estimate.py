@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from softmax_problem import PROBLEM, RIGHT
 
+from tests.playbook.problems import problem_of
 from workbench.compile import compile_kernel
 from workbench.model import (
     H100,
@@ -111,3 +113,21 @@ def test_spills_and_small_grids_are_said() -> None:
     assert "limited by registers" in told
     assert "the grid fills 6% of the GPU once" in told
     assert "24 B a thread are spilled" in told
+
+
+def test_products_are_held_against_the_unit_that_they_need() -> None:
+    """Nothing in float32 passes its peak but what tensor cores multiply, three products for one."""
+    tensors = {"x": torch.empty(4096, 4096), "w": torch.empty(4096, 4096)}
+    product = problem_of(lambda t: t["x"] @ t["w"], tensors, varying=False)
+    case = product.cases[0]
+
+    def told(time_us: float) -> str:
+        one = known()
+        time = one.evaluation.times[0].model_copy(update={"case": case.label, "time_us": time_us})
+        evaluation = one.evaluation.model_copy(update={"times": (time,)})
+        sentences = estimated(Known(product, case, plan(), evaluation, H100), "").sentences
+        return next(sentence for sentence in sentences if "least operations" in sentence)
+
+    alone_us = 2.0 * 4096**3 / H100.fp32_flops_per_s * 1e6
+    assert told(alone_us / 0.9).startswith("90% of the FP32 peak (")
+    assert told(alone_us / 1.5).startswith("50% of the peak of three TF32 products for one in FP32 (")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import story
+import torch
 
+from tests.playbook.problems import problem_of
 from workbench.events import BranchProposed, CaseTimed, RoundsRequested, RoundStarted, SearchStopped
-from workbench.model import Branch, BranchId
+from workbench.model import H100, Branch, BranchId
 from workbench.policy import Policy
 from workbench.tree import Tree, fold
 from workbench.views.compare import compare
@@ -67,6 +70,18 @@ def test_the_roofline_shows_the_way_of_a_branch() -> None:
     assert [point["id"] for point in found["points"]] == ["b3.1", "b4"]  # b3 never ran
     assert all(point["y"] <= found["ideal"]["y"] for point in found["points"])
     assert all(point["y"] <= point["x"] + found["bandwidth"] + 1e-3 for point in found["points"])
+
+
+def test_products_have_the_roof_of_the_fastest_unit_of_their_contract() -> None:
+    def peak(tree: Tree) -> float:
+        return float(10 ** detail(tree, "b4")["rooflines"][0]["peak"])
+
+    tree = story.tree()
+    assert tree.opened is not None and peak(tree) == pytest.approx(H100.fp32_flops_per_s)
+    made = problem_of(lambda t: t["x"] @ t["x"].mT, {"x": torch.empty(64, 64)}, varying=False)
+    problem = made.model_copy(update={"cases": tree.opened.problem.cases})
+    other = replace(tree, opened=tree.opened.model_copy(update={"problem": problem}))
+    assert peak(other) == pytest.approx(3 * H100.fp32_flops_per_s)
 
 
 def test_the_other_parents_lie_beside_the_way() -> None:

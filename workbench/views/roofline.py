@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from workbench.model import BranchId, Case, CaseTime, Problem
+from workbench.model import BranchId, Case, CaseTime, Problem, Target
+from workbench.referee.roofline import products_per_s
 from workbench.referee.work import sized
 from workbench.tree import Node, Tree
 from workbench.views.phrases import factor_text
@@ -43,7 +44,7 @@ def _roofline(tree: Tree, node: Node, case: Case, time: CaseTime) -> Json | None
         "case": case.label,
         "source": time.source,
         "bandwidth": math.log10(target.dram_bytes_per_s),
-        "peak": math.log10(target.fp32_flops_per_s),
+        "peak": math.log10(_peak(target, tree.opened.problem, case)),
         "ideal": {"x": round(math.log10(operations / max(facts.bytes_min, 1)), 4),
                   "y": round(math.log10(operations / (floor * 1e-6)), 4)},
         "points": points,
@@ -61,6 +62,12 @@ def lineage(tree: Tree, node: Node) -> tuple[BranchId, ...]:
         node = tree.nodes[node.branch.parents[0]]
         found.append(node.id)
     return tuple(reversed(found))
+
+
+def _peak(target: Target, problem: Problem, case: Case) -> float:
+    """Operations a second: of products by the fastest unit of the contract, of others by float32's."""
+    multiplies = any(one.flops for one in sized(problem, case))
+    return products_per_s(target, problem.contract) if multiplies else target.fp32_flops_per_s
 
 
 def _operations(problem: Problem, case: Case) -> float:

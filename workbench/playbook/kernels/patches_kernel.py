@@ -108,7 +108,7 @@ class _Patches(PlacesKernel):
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
-            f"constexpr int CHANNELS_READ = {self._size(self.convolution.read)};  // that are read",
+            f"constexpr int CHANNELS_READ = {self._size(self.convolution.read)};",
             f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
             f"constexpr int JOINED = PIECES >= {LONG} ? 4 : PIECES >= {SOME} ? 2 : 1;",
             *self._tiles(),

@@ -1,6 +1,6 @@
 """The playbook's convolutions on a GPU: the library's, on float32 units, and two on tensor cores.
 
-    WORKBENCH_RECEIPTS=out python benchmarks/convolution_kernels.py [--seconds 240]
+    WORKBENCH_RECEIPTS=out python benchmarks/convolution_kernels.py [--seconds 240] [--named "pool"]
 
 A row is a convolution with a bias and a ReLU: the referee's verdict and quick time of every way to make it,
 in microseconds, and what the model of time had expected. Eager alone is timed beside them. Writes
@@ -38,6 +38,8 @@ class Shape:
     padding: int = 0
     groups: int = 1
     transposed: bool = False
+    pool: int = 1
+    """Results along each side of which a pool behind it takes the largest; 1 for none."""
 
     @property
     def name(self) -> str:
@@ -46,13 +48,17 @@ class Shape:
         by = f" by {self.stride}" if self.stride > 1 else ""
         groups = f", {self.groups} groups" if self.groups > 1 else ""
         sides = "x".join(map(str, self.x))
-        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}"
+        pool = f", pool of {self.pool}" if self.pool > 1 else ""
+        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}{pool}"
 
     @property
     def source(self) -> str:
         """A module as a person would write it."""
         kind = f"Conv{'Transpose' if self.transposed else ''}{len(self.window)}d"
         settings = f"stride={self.stride}, padding={self.padding}, groups={self.groups}"
+        made = "torch.relu(self.conv(x))"
+        if self.pool > 1:
+            made = f"nn.functional.max_pool{len(self.window)}d({made}, {self.pool})"
         return (
             "import torch\nfrom torch import nn\n\n"
             "class Model(nn.Module):\n"
@@ -60,7 +66,7 @@ class Shape:
             "        super().__init__()\n"
             f"        self.conv = nn.{kind}({self.x[1]}, {self.makes}, {self.window}, {settings})\n\n"
             "    def forward(self, x):\n"
-            "        return torch.relu(self.conv(x))\n\n"
+            f"        return {made}\n\n"
             f"def get_inputs():\n    return [torch.rand{self.x}]\n"
         )
 
@@ -82,6 +88,11 @@ SHAPES = (
     Shape((32, 64, 64, 64), 64, (3, 3), padding=1, transposed=True),
     Shape((32, 64, 64, 64), 64, (4, 4), stride=2, padding=1, transposed=True),
     Shape((16, 32, 16, 32, 32), 32, (3, 3, 3), padding=1, transposed=True),
+    Shape((64, 3, 224, 224), 64, (3, 3), padding=1, pool=2),
+    Shape((64, 64, 56, 56), 64, (3, 3), padding=1, pool=2),
+    Shape((64, 64, 64, 64), 128, (3, 3), padding=1, pool=2),
+    Shape((32, 16, 128, 128), 32, (3, 3), padding=1, pool=4),
+    Shape((16, 64, 16384), 64, (7,), padding=3, pool=4),
 )
 WAYS: dict[str, Vector] = {
     "library": (("convolution", "library"),),
@@ -124,12 +135,12 @@ async def row_of(device: Any, shape: Shape) -> dict[str, Any]:
     return row
 
 
-async def measure(seconds: float) -> list[str]:
-    """All rows that there is time for; the names of the others."""
+async def measure(seconds: float, named: str) -> list[str]:
+    """All rows of such a name that there is time for; the names of the others."""
     give_up, left = time.monotonic() + seconds, list[str]()
     receipt = gpu.Receipt("convolution_kernels")
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
-    for shape in SHAPES:
+    for shape in (one for one in SHAPES if named in one.name):
         if time.monotonic() > give_up:
             left.append(shape.name)
             continue
@@ -148,7 +159,9 @@ def main() -> None:
         os.environ.setdefault("WORKBENCH_PARTS", folder)
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=240.0)
-    if left := asyncio.run(measure(parser.parse_args().seconds)):
+    parser.add_argument("--named", default="", help="part of the names of rows")
+    told = parser.parse_args()
+    if left := asyncio.run(measure(told.seconds, told.named)):
         raise SystemExit(f"no times: {'; '.join(left)}")
 
 

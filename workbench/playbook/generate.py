@@ -53,6 +53,7 @@ from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.patches_kernel import patches_kernel
 from workbench.playbook.kernels.patches_tiling import patches_tiling
+from workbench.playbook.kernels.pooled_kernel import pooled_kernel
 from workbench.playbook.kernels.product_kernel import product_kernel
 from workbench.playbook.kernels.row_layers import row_step
 from workbench.playbook.kernels.row_tables_kernel import row_tables_kernel
@@ -251,7 +252,8 @@ def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
     if site.schedule.places_down:
         tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
-        return patches_kernel(site, _tail_divided(site, step), name, tiling)
+        write = pooled_kernel if step.windows else patches_kernel
+        return write(site, _tail_divided(site, step), name, tiling)
     if site.schedule.convolve_as_product:
         return convolution_product(site, _tail_divided(site, step), name)
     tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])

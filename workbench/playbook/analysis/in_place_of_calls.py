@@ -14,10 +14,26 @@ from workbench.playbook.ir.expr import Load, loads_below
 from workbench.playbook.ir.program import InPlaceOfCall, Kernel, LibraryCall, Program, ProgramStep
 
 
+def with_tail(made: InPlaceOfCall, step: Kernel) -> InPlaceOfCall | None:
+    """The kernel with the values of another to store; None where these need more than one result each."""
+    line = made.stores[0].view
+    if any(store.level != "flat" or store.columns != line.size for store in step.stores):
+        return None
+    if any(load.view != line or load.lookups for load in _read(made, step)):
+        return None
+    return replace(made, stores=tuple(step.stores))
+
+
 def in_place_of_calls(
-    program: Program, steps: Sequence[ProgramStep], made_of: Callable[[LibraryCall], InPlaceOfCall | None]
+    program: Program,
+    steps: Sequence[ProgramStep],
+    made_of: Callable[[LibraryCall], InPlaceOfCall | None],
+    joined: Callable[[InPlaceOfCall, Kernel], InPlaceOfCall | None] = with_tail,
 ) -> list[ProgramStep]:
-    """The steps with kernels for the calls that ``made_of`` has one for, tails and all."""
+    """The steps with kernels for the calls that ``made_of`` has one for, tails and all.
+
+    ``joined`` says whether a kernel behind one is its tail, and what it is with that.
+    """
     found = list(steps)
     for call in [step for step in steps if isinstance(step, LibraryCall)]:
         made = made_of(call)
@@ -25,24 +41,22 @@ def in_place_of_calls(
             continue
         readers = [step for step in found if step is not call and made.buffer in buffers_read(step)]
         is_output = any(output.buffer == made.buffer for output in program.outputs)
-        if len(readers) == 1 and not is_output and _is_tail(made, readers[0]):
+        if len(readers) == 1 and not is_output and _is_plain(readers[0]):
             (tail,) = readers
             assert isinstance(tail, Kernel)
-            found[_place(found, tail)] = replace(made, stores=tuple(tail.stores))
-            del found[_place(found, call)]
-        else:
-            found[_place(found, call)] = made
+            if (whole := joined(made, tail)) is not None:
+                found[_place(found, tail)] = whole
+                del found[_place(found, call)]
+                continue
+        found[_place(found, call)] = made
     return found
 
 
-def _is_tail(made: InPlaceOfCall, step: ProgramStep) -> bool:
-    """True for a kernel without rows whose every value needs the one result at its own place."""
-    if not isinstance(step, Kernel) or step.tail or step.ahead or step.steps or step.parts or step.tables:
-        return False
-    line = made.stores[0].view
-    if any(store.level != "flat" or store.columns != line.size for store in step.stores):
-        return False
-    return all(load.view == line and not load.lookups for load in _read(made, step))
+def _is_plain(step: ProgramStep) -> bool:
+    """True for a kernel of stores and nothing else."""
+    return isinstance(step, Kernel) and not (
+        step.tail or step.ahead or step.steps or step.parts or step.tables
+    )
 
 
 def _read(made: InPlaceOfCall, kernel: Kernel) -> Iterator[Load]:

@@ -79,14 +79,19 @@ def met_taps_of(made: Convolution) -> int:
 def flattened(made: Convolution) -> Convolution:
     """The same convolution with fewer sides: one along which there is a single tap joins that outside it.
 
-    Windows of 1 x 1 so see one long line, those of 3 x 1 a line with taps a row apart.
+    Windows of 1 x 1 so see one long line, those of 3 x 1 a line with taps a row apart. Where results are
+    pooled behind it, sides stay what they are: neighbours along each are needed together.
     """
+    if made.windows:
+        return made
     sides = [side for side, _ in _sides_together(made)]
     return made if len(sides) == len(made.sides) else replace(made, sides=tuple(sides))
 
 
 def sides_together(made: Convolution) -> list[int]:
     """How many sides each of a flattened convolution stands for."""
+    if made.windows:
+        return [1] * len(made.sides)
     return [count for _, count in _sides_together(made)]
 
 

@@ -47,7 +47,8 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     values = [store.value for store in made.stores]
     behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     each = tiling.pieces * _piece_us(made, tiling) + _tile_us(asked, made, tiling)
-    each += tiling.columns * tiling.twice / 2 * (behind + _LOAD_US * max(0, len(loads) - 1))
+    behind += _LOAD_US * max(0, len(loads) - 1)
+    each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows)
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     return Estimate(us, moved, 1, 0.0, 1.0)
 

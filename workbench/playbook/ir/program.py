@@ -10,7 +10,7 @@ from functools import cached_property
 
 from workbench.model import DType
 from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below
-from workbench.playbook.ir.sizes import ONE, Size, Sizes
+from workbench.playbook.ir.sizes import ONE, Size, Sizes, number
 from workbench.playbook.ir.stencil import Stencil
 from workbench.playbook.ir.views import Order, View, contiguous, strided
 
@@ -239,12 +239,24 @@ class Convolution:
     buffer: str
     """Of the results: (batch, ``groups`` * ``made``, a size for each side)."""
     stores: tuple[Store, ...]
-    """What is made of each result, over one line of them: a load of ``buffer`` is the result at hand."""
+    """What is made of each result, over one line of them: a load of ``buffer`` is the result at hand. Over a
+    line of windows, where there are such: a load is one of a window's results."""
+    windows: tuple[int, ...] = ()
+    """Results along each side that what is stored is made of, where it is made of several: they lie side by
+    side, and none is in two windows."""
 
     @property
     def shape(self) -> tuple[Size, ...]:
         """Of the results."""
         return (self.batch, self.groups * self.made, *(side.made for side in self.sides))
+
+    @property
+    def shape_stored(self) -> tuple[Size, ...]:
+        """Of what is stored: a value for each result, or for each window of them that is whole."""
+        if not self.windows:
+            return self.shape
+        along = (side.made // number(count) for side, count in zip(self.sides, self.windows, strict=True))
+        return (*self.shape[:2], *along)
 
     @property
     def right(self) -> Side:
@@ -302,6 +314,11 @@ class MatrixProduct:
     def shape(self) -> tuple[Size, ...]:
         """Of the results."""
         return (self.batch, self.rows, self.columns)
+
+    @property
+    def shape_stored(self) -> tuple[Size, ...]:
+        """Of what is stored."""
+        return self.shape
 
 
 InPlaceOfCall = Convolution | MatrixProduct

@@ -8,13 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
+from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls, with_tail
 from workbench.playbook.analysis.matrix_products import (
     product_of,
     worth_a_product,
     worth_multiplying,
 )
-from workbench.playbook.ir.program import InPlaceOfCall, LibraryCall, Program, ProgramStep
+from workbench.playbook.analysis.windows_behind import with_windows
+from workbench.playbook.ir.program import (
+    Convolution,
+    InPlaceOfCall,
+    Kernel,
+    LibraryCall,
+    Program,
+    ProgramStep,
+)
 from workbench.playbook.kernels.convolution_tiling import tiling_of
 from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.schedules.schedule import Schedule
@@ -39,4 +47,13 @@ def made_by_kernels(
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 
-    return in_place_of_calls(program, steps, made_of)
+    def joined(made: InPlaceOfCall, kernel: Kernel) -> InPlaceOfCall | None:
+        found = with_tail(made, kernel)
+        if found is not None or not isinstance(made, Convolution) or not schedule.places_down:
+            return found
+        pooled = with_windows(made, kernel)
+        if pooled is None or patches_tiling(pooled, schedule.threads, cases) is None:
+            return None
+        return pooled
+
+    return in_place_of_calls(program, steps, made_of, joined)

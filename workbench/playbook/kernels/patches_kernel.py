@@ -7,15 +7,13 @@ are fewer, go back to shared memory in two parts. patches_tiling.py has the numb
 
 from __future__ import annotations
 
-from workbench.playbook.analysis.places import flattened, sides_together
 from workbench.playbook.device_functions.tensor_core_helpers import OTHER_COLUMNS
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.ir.sizes import number
-from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
+from workbench.playbook.kernels.patches_results import PatchResults
 from workbench.playbook.kernels.patches_tiling import VECTOR, PatchTiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
-from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
@@ -29,17 +27,14 @@ _EIGHT = 8
 
 def patches_kernel(site: Site, made: Convolution, name: str, tiling: PatchTiling) -> KernelText:
     """Write the kernel of a convolution and of what is made of its results."""
-    return _Patches(site, made, tiling).finished(name)
+    return PatchesKernel(site, made, tiling).finished(name)
 
 
-class _Patches(PlacesKernel):
+class PatchesKernel(PatchResults):
     """The kernel being written."""
 
     def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
-        super().__init__(site, made)
-        self.tiling = tiling
-        self.flat = SeenPlaces(flattened(made), self.sides.size)
-        self.lines = tiling.chunk
+        super().__init__(site, made, tiling)
         self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
         self._choose_vectors()
         if tiling.columns in OTHER_COLUMNS:
@@ -74,17 +69,6 @@ class _Patches(PlacesKernel):
         if not self.convolution.transposed and number(VECTOR).divides(self.sizes[2]):
             self.weights_by = "VEC"
             frame.vectors.add(self.left.buffer)
-
-    @property
-    def low(self) -> bool:
-        return False
-
-    @property
-    def _shared_by(self) -> int:
-        return 1 if self.tiling.twice > 1 else 2
-
-    def _sum(self) -> list[str]:
-        return [f"made[r] = results[line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}];"]
 
     # -------------------------------------------------------------------------------- what a block is about
 
@@ -180,8 +164,8 @@ class _Patches(PlacesKernel):
 
     def _place(self) -> list[str]:
         down, across = self._places_step("row"), self._places_step("col")
-        row = "own_place / PLACES_ACROSS" + ("" if down == 1 else f" * {down}")
-        col = "own_place % PLACES_ACROSS" + ("" if across == 1 else f" * {across}")
+        row, col = self.first_place
+        row, col = row if down == 1 else f"{row} * {down}", col if across == 1 else f"{col} * {across}"
         in_turn = [
             "// Weights taken apart go to two places in turn.",
             "int odd = 0;",
@@ -191,9 +175,7 @@ class _Patches(PlacesKernel):
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
-            f"// Of a tile's places a warp has {self._places}, a thread {self._each}, eight apart: this one,",
-            f"// which sees a patch from here on, and {'another' if self._each == 'two' else 'others'}.",
-            f"const int own_place = warp * {self._places} + lane / 4;",
+            *self.own_places(),
             *statement(
                 f"const float* const in_patches = patches + {row} * PATCH_LINE + {col}"
                 f"{' + BEFORE' if self.frame.vector else ''};"
@@ -201,23 +183,31 @@ class _Patches(PlacesKernel):
             *([] if self.tiling.kept else in_turn),
         ]
 
-    @property
-    def _places(self) -> int:
-        """Of a warp."""
-        return 16 * self.tiling.twice
+    first_place = ("own_place / PLACES_ACROSS", "own_place % PLACES_ACROSS")
+    """A thread's first place in the tile: row and column."""
+
+    def own_places(self) -> list[str]:
+        """Statements that find it."""
+        each = ("two", "four")[self.tiling.twice - 1]
+        return [
+            f"// Of a tile's places a warp has {self._places}, a thread {each}, eight apart: this one,",
+            f"// which sees a patch from here on, and {self.others}.",
+            f"const int own_place = warp * {self._places} + lane / 4;",
+        ]
 
     @property
-    def _each(self) -> str:
-        """Places of a thread."""
-        return ("two", "four")[self.tiling.twice - 1]
+    def others(self) -> str:
+        """Places of a thread beside the first."""
+        return "another" if self.tiling.twice == 1 else "others"
 
     def _other_place(self) -> str:
         """Floats of a patch from what a thread's first place sees to what place ``i`` of four does."""
         down, across = self._places_step("row"), self._places_step("col")
         line = "PATCH_LINE" if down == 1 else f"{down} * PATCH_LINE"
-        if self.tiling.across == _EIGHT:
+        rows, box_across = self.tiling.box
+        if box_across == _EIGHT:
             return f"i * {line}"
-        if self.tiling.across == 2 * _EIGHT:
+        if rows > 1:
             return f"i / 2 * {line} + i % 2 * {_EIGHT * across}"
         return f"i * {_EIGHT * across}"
 
@@ -225,25 +215,6 @@ class _Patches(PlacesKernel):
         """Elements from one place of a patch to the next."""
         side = dict(self.flat.named).get(name)
         return side.step if side is not None else 1
-
-    def _tile(self, tile: str, places: bool = False) -> list[str]:
-        """Statements that find a tile: group and kind of places, image, the first place along each side."""
-        named = [name for name, _ in self.flat.named]
-        lines = [f"int plane = {tile};"]
-        matrix = "matrix_here" if places else "matrix"
-        if self.tiling.channel_tiles > 1:
-            channel = "channel_here" if places else "first_channel"
-            lines += [f"const int {channel} = plane % CHANNEL_TILES * ACROSS;", "plane /= CHANNEL_TILES;"]
-        if not self.batch.is_one:
-            number, after = f"plane % {self._size(self.batch)}", f"plane /= {self._size(self.batch)};"
-            lines += [f"const int {matrix} = {number};", after]
-        lines += ["const int column_tile = plane % TILES_ACROSS * PLACES_ACROSS;", "plane /= TILES_ACROSS;"]
-        if "row" in named:
-            lines += ["const int row_tile = plane % TILES_DOWN * PLACES_DOWN;", "plane /= TILES_DOWN;"]
-        if "depth" in named:
-            deep = self._size(dict(self.flat.named)["depth"].made)
-            lines += [f"const int plane_here = plane % {deep};", f"plane /= {deep};"]
-        return lines
 
     # -------------------------------------------------------------------------------- from memory
 
@@ -607,71 +578,4 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
                 "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
                 [*body.split("\n"), *self._written()],
             ),
-        ]
-
-    # -------------------------------------------------------------------------------- results
-
-    def column_found(self) -> list[str]:
-        starts = {"depth": "plane_here", "row": "row_tile + place / PLACES_ACROSS"}
-        starts["col"] = "column_tile + place % PLACES_ACROSS"
-        lane = "lane" if self.tiling.twice > 1 else "lane % 16"
-        lines, inside = [f"const int place = warp * {self._places} + {lane};"], list[str]()
-        own = self._names()
-        for name, side in self.flat.named:
-            code = starts[name]
-            if name != "depth":
-                inside.append(f"{code} < {self._size(side.made)}")
-            if side.phases > 1:
-                code = f"({code}) * {side.phases} + kind_{name}"
-                inside += [] if side.all_there else [f"{own[name][0]} < {self._size(side.side.made)}"]
-            lines += self._named(own[name], code)
-        return [
-            *self._tile("tile", places=True),
-            *self.flat.kind("matrix_here"),
-            *lines,
-            "const int image = plane;",
-            *statement(f"const bool is_result = {' && '.join(inside)};"),
-        ]
-
-    def _names(self) -> dict[str, list[str]]:
-        """Sides of the results, by those of tiles: several where they lie one behind the other."""
-        names = iter([name for name, _ in self.sides.named])
-        together = zip(self.flat.named, sides_together(self.convolution), strict=True)
-        return {flat: [next(names) for _ in range(count)] for (flat, _), count in together}
-
-    def _named(self, names: list[str], place: str) -> list[str]:
-        """Statements that find the place along each of some sides, by that along all of them together."""
-        if len(names) == 1:
-            return [f"const int {names[0]} = {place};"]
-        made = {name: self._size(side.side.made) for name, side in self.sides.named}
-        lines = [f"int along = {place};"]
-        for name in reversed(names[1:]):
-            lines += [f"const int {name} = along % {made[name]};", f"along /= {made[name]};"]
-        return [*lines, f"const int {names[0]} = along;"]
-
-    def _written(self) -> list[str]:
-        changed = [
-            "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
-            "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
-            "results[sum_column * LINE + sum_row] = total[m][c * CHUNK / 2 + i];",
-        ]
-        chunk = [
-            "#pragma unroll",
-            *block(
-                f"for (int m = 0; m < {self.tiling.twice}; ++m)",
-                ["#pragma unroll", *block("for (int i = 0; i < CHUNK / 2; ++i)", changed)],
-            ),
-            f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
-            "__syncwarp();",
-            *block(f"if ({self.is_column})", self.finished_column()),
-            "__syncwarp();",
-        ]
-        shared = ["const int share = lane / 16;  // of a place's channels two lanes have half each"]
-        return [
-            "// The results, some channels at a time. In shared memory a warp's sums change hands:",
-            "// neighbouring lanes go on with neighbouring places.",
-            *self.column_found(),
-            *(shared if self.tiling.twice == 1 else []),
-            "#pragma unroll",
-            *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),
         ]

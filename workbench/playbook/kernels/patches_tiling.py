@@ -46,6 +46,8 @@ class PatchTiling:
     """Rows of places of a tile."""
     across: int
     """Places of such a row."""
+    box: tuple[int, int]
+    """Rows of places that a warp has, and places of such a row."""
     columns: int
     """Columns of sums: channels of a tile, rounded up to eight."""
     channel_tiles: int
@@ -144,6 +146,9 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     sides_of = flattened(made).sides
     if places % across or (len(sides_of) == 1 and across != places):
         return None
+    box = _box(made, places // (threads // 32), across)
+    if box is None:
+        return None
     taps = met_taps_of(made)
     sides = [places_of(made, side) for side in sides_of]
     planes = sides[0].taps if len(sides) > 2 else 1
@@ -158,6 +163,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
         threads=threads,
         down=down,
         across=across,
+        box=box,
         columns=columns,
         channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
@@ -169,6 +175,19 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
         pieces=math.ceil(reads * taps / TERMS),
         one_set=made.groups.is_one and phases_of(made) == 1 and channel_tiles == 1,
     )
+
+
+def _box(made: Convolution, places: int, across: int) -> tuple[int, int] | None:
+    """The widest box of a warp's places with whole windows, where results are pooled; None where none has."""
+    *outer, down, right = (1, 1, *made.windows) if made.windows else (1, 1)
+    if made.windows and (phases_of(made) > 1 or math.prod(outer) > 1):
+        return None
+    boxes = [
+        (places // wide, wide)
+        for wide in (across, *sorted(ACROSS, reverse=True))
+        if across % wide == 0 and places % wide == 0 and wide <= places
+    ]
+    return next((box for box in boxes if box[0] % down == 0 and box[1] % right == 0), None)
 
 
 def _seen(side: Places, places: int) -> int:

@@ -6,7 +6,7 @@ Owns names and indices of a result at its place; convolution_kernel.py and produ
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from workbench.playbook.analysis.pairs import steps_along
@@ -27,14 +27,18 @@ class ResultFrame:
     frame: Frame
     made: InPlaceOfCall
     places: tuple[str, ...]
-    """Names of the result's place, one for each axis; "0" along an axis of one."""
+    """Names of the place of what is stored, one for each axis; "0" along an axis of one."""
 
-    def stored(self, result: str) -> list[str]:
-        """Statements that make of ``result``, a variable or an element, what is stored, and store it."""
+    def stored(self, result: str | Callable[[Load], str]) -> list[str]:
+        """Statements that make of ``result``, a variable or an element, what is stored, and store it.
+
+        Where several results are at hand, it is asked for the element of each that is loaded.
+        """
         made = self.made
         loads = loads_below(store.value for store in made.stores)
-        serial = next(load.serial for load in loads if load.buffer == made.buffer)
-        scope = self._scope({serial: Text(result)})
+        own = [load for load in loads if load.buffer == made.buffer]
+        bound = {load.serial: Text(result if isinstance(result, str) else result(load)) for load in own}
+        scope = self._scope(bound)
         scope.prepare(store.value for store in made.stores)
         lines = list[str]()
         for store in made.stores:
@@ -51,8 +55,9 @@ class ResultFrame:
 
     @property
     def _linear(self) -> str:
-        """The number of a result among all."""
-        named = [(name, size) for name, size in zip(self.places, self.made.shape, strict=True) if name != "0"]
+        """The number of what is stored among all."""
+        sizes = zip(self.places, self.made.shape_stored, strict=True)
+        named = [(name, size) for name, size in sizes if name != "0"]
         code = f"size_t({named[0][0]})"
         for at, (name, size) in enumerate(named[1:]):
             code = f"{f'({code})' if at else code} * {self._size(size)} + {name}"
@@ -60,7 +65,7 @@ class ResultFrame:
 
     def _index(self, view: View) -> Text:
         """The element that a view over the line of results finds at the place; ``i`` is the line's."""
-        steps = steps_along(self.made.shape, view)
+        steps = steps_along(self.made.shape_stored, view)
         if view.is_linear or steps is None or view.offset.is_negative:
             return index_text(view, "i", self.frame.macros, wide=True)
         if any(step.is_negative for step in steps):

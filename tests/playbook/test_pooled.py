@@ -1,0 +1,86 @@
+"""Pools behind a convolution on tensor cores: a warp has whole windows, of which values alone are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+Pool = Callable[[Tensor], Tensor]
+THREADS = ("256", "128")
+
+
+def pooled(pool: Pool, **settings: Any) -> Call:
+    def call(t: Tensors) -> Tensor:
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[t["x"].ndim - 3]
+        return pool(torch.relu(convolve(t["x"], t["w"], t.get("b"), **settings)))
+
+    return call
+
+
+def largest(*sides: int) -> Pool:
+    return lambda x: (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(sides) - 1](x, sides)
+
+
+def mean(*sides: int) -> Pool:
+    return lambda x: (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(sides) - 1](x, sides)
+
+
+def sum_of_two(x: Tensor) -> Tensor:
+    """Of a window's four results two are needed: no pool has them."""
+    return x[..., ::2, ::2] + x[..., 1::2, 1::2]
+
+
+def behind(t: Tensors) -> tuple[Tensor, Tensor]:
+    """Two results of each window, with a value a channel, a residual and places."""
+    made = torch.tanh(F.conv2d(t["x"], t["w"], t["b"], padding=1)) * t["s"][:, None, None]
+    small = F.max_pool2d(made, 2)
+    return small + t["r"], F.avg_pool2d(made, 2) * torch.arange(small.shape[-1])
+
+
+CASES: dict[str, tuple[Call, Tensors]] = {
+    "plane": (pooled(largest(2, 2), padding=1), of(x=(2, 6, 12, 20), w=(32, 6, 3, 3), b=(32,))()),
+    "odd sides": (pooled(largest(2, 2), padding=1), of(x=(2, 6, 11, 21), w=(17, 6, 3, 3), b=(17,))()),
+    "many channels": (pooled(mean(2, 2)), of(x=(2, 8, 13, 18), w=(72, 8, 2, 2), b=(72,))()),
+    "channels of two tiles": (pooled(largest(2, 2)), of(x=(1, 12, 9, 13), w=(136, 12, 2, 2))()),
+    "rows": (pooled(mean(1, 4), stride=(1, 2)), of(x=(2, 5, 9, 66), w=(16, 5, 3, 3), b=(16,))()),
+    "columns": (pooled(largest(2, 1), padding=(1, 0)), of(x=(2, 9, 10, 12), w=(24, 9, 3, 1), b=(24,))()),
+    "sixteen": (pooled(mean(4, 4)), of(x=(2, 4, 22, 30), w=(12, 4, 3, 3), b=(12,))()),
+    "in groups": (pooled(largest(2, 2), groups=2), of(x=(2, 12, 9, 18), w=(70, 6, 2, 2), b=(70,))()),
+    "one by one": (pooled(mean(2, 2)), of(x=(2, 36, 8, 12), w=(32, 36, 1, 1), b=(32,))()),
+    "line": (pooled(largest(4), padding=2), of(x=(2, 12, 75), w=(40, 12, 5), b=(40,))()),
+    "planes of a volume": (
+        pooled(largest(1, 2, 2), padding=1),
+        of(x=(1, 4, 3, 8, 12), w=(16, 4, 3, 3, 3), b=(16,))(),
+    ),
+    "two results": (
+        behind,
+        of(x=(2, 6, 8, 12), w=(24, 6, 3, 3), b=(24,), s=(24,), r=(2, 24, 4, 6))(),
+    ),
+}
+
+
+def vector(threads: str) -> Vector:
+    return (("block_size", threads), ("convolution", "patches"))
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("name", CASES)
+def test_right(name: str, threads: str) -> None:
+    call, tensors = CASES[name]
+    tensors = {**tensors, "w": 0.25 * tensors["w"]}
+    source = generate(problem_of(call, tensors, varying=False), vector(threads)).kernel.source
+    assert source.count("__global__") == 1 and "WINDOWS" in source
+    check(call, source, tensors, "checked")

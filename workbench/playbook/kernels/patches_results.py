@@ -1,0 +1,124 @@
+"""The results of a convolution whose rows are places: where they are, and how warps go on with them.
+
+Owns the text of a tile's numbers and of a warp's results in shared memory; patches_kernel.py has the sums.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.analysis.places import flattened, sides_together
+from workbench.playbook.ir.program import Convolution
+from workbench.playbook.kernels.convolution_product import PlacesKernel
+from workbench.playbook.kernels.kernel_text import Site, block
+from workbench.playbook.kernels.patches_tiling import PatchTiling
+from workbench.playbook.kernels.seen_places import SeenPlaces
+from workbench.playbook.text.scope import statement
+
+
+class PatchResults(PlacesKernel):
+    """What is made of a tile's sums: neighbouring lanes have neighbouring places, a channel at a time."""
+
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
+        super().__init__(site, made)
+        self.tiling = tiling
+        self.flat = SeenPlaces(flattened(made), self.sides.size)
+        self.lines = tiling.chunk
+
+    @property
+    def low(self) -> bool:
+        return False
+
+    @property
+    def _shared_by(self) -> int:
+        return 1 if self.tiling.twice > 1 else 2
+
+    def _sum(self) -> list[str]:
+        return [f"made[r] = results[line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}];"]
+
+    @property
+    def _places(self) -> int:
+        """Of a warp."""
+        return 16 * self.tiling.twice
+
+    def _tile(self, tile: str, places: bool = False) -> list[str]:
+        """Statements that find a tile: group and kind of places, image, the first place along each side."""
+        named = [name for name, _ in self.flat.named]
+        lines = [f"int plane = {tile};"]
+        matrix = "matrix_here" if places else "matrix"
+        if self.tiling.channel_tiles > 1:
+            channel = "channel_here" if places else "first_channel"
+            lines += [f"const int {channel} = plane % CHANNEL_TILES * ACROSS;", "plane /= CHANNEL_TILES;"]
+        if not self.batch.is_one:
+            number, after = f"plane % {self._size(self.batch)}", f"plane /= {self._size(self.batch)};"
+            lines += [f"const int {matrix} = {number};", after]
+        lines += ["const int column_tile = plane % TILES_ACROSS * PLACES_ACROSS;", "plane /= TILES_ACROSS;"]
+        if "row" in named:
+            lines += ["const int row_tile = plane % TILES_DOWN * PLACES_DOWN;", "plane /= TILES_DOWN;"]
+        if "depth" in named:
+            deep = self._size(dict(self.flat.named)["depth"].made)
+            lines += [f"const int plane_here = plane % {deep};", f"plane /= {deep};"]
+        return lines
+
+    def column_found(self) -> list[str]:
+        starts = {"depth": "plane_here", "row": "row_tile + place / PLACES_ACROSS"}
+        starts["col"] = "column_tile + place % PLACES_ACROSS"
+        lane = "lane" if self.tiling.twice > 1 else "lane % 16"
+        lines, inside = [f"const int place = warp * {self._places} + {lane};"], list[str]()
+        own = self._names()
+        for name, side in self.flat.named:
+            code = starts[name]
+            if name != "depth":
+                inside.append(f"{code} < {self._size(side.made)}")
+            if side.phases > 1:
+                code = f"({code}) * {side.phases} + kind_{name}"
+                inside += [] if side.all_there else [f"{own[name][0]} < {self._size(side.side.made)}"]
+            lines += self._named(own[name], code)
+        return [
+            *self._tile("tile", places=True),
+            *self.flat.kind("matrix_here"),
+            *lines,
+            "const int image = plane;",
+            *statement(f"const bool is_result = {' && '.join(inside)};"),
+        ]
+
+    def _names(self) -> dict[str, list[str]]:
+        """Sides of the results, by those of tiles: several where they lie one behind the other."""
+        names = iter([name for name, _ in self.sides.named])
+        together = zip(self.flat.named, sides_together(self.convolution), strict=True)
+        return {flat: [next(names) for _ in range(count)] for (flat, _), count in together}
+
+    def _named(self, names: list[str], place: str) -> list[str]:
+        """Statements that find the place along each of some sides, by that along all of them together."""
+        if len(names) == 1:
+            return [f"const int {names[0]} = {place};"]
+        made = {name: self._size(side.side.made) for name, side in self.sides.named}
+        lines = [f"int along = {place};"]
+        for name in reversed(names[1:]):
+            lines += [f"const int {name} = along % {made[name]};", f"along /= {made[name]};"]
+        return [*lines, f"const int {names[0]} = along;"]
+
+    def _written(self) -> list[str]:
+        changed = [
+            "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
+            "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
+            "results[sum_column * LINE + sum_row] = total[m][c * CHUNK / 2 + i];",
+        ]
+        chunk = [
+            "#pragma unroll",
+            *block(
+                f"for (int m = 0; m < {self.tiling.twice}; ++m)",
+                ["#pragma unroll", *block("for (int i = 0; i < CHUNK / 2; ++i)", changed)],
+            ),
+            f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
+            "__syncwarp();",
+            *block(f"if ({self.is_column})", self.finished_column()),
+            "__syncwarp();",
+        ]
+        shared = ["const int share = lane / 16;  // of a place's channels two lanes have half each"]
+        return [
+            "// The results, some channels at a time. In shared memory a warp's sums change hands:",
+            "// neighbouring lanes go on with neighbouring places.",
+            *self.column_found(),
+            *(shared if self.tiling.twice == 1 else []),
+            "#pragma unroll",
+            *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),
+        ]

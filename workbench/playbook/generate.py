@@ -44,7 +44,15 @@ from workbench.playbook.kernels.convolution_product import convolution_product
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
-from workbench.playbook.kernels.kernel_text import JointText, KernelText, MaybeText, Site, Step, kernels_of
+from workbench.playbook.kernels.kernel_text import (
+    JointText,
+    KernelText,
+    MaybeText,
+    PreparedText,
+    Site,
+    Step,
+    kernels_of,
+)
 from workbench.playbook.kernels.lines_kernel import lines_kernel
 from workbench.playbook.kernels.lookback_kernel import scan_step
 from workbench.playbook.kernels.loop_kernel import loop_kernel
@@ -52,7 +60,7 @@ from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.patches_kernel import patches_kernel
-from workbench.playbook.kernels.patches_tiling import patches_tiling
+from workbench.playbook.kernels.patches_tiling import PatchTiling, patches_tiling
 from workbench.playbook.kernels.pooled_kernel import pooled_kernel
 from workbench.playbook.kernels.product_kernel import product_kernel
 from workbench.playbook.kernels.row_layers import row_step
@@ -66,6 +74,7 @@ from workbench.playbook.kernels.strip_kernel import strip_kernel
 from workbench.playbook.kernels.tile_kernel import tile_kernel
 from workbench.playbook.kernels.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.kernels.walk_down_kernel import walk_down_kernel
+from workbench.playbook.kernels.weights_apart import apart_buffer, elements_apart, weights_apart
 from workbench.playbook.kernels.weights_pieces import weights_step
 from workbench.playbook.kernels.window_kernel import window_kernel
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
@@ -187,7 +196,7 @@ def _steps(problem: Problem, site: Site) -> list[Step]:
             continue
         if isinstance(step, Convolution):
             name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
-            steps.append((step, _convolution_kernel(site, step, name)))
+            steps.append((step, _convolution_kernel(site, step, name, names)))
             continue
         if isinstance(step, MatrixProduct):
             name = names.new(problem.name if alone else f"{problem.name}_{step.stores[0].buffer}")
@@ -247,18 +256,27 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
     return staged_kernel(site, name, rows)
 
 
-def _convolution_kernel(site: Site, step: Convolution, name: str) -> KernelText:
+def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) -> Step:
     """The kernel of a convolution and what is behind it."""
     if site.schedule.places_down:
         tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
-        write = pooled_kernel if step.windows else patches_kernel
-        return write(site, _tail_divided(site, step), name, tiling)
+        return _patches_step(site, _tail_divided(site, step), name, tiling, names)
     if site.schedule.convolve_as_product:
         return convolution_product(site, _tail_divided(site, step), name)
     tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
     assert tiles is not None  # the others are the library's
     return convolution_kernel(site, _tail_divided(site, step), name, tiles)
+
+
+def _patches_step(site: Site, step: Convolution, name: str, tiling: PatchTiling, names: Names) -> Step:
+    """The kernel of a convolution from patches; its weights are taken apart before where they do not stay."""
+    write = pooled_kernel if step.windows else patches_kernel
+    if tiling.kept:
+        return write(site, step, name, tiling)
+    buffer = apart_buffer(site, step)
+    first = weights_apart(site, step, names.new(f"{name}_weights"), tiling, buffer)
+    return PreparedText(first, write(site, step, name, tiling, buffer), buffer, elements_apart(step, tiling))
 
 
 _Made = TypeVar("_Made", Convolution, MatrixProduct)

@@ -28,6 +28,7 @@ from workbench.playbook.kernels.kernel_text import (
     JointText,
     KernelText,
     MaybeText,
+    PreparedText,
     ShapedText,
     SplitText,
     StackedText,
@@ -189,10 +190,19 @@ class PlanText:
                 return self._stacked(program, step)
             case JointText():
                 return self._joint(program, step)
+            case PreparedText():
+                return self._in_two(program, step)
             case MaybeText():
                 return self._maybe(program, step)
             case KernelText():
                 return [*self._prepared(program, step), *self._launch(step)]
+
+    def _in_two(self, program: Program, step: PreparedText) -> list[str]:
+        """What a kernel needs is made before it."""
+        self._buffers[step.buffer] = self._names.new(step.buffer)
+        lines = [*self._prepared(program, step.first), *self._prepared(program, step.kernel)]
+        made = f"{self._buffers[step.buffer]} = empty(({step.elements},), f32)"
+        return [*lines, made, *self._launch(step.first), *self._launch(step.kernel)]
 
     def _maybe(self, program: Program, maybe: MaybeText) -> list[str]:
         """The launches of a step where there is something to do; its results exist anyhow."""

@@ -6,8 +6,6 @@ its elements up in the input. seen_places.py says where they are.
 
 from __future__ import annotations
 
-import math
-
 from workbench.playbook.ir.program import Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
@@ -15,6 +13,7 @@ from workbench.playbook.kernels.product_kernel import TensorCoreKernel
 from workbench.playbook.kernels.product_tiling import shape_of
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.kernels.seen_places import SeenPlaces
+from workbench.playbook.kernels.seen_weights import SeenWeights
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
@@ -35,9 +34,10 @@ class PlacesKernel(TensorCoreKernel):
     def __init__(self, site: Site, made: Convolution) -> None:
         self.convolution = made
         self.sides = SeenPlaces(made, lambda size: self.frame.macros.text(size))
+        self.weights = SeenWeights(self.sides)
         self.taps = self.sides.taps
         terms = made.read * number(self.taps)
-        weights = made.made * made.read * number(self._all_taps)
+        weights = made.made * made.read * number(self.weights.taps)
         site.macros.name(shape_of(made)[2], "PLACES")
         super().__init__(site, made, Matrix(made.weight, ZERO, weights, terms, ONE))
         for word in _WORDS:
@@ -96,52 +96,23 @@ class PlacesKernel(TensorCoreKernel):
 
         ``to`` is where they go, after the statement ``begin``.
         """
+        taps = self.weights.taps
         return [
             "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
             "// first, and lie by the channel that is read. A lane has one term of all rows.",
             "const int of_all = coming_piece * TERMS + lane;",
-            *self._channel_and_tap("of_all"),
+            *self.weights.channel_and_tap("of_all"),
             *self.sides.kind("matrix"),
-            *statement(f"const bool there = more && of_all < {self.terms}{self._is_tap()};"),
-            f"const int begun = channel * {self.rows}{self._weight(known=True)};",
-            f"const float* const from = left + (there ? begun + ({own}) * {self._all_taps} : 0);",
+            *statement(f"const bool there = more && of_all < {self.terms}{self.weights.is_tap()};"),
+            f"const int begun = channel * {self.rows}{self.weights.turned(known=True)};",
+            f"const float* const from = left + (there ? begun + ({own}) * {taps} : 0);",
             begin,
             "#pragma unroll",
             *block(
                 f"for (int s = 0; s < {rows}; s += BLOCK / TERMS)",
-                statement(
-                    f"copy_or_zero<1>({to}, from + s * {self._all_taps}, there && {own} + s < {self.rows});"
-                ),
+                statement(f"copy_or_zero<1>({to}, from + s * {taps}, there && {own} + s < {self.rows});"),
             ),
         ]
-
-    @property
-    def _all_taps(self) -> int:
-        """Weights of a pair of channels."""
-        return math.prod(side.taps for side in self.convolution.sides)
-
-    def _weight(self, known: bool) -> str:
-        """What follows the number of a pair of channels, in the place of a weight that lies so."""
-        count = self._all_taps
-        if count == 1:
-            return ""
-        if self.sides.phases == 1:
-            return f" * {count} + {count - 1} - tap"
-        within = ""
-        for name, side in self.sides.named:
-            over = self.sides.over(name, side) if known else self.sides.over_of(name, side)
-            own = self.sides.weight(name, side, over)
-            within = f"({within}) * {side.side.taps} + {own}" if within else own
-        return f" * {count} + {within}"
-
-    def _is_tap(self) -> str:
-        """A condition more where some kinds of places meet fewer taps than others."""
-        code = ""
-        for name, side in self.sides.named:
-            if side.phases > 1 and not side.all_taps:
-                own = self.sides.weight(name, side, self.sides.over(name, side))
-                code += f" && {own} < {side.side.taps}"
-        return code
 
     @property
     def right_by_terms(self) -> bool:
@@ -249,7 +220,7 @@ class PlacesKernel(TensorCoreKernel):
         """Statements that find where a term is, seen from any place."""
         return [
             f"const int of_all = {self.seen_piece} * TERMS + lane;",
-            *self._channel_and_tap("of_all"),
+            *self.weights.channel_and_tap("of_all"),
             *(f"const int {name} = {self.sides.step(name) or '0'};" for name, _ in self.sides.named),
             *statement(f"ahead = of_all < {self.terms} ? {self._element()} : -1;"),
             *([f"step = {'tap' if self.taps > 1 else '0'};"] if self.sides.may_miss else []),
@@ -270,11 +241,6 @@ class PlacesKernel(TensorCoreKernel):
             *statement(f"const bool there = {here} && seen_tile < TILES && away >= 0;"),
             "right_now[part][t] = there ? seen[away] : 0.0f;",
         ]
-
-    def _channel_and_tap(self, term: str) -> list[str]:
-        if self.taps == 1:
-            return [f"const int channel = {term};"]
-        return [f"const int channel = {term} / {self.taps}, tap = {term} % {self.taps};"]
 
     def _element(self) -> str:
         """Where in a group's channels of an image an element is."""
@@ -341,10 +307,10 @@ class PlacesKernel(TensorCoreKernel):
         weight = f"size_t(channel) * {self.terms} + term"
         if self.convolution.transposed:
             of = f"{group} * {self._size(self.convolution.read)} + of" if group else "of"
-            weight = f"(size_t({of}) * {self.rows} + own){self._weight(known=False)}"
+            weight = f"(size_t({of}) * {self.rows} + own){self.weights.turned(known=False)}"
         weight = f"{self.frame.pointer(self.left.buffer)}[{weight}]"
         seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
-        taps = [line.replace("channel", "of") for line in self._channel_and_tap("term")]
+        taps = [line.replace("channel", "of") for line in self.weights.channel_and_tap("term")]
         return [
             "result = 0.0f;",
             *block(

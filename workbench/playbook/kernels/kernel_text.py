@@ -191,15 +191,28 @@ class JointText:
 
 
 @dataclass(frozen=True)
+class PreparedText:
+    """A kernel, and the one before it that makes what it needs."""
+
+    first: KernelText
+    kernel: KernelText
+    buffer: str
+    """What the first makes."""
+    elements: int
+    """How long that is."""
+
+
+@dataclass(frozen=True)
 class MaybeText:
     """Kernels of a step that has nothing to do at some sizes: a launch without blocks is an error."""
 
-    step: KernelText | SplitText | ShapedText | TiledText | StackedText
+    step: KernelText | SplitText | ShapedText | TiledText | StackedText | PreparedText
     work: tuple[Size, ...]
     """Factors of the number of results that may be zero."""
 
 
-Step = KernelText | SplitText | ShapedText | TiledText | StackedText | JointText | MaybeText | LibraryCall
+_Launched = KernelText | SplitText | ShapedText | TiledText | StackedText | PreparedText
+Step = _Launched | JointText | MaybeText | LibraryCall
 """What a step of a program comes to."""
 
 
@@ -219,6 +232,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
             return (whole, pieces)
         case JointText(kernel=kernel):
             return (kernel,)
+        case PreparedText(first=first, kernel=kernel):
+            return (first, kernel)
         case MaybeText(step=inner):
             return kernels_of(inner)
         case LibraryCall():

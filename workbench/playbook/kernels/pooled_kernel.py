@@ -26,16 +26,18 @@ _WARP, _TURNS = 32, 4
 """Lanes; and windows that a lane has at most one after another without a loop."""
 
 
-def pooled_kernel(site: Site, made: Convolution, name: str, tiling: PatchTiling) -> KernelText:
+def pooled_kernel(
+    site: Site, made: Convolution, name: str, tiling: PatchTiling, apart: str = ""
+) -> KernelText:
     """Write the kernel of a convolution and of the windows of its results that are pooled."""
-    return _Pooled(site, made, tiling).finished(name)
+    return _Pooled(site, made, tiling, apart).finished(name)
 
 
 class _Pooled(PatchesKernel):
     """The kernel being written."""
 
-    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
-        super().__init__(site, made, tiling)
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, apart: str = "") -> None:
+        super().__init__(site, made, tiling, apart)
         for word in _WORDS:
             self.frame.names.new(word)
         self.counts = dict(zip(NAMES[-len(made.windows) :], made.windows, strict=True))

@@ -5,8 +5,9 @@ Owns the order of the file. The search over vectors lives in moves.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from workbench.model import Draft, Kernel, Problem, Vector
@@ -60,7 +61,7 @@ from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.patches_kernel import patches_kernel
-from workbench.playbook.kernels.patches_tiling import PatchTiling, patches_tiling
+from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.kernels.pooled_kernel import pooled_kernel
 from workbench.playbook.kernels.product_kernel import product_kernel
 from workbench.playbook.kernels.row_layers import row_step
@@ -74,8 +75,8 @@ from workbench.playbook.kernels.strip_kernel import strip_kernel
 from workbench.playbook.kernels.tile_kernel import tile_kernel
 from workbench.playbook.kernels.walk_beside_kernel import walk_beside_kernel
 from workbench.playbook.kernels.walk_down_kernel import walk_down_kernel
-from workbench.playbook.kernels.weights_apart import apart_buffer, elements_apart, weights_apart
 from workbench.playbook.kernels.weights_pieces import weights_step
+from workbench.playbook.kernels.weights_turned import turned_buffer, turned_elements, weights_turned
 from workbench.playbook.kernels.window_kernel import window_kernel
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 from workbench.playbook.techniques.table import settled
@@ -261,22 +262,24 @@ def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) 
     if site.schedule.places_down:
         tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
-        return _patches_step(site, _tail_divided(site, step), name, tiling, names)
+        write = partial(pooled_kernel if step.windows else patches_kernel, tiling=tiling)
+        return _with_weights_turned(site, _tail_divided(site, step), name, names, write)
     if site.schedule.convolve_as_product:
-        return convolution_product(site, _tail_divided(site, step), name)
+        return _with_weights_turned(site, _tail_divided(site, step), name, names, convolution_product)
     tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
     assert tiles is not None  # the others are the library's
     return convolution_kernel(site, _tail_divided(site, step), name, tiles)
 
 
-def _patches_step(site: Site, step: Convolution, name: str, tiling: PatchTiling, names: Names) -> Step:
-    """The kernel of a convolution from patches; its weights are taken apart before where they do not stay."""
-    write = pooled_kernel if step.windows else patches_kernel
-    if tiling.kept:
-        return write(site, step, name, tiling)
-    buffer = apart_buffer(site, step)
-    first = weights_apart(site, step, names.new(f"{name}_weights"), tiling, buffer)
-    return PreparedText(first, write(site, step, name, tiling, buffer), buffer, elements_apart(step, tiling))
+def _with_weights_turned(
+    site: Site, step: Convolution, name: str, names: Names, write: Callable[..., KernelText]
+) -> Step:
+    """The kernel of a convolution on tensor cores; of a transposed one, behind that of its weights."""
+    if not step.transposed:
+        return write(site, step, name)
+    buffer = turned_buffer(site, step)
+    first = weights_turned(site, step, names.new(f"{name}_weights"), buffer)
+    return PreparedText(first, write(site, step, name, turned=buffer), buffer, turned_elements(step))
 
 
 _Made = TypeVar("_Made", Convolution, MatrixProduct)

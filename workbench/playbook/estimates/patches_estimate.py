@@ -18,8 +18,8 @@ from workbench.playbook.kernels.product_tiling import LONG, SOME
 
 _PLACES_US, _COLUMN_US = 0.19, 0.00675
 """A piece of 128 places, without products, and more for each column of their sums."""
-_WEIGHT_US, _TURNED = 0.0016, 1.8
-"""More for each channel whose weights come and are taken apart; and times that, lying the other way."""
+_WEIGHT_US = 0.0016
+"""More for each channel whose weights come and are taken apart."""
 _JOINING_US = {1: 0.1, 2: 0.06, 4: 0.0}
 """More where sums join the totals after every piece, or after two."""
 _TILE_US, _RESULT_US = 0.7, 0.016
@@ -31,6 +31,8 @@ _LOAD_US = 0.02
 """More for each column of 128 places and each load behind the convolution, but for its bias: with a norm, a
 residual and six loads 32 x 64 x 56 x 56 takes 152 us (161 with a square root and a division a result) where
 125 was expected."""
+_LAID_OUT_US = 1.0
+"""A kernel of 300 KB, beside its launch (a guess)."""
 _FIRST_US = 4.0
 """Until the first pieces are there and apart."""
 _CLOCK_MHZ, _WARPS_A_SCHEDULER = 1755.0, 2
@@ -50,7 +52,13 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     behind += _LOAD_US * max(0, len(loads) - 1)
     each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows)
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
+    us += turning_us(asked, made)
     return Estimate(us, moved, 1, 0.0, 1.0)
+
+
+def turning_us(asked: Asked, made: Convolution) -> float:
+    """Of the small kernel before it that lays a transposed convolution's weights out."""
+    return asked.target.launch_us + _LAID_OUT_US if made.transposed else 0.0
 
 
 def _piece_us(made: Convolution, tiling: PatchTiling) -> float:
@@ -58,7 +66,7 @@ def _piece_us(made: Convolution, tiling: PatchTiling) -> float:
     joined = 4 if tiling.pieces >= LONG else 2 if tiling.pieces >= SOME else 1
     found = tiling.twice * (_PLACES_US + _COLUMN_US * tiling.columns) + _JOINING_US[joined]
     if not tiling.kept:
-        found += _WEIGHT_US * tiling.stored * tiling.blocks * (_TURNED if made.transposed else 1.0)
+        found += _WEIGHT_US * tiling.stored * tiling.blocks
     return found
 
 

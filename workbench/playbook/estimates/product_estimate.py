@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import places_of
+from workbench.playbook.estimates.patches_estimate import turning_us
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
 from workbench.playbook.kernels.product_tiling import (
@@ -60,7 +62,8 @@ def product_time(asked: Asked, made: MatrixProduct) -> Estimate:
 def convolution_product_time(asked: Asked, made: Convolution) -> Estimate:
     """The same of a convolution: its terms are taps of all channels, its columns places of all images."""
     more = _LOOKED_UP_US + (_PADDED_US if any(places_of(made, side).may_miss for side in made.sides) else 0.0)
-    return _time(asked, made, [made.source, made.weight], more, _A_TILE_US + _PLACES_US)
+    found = _time(asked, made, [made.source, made.weight], more, _A_TILE_US + _PLACES_US)
+    return replace(found, us=found.us + turning_us(asked, made))
 
 
 def _time(

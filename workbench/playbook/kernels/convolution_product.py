@@ -14,6 +14,7 @@ from workbench.playbook.kernels.product_tiling import shape_of
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.kernels.seen_weights import SeenWeights
+from workbench.playbook.kernels.weights_turned import turned_weights
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
@@ -23,28 +24,36 @@ KINDS
 """.split()  # noqa: SIM905
 
 
-def convolution_product(site: Site, made: Convolution, name: str) -> KernelText:
-    """Write the kernel of a convolution and of what is made of its results."""
-    return PlacesKernel(site, made).finished(name)
+def convolution_product(site: Site, made: Convolution, name: str, turned: str = "") -> KernelText:
+    """Write the kernel of a convolution and of what is made of its results.
+
+    ``turned`` is the buffer of weights_turned.py, of a transposed convolution.
+    """
+    return PlacesKernel(site, made, turned).finished(name)
 
 
 class PlacesKernel(TensorCoreKernel):
     """The kernel being written: its columns are places of all images, its terms taps of all channels."""
 
-    def __init__(self, site: Site, made: Convolution) -> None:
-        self.convolution = made
+    def __init__(self, site: Site, made: Convolution, turned: str = "") -> None:
+        assert made.transposed == bool(turned)
+        self.convolution, self.turned = made, turned
         self.sides = SeenPlaces(made, lambda size: self.frame.macros.text(size))
         self.weights = SeenWeights(self.sides)
         self.taps = self.sides.taps
         terms = made.read * number(self.taps)
-        weights = made.made * made.read * number(self.weights.taps)
         site.macros.name(shape_of(made)[2], "PLACES")
-        super().__init__(site, made, Matrix(made.weight, ZERO, weights, terms, ONE))
+        ordinary = Matrix(made.weight, ZERO, made.made * terms, terms, ONE)
+        super().__init__(site, made, turned_weights(made, turned) if turned else ordinary)
         for word in _WORDS:
             self.frame.names.new(word)
-        if made.transposed:  # weights lie the other way round, nowhere side by side
-            self.frame.vector = False
         self.source = self.frame.pointer(made.source)
+
+    def copied_in_vectors(self, factor: Matrix, across: Size) -> None:
+        if not self.turned:
+            super().copied_in_vectors(factor, across)
+            return
+        self.frame.vectors.add(factor.buffer)  # of whole pieces of terms
 
     seen_piece, own_place = "seen_piece", "column_here + c * 32 + lane"
     """The piece that elements are looked up for, and a lane's place among the results."""
@@ -58,6 +67,8 @@ class PlacesKernel(TensorCoreKernel):
         return matrix if self.sides.phases == 1 else f"{matrix} / KINDS"
 
     def first(self, factor: Matrix, matrix: str = "matrix") -> str:
+        if self.turned:
+            return super().first(factor, matrix)
         group = self.group(matrix)
         code = self.frame.pointer(factor.buffer)
         return f"{code} + size_t({group}) * {self.frame.macros.text(factor.batch)}" if group else code
@@ -81,37 +92,6 @@ class PlacesKernel(TensorCoreKernel):
             "// Places that are as far apart as a step is long meet the same taps: they are results of an",
             "// ordinary convolution with fewer taps. There are KINDS of such places, by where the first is.",
             f"constexpr int KINDS = {self.sides.phases};",
-        ]
-
-    # -------------------------------------------------------------------------------- weights
-
-    def left_brought(self) -> list[str]:
-        if not self.convolution.transposed:
-            return super().left_brought()
-        begin = "float* const to = coming_left + stage * LEFT + warp * LEFT_LINE + lane;"
-        return self.weights_brought(begin, "to + s * LEFT_LINE", "TALL", "first_row + warp")
-
-    def weights_brought(self, begin: str, to: str, rows: str, own: str) -> list[str]:
-        """The weights of a piece of a transposed convolution, of row ``own`` and each ``s`` rows behind it.
-
-        ``to`` is where they go, after the statement ``begin``.
-        """
-        taps = self.weights.taps
-        return [
-            "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
-            "// first, and lie by the channel that is read. A lane has one term of all rows.",
-            "const int of_all = coming_piece * TERMS + lane;",
-            *self.weights.channel_and_tap("of_all"),
-            *self.sides.kind("matrix"),
-            *statement(f"const bool there = more && of_all < {self.terms}{self.weights.is_tap()};"),
-            f"const int begun = channel * {self.rows}{self.weights.turned(known=True)};",
-            f"const float* const from = left + (there ? begun + ({own}) * {taps} : 0);",
-            begin,
-            "#pragma unroll",
-            *block(
-                f"for (int s = 0; s < {rows}; s += BLOCK / TERMS)",
-                statement(f"copy_or_zero<1>({to}, from + s * {taps}, there && {own} + s < {self.rows});"),
-            ),
         ]
 
     @property
@@ -308,7 +288,7 @@ class PlacesKernel(TensorCoreKernel):
         if self.convolution.transposed:
             of = f"{group} * {self._size(self.convolution.read)} + of" if group else "of"
             weight = f"(size_t({of}) * {self.rows} + own){self.weights.turned(known=False)}"
-        weight = f"{self.frame.pointer(self.left.buffer)}[{weight}]"
+        weight = f"{self.frame.pointer(self.convolution.weight)}[{weight}]"
         seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
         taps = [line.replace("channel", "of") for line in self.weights.channel_and_tap("term")]
         return [

@@ -198,7 +198,7 @@ class PreparedText:
     kernel: KernelText
     buffer: str
     """What the first makes."""
-    elements: int
+    elements: Size
     """How long that is."""
 
 

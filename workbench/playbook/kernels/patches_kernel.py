@@ -14,36 +14,32 @@ from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, blo
 from workbench.playbook.kernels.patches_results import PatchResults
 from workbench.playbook.kernels.patches_tiling import VECTOR, PatchTiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
-from workbench.playbook.kernels.weights_apart import sets_of
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
-m own_place sum_row sum_column channels slot is_last patches to_here from_here ahead_after begun plane
-plane_here channel_here first_channel column_tile row_tile in_patches bring_channels bring_weights
-weights weights_tile weights_piece share SETS find_term first_slot patch_col patch_row patch_plane before
-own_copy own_channel count along
+m own_place following free take_apart sum_row sum_column channels slot is_last patches to_here from_here
+ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
+bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count along
 """.split()  # noqa: SIM905
 _EIGHT = 8
 """Places of a warp that lanes have side by side."""
 
 
 def patches_kernel(
-    site: Site, made: Convolution, name: str, tiling: PatchTiling, apart: str = ""
+    site: Site, made: Convolution, name: str, tiling: PatchTiling, turned: str = ""
 ) -> KernelText:
     """Write the kernel of a convolution and of what is made of its results.
 
-    ``apart`` is the buffer of weights_apart.py, where the weights do not stay in shared memory.
+    ``turned`` is the buffer of weights_turned.py, of a transposed convolution.
     """
-    return PatchesKernel(site, made, tiling, apart).finished(name)
+    return PatchesKernel(site, made, tiling, turned).finished(name)
 
 
 class PatchesKernel(PatchResults):
     """The kernel being written."""
 
-    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, apart: str = "") -> None:
-        super().__init__(site, made, tiling)
-        assert tiling.kept != bool(apart)
-        self.apart = self.frame.pointer(apart) if apart else ""
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, turned: str) -> None:
+        super().__init__(site, made, tiling, turned)
         self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
         self._choose_vectors()
         if tiling.columns in OTHER_COLUMNS:
@@ -70,12 +66,12 @@ class PatchesKernel(PatchResults):
         frame.vectors.clear()
         frame.divisors.clear()
         frame.vector = self.sides.phases == 1
-        self.weights_by = "1"
+        self.weights_by = str(VECTOR) if self.turned else "1"
         if not frame.vector:
             return
         frame.vectors.add(self.convolution.source)
         frame.divisors.add(inner.read)
-        if self.tiling.kept and not self.convolution.transposed and number(VECTOR).divides(self.sizes[2]):
+        if not self.turned and number(VECTOR).divides(self.sizes[2]):
             self.weights_by = "VEC"
             frame.vectors.add(self.left.buffer)
 
@@ -148,9 +144,9 @@ class PatchesKernel(PatchResults):
                 "float* const patches = coming_right + RIGHT;",
             ]
         return [
-            "float* const parts = on_chip;  // STAGES pieces of the weights, each in a high and a low part",
-            "float* const patches = parts + 2 * STAGES * RIGHT;",
-            f"constexpr int SETS = {sets_of(self.convolution, self.tiling)};  // of weights, in turns",
+            "float* const parts = on_chip;  // two pieces of the weights, each in a high and a low part",
+            "float* const coming_right = parts + 4 * RIGHT;",
+            "float* const patches = coming_right + STAGES * RIGHT;",
         ]
 
     def _tiles(self) -> list[str]:
@@ -175,7 +171,12 @@ class PatchesKernel(PatchResults):
         down, across = self._places_step("row"), self._places_step("col")
         row, col = self.first_place
         row, col = row if down == 1 else f"{row} * {down}", col if across == 1 else f"{col} * {across}"
-        in_turn = ["// Where the weights of the piece at hand are, among STAGES.", "int stage = 0;"]
+        in_turn = [
+            "// Weights taken apart go to two places in turn.",
+            "int odd = 0;",
+            "// Where the weights of the piece at hand are, among STAGES.",
+            "int stage = 0;",
+        ]
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
@@ -315,7 +316,6 @@ class PatchesKernel(PatchResults):
             f"    return min(CHANNELS_READ, {needed});",
             "};",
             "// The weights of a piece come.",
-            *self._weights_ahead(),
             "const auto bring_weights = [&](int stage) {",
             *indented(self._weights_brought()),
             "};",
@@ -335,32 +335,30 @@ class PatchesKernel(PatchResults):
             "};",
         ]
 
-    def _weights_ahead(self) -> list[str]:
-        """Variables of where weights come from."""
-        return [] if self.tiling.kept else ["int weights_tile = blockIdx.x, weights_piece = 0;"]
-
     def _weights_brought(self) -> list[str]:
-        if not self.tiling.kept:
-            return self._parts_brought()
-        begin = ["constexpr bool more = true;"]
-        if self.convolution.transposed:
-            begin.append(f"const float* const left = {self.left_from};")
-            place = "to + s * TERMS + (lane / 4 ^ (warp + s) % 8) * 4"
-            line = "float* const to = coming_right + warp * TERMS + lane % 4;"
-            return [*begin, *self.weights_brought(line, place, "WIDE", "warp")]
+        several = self.tiling.channel_tiles > 1
+        few = (0 if self.batch.is_one else 2) + (2 if several else 0)
+        coming = self._tile("min(coming_tile, TILES - 1)")[: few + 1] if few else []
+        own = "first_channel + " if several else ""
+        more = "true" if self.tiling.kept else "coming_tile < TILES"
+        begin = [*coming, f"const bool more = {more};"]
+        to = "coming_right + stage * RIGHT"
+        begin.append(f"const float* const right = {self.left_from};")
         vec = self.weights_by
-        term = "threadIdx.x % (TERMS / VEC) * VEC" if vec == "VEC" else "threadIdx.x % TERMS"
-        further = "BLOCK * VEC / TERMS" if vec == "VEC" else "BLOCK / TERMS"
+        term = "threadIdx.x % TERMS" if vec == "1" else f"threadIdx.x % (TERMS / {vec}) * {vec}"
+        each = "TERMS" if vec == "1" else f"(TERMS / {vec})"
+        further = "BLOCK / TERMS" if vec == "1" else f"BLOCK * {vec} / TERMS"
+        line = self._size(self.left.across)
         return [
-            f"const float* const right = {self.left_from};",
-            f"const int index = threadIdx.x / (TERMS{' / VEC' if vec == 'VEC' else ''}), term = {term};",
+            *begin,
+            f"const int index = threadIdx.x / {each}, term = {term};",
             f"constexpr int FURTHER = {further};",
-            f"const bool there = coming_piece * TERMS + term < {self.terms};",
+            f"const bool there = more && coming_piece * TERMS + term < {self.terms};",
             *statement(
-                f"const float* const from = right + (there ? index * {self.terms} "
+                f"const float* const from = right + (there ? ({own}index) * {line} "
                 "+ coming_piece * TERMS + term : 0);"
             ),
-            "float* const to = coming_right + index * TERMS + term % 4;",
+            f"float* const to = {to} + index * TERMS + term % 4;",
             "#pragma unroll",
             *block(
                 "for (int s = 0; s < WIDE; s += FURTHER)",
@@ -368,29 +366,10 @@ class PatchesKernel(PatchResults):
                     "// As the instruction looks for it: eight lines further on it is the same again.",
                     "const int place = s * TERMS + (term / 4 ^ (index + s) % 8) * 4;",
                     *statement(
-                        f"copy_or_zero<{vec}>(to + place, from + s * {self.terms}, "
-                        f"there && index + s < {self.rows});"
+                        f"copy_or_zero<{vec}>(to + place, from + s * {line}, "
+                        f"there && {own}index + s < {self.rows});"
                     ),
                 ],
-            ),
-        ]
-
-    def _parts_brought(self) -> list[str]:
-        """The same of weights that lie taken apart in memory: two pieces ahead, as they are."""
-        return [
-            *statement(
-                f"const float* const from = {self.apart} + "
-                "(size_t(weights_tile % SETS) * PIECES + weights_piece) * 2 * RIGHT;"
-            ),
-            "float* const to = parts + stage * 2 * RIGHT;",
-            "#pragma unroll",
-            *block(
-                "for (int at = threadIdx.x * 4; at < 2 * RIGHT; at += BLOCK * 4)",
-                ["copy_or_zero<4>(to + at, from + at, weights_tile < TILES);"],
-            ),
-            *block(
-                "if (++weights_piece == PIECES)",
-                ["weights_piece = 0;", "weights_tile += gridDim.x;"],
             ),
         ]
 
@@ -454,47 +433,58 @@ class PatchesKernel(PatchResults):
             "        }",
             "    }",
             "};",
+            "// Weights go to shared memory, high and low, where tensor cores read them.",
+            "const auto take_apart = [&](int stage, int place, int share) {",
+            "    const int at = (share * BLOCK + threadIdx.x) * 4;",
+            "    const float4 value = *reinterpret_cast<const float4*>(coming_right + stage * RIGHT + at);",
+            "    float* const high = parts + place * 2 * RIGHT;",
+            "    uint4 first, second;",
+            *(f"    split_in_two(value.{axis}, first.{axis}, second.{axis});" for axis in "xyzw"),
+            "    *reinterpret_cast<uint4*>(high + at) = first;",
+            "    *reinterpret_cast<uint4*>(high + RIGHT + at) = second;",
+            "};",
         ]
 
     # -------------------------------------------------------------------------------- sums
 
-    def _begun(self) -> list[str]:
-        """Statements before the first tile: all weights come, or the first pieces; and so do patches."""
-        more = "for (int begun = 0; begun < STAGES - 1; ++begun)"
-        waited = ["__pipeline_wait_prior(STAGES - 2);", "__syncthreads();"]
-        if not self.tiling.kept:
-            brought = [
-                *block("if (begun > 0)", ["bring_weights(begun - 1);  // two pieces ahead, patches three"]),
-                "bring_channels();",
+    @property
+    def _shares(self) -> int:  # type: ignore[override]
+        """Vectors of a piece of the weights that a thread takes apart."""
+        return self.tiling.stored * TERMS // (4 * self.tiling.threads)
+
+    def _all_apart(self) -> list[str]:
+        """Statements that take weights apart before the first tile: all, or the first piece."""
+        of_piece = ["#pragma unroll", *block(f"for (int share = 0; share < {self._shares}; ++share)", ["@"])]
+        begin = ["look_at(coming_tile);"]
+        if self.tiling.kept:
+            apart = [line.replace("@", "take_apart(0, coming_piece, share);") for line in of_piece]
+            body = [
+                "bring_weights(0);",
+                "__pipeline_commit();",
+                "__pipeline_wait_prior(0);",
+                "__syncthreads();",
+                *apart,
+                "__syncthreads();  // there is a place for the next",
             ]
-            return ["look_at(coming_tile);", *block(more, brought), *waited]
-        apart = [
-            "const int at = (share * BLOCK + threadIdx.x) * 4;",
-            "const float4 value = *reinterpret_cast<const float4*>(coming_right + at);",
-            "float* const high = parts + coming_piece * 2 * RIGHT;",
-            "uint4 first, second;",
-            *(f"split_in_two(value.{axis}, first.{axis}, second.{axis});" for axis in "xyzw"),
-            "*reinterpret_cast<uint4*>(high + at) = first;",
-            "*reinterpret_cast<uint4*>(high + RIGHT + at) = second;",
-        ]
-        shares = self.tiling.stored * TERMS // (4 * self.tiling.threads)
-        body = [
-            "bring_weights(0);",
-            "__pipeline_commit();",
-            "__pipeline_wait_prior(0);",
-            "__syncthreads();",
-            "#pragma unroll",
-            *block(f"for (int share = 0; share < {shares}; ++share)", apart),
-            "__syncthreads();  // there is a place for the next",
-        ]
+            return [
+                "// All weights stay here.",
+                *block("for (; coming_piece < PIECES; ++coming_piece)", body),
+                "show_to_tensor_cores();",
+                "coming_piece = 0;",
+                *begin,
+                *block("for (int begun = 0; begun < STAGES - 1; ++begun)", ["bring_channels();"]),
+                "__pipeline_wait_prior(STAGES - 2);",
+                "__syncthreads();",
+            ]
         return [
-            "// All weights stay here, high and low, where tensor cores read them.",
-            *block("for (; coming_piece < PIECES; ++coming_piece)", body),
-            "show_to_tensor_cores();",
-            "coming_piece = 0;",
-            "look_at(coming_tile);",
-            *block(more, ["bring_channels();"]),
-            *waited,
+            *begin,
+            *block(
+                "for (int begun = 0; begun < STAGES - 1; ++begun)",
+                ["bring_weights(begun);", "bring_channels();"],
+            ),
+            "__pipeline_wait_prior(STAGES - 2);",
+            "__syncthreads();",
+            *(line.replace("@", "take_apart(0, 0, share);") for line in of_piece),
         ]
 
     def _loop(self) -> list[str]:
@@ -503,26 +493,49 @@ class PatchesKernel(PatchResults):
         joined = "\n            ".join(
             f"total[{m}][i] += sums[{m}][i];\n            sums[{m}][i] = 0.0f;" for m in range(twice)
         )
-        begin, beside, end = (
-            """
+        begin = """
     __pipeline_wait_prior(STAGES - 3);
     __syncthreads();  // the next piece has come
-    const float* const weights = parts + piece * 2 * RIGHT;""",
-            "",
-            "",
-        )
+    const unsigned long long high = right_at(parts + piece * 2 * RIGHT);
+    const unsigned long long low = right_at(parts + piece * 2 * RIGHT + RIGHT);"""
+        beside = """
+        // Tensor cores are at it. Meanwhile another piece is asked for, and the next eight terms taken apart.
+        if (part == 1) {
+            bring_channels();
+        }
+        products_done<1>();
+        split_left(part + 1);
+        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);"""
+        end = ""
         if not kept:
             begin = """
-    __pipeline_wait_prior(STAGES - 3);
     show_to_tensor_cores();
-    __syncthreads();  // this piece's weights have come, and the next piece's patches
-    const float* const weights = parts + stage * 2 * RIGHT;"""
-            beside = """
-        if (part == 0) {
-            bring_weights((stage + 2) % STAGES);
-        }"""
+    __pipeline_wait_prior(STAGES - 3);
+    __syncthreads();  // this piece's weights are apart, and the next piece has come
+    const unsigned long long high = right_at(parts + odd * 2 * RIGHT);
+    const unsigned long long low = right_at(parts + odd * 2 * RIGHT + RIGHT);
+    const int following = (stage + 1) % STAGES, free = (stage + STAGES - 1) % STAGES;"""
+            beside = f"""
+        // Tensor cores are at it. Meanwhile another piece is asked for, and the next one taken apart.
+        if (part == 0) {{
+            bring_weights(free);
+        }} else if (part == 1) {{
+            bring_channels();
+        }}
+        products_done<1>();
+        split_left(part + 1);
+        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
+        if (part == 0) {{
+            __syncthreads();  // all have done with the piece before: there is a place for weights
+        }} else {{
+#pragma unroll
+            for (int share = part - 1; share < {self._shares}; share += 3) {{
+                take_apart(following, 1 - odd, share);
+            }}
+        }}"""
             end = """
-    stage = (stage + 1) % STAGES;"""
+    odd = 1 - odd;
+    stage = following;"""
         body = f"""
 float sums[{twice}][ACROSS / 2], total[{twice}][ACROSS / 2];
 #pragma unroll
@@ -531,7 +544,6 @@ for (int i = 0; i < ACROSS / 2; ++i) {{
 }}
 #pragma unroll 1
 for (int piece = 0; piece < PIECES; ++piece) {{{begin}
-    const unsigned long long high = right_at(weights), low = right_at(weights + RIGHT);
     const bool is_last = piece + 1 == PIECES;
     first_slot = is_last ? (first_slot + CHANNELS_READ) % RING : first_slot;
     const int ahead_after = find_term(is_last ? 0 : piece + 1);
@@ -546,14 +558,7 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
             multiply_add(sums[m], left_high[p][m], low + at);
             multiply_add(sums[m], left_high[p][m], high + at);
         }}
-        products_end();
-        // Tensor cores are at it. Meanwhile more is asked for, and the next eight terms taken apart.{beside}
-        if (part == 1) {{
-            bring_channels();
-        }}
-        products_done<1>();
-        split_left(part + 1);
-        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
+        products_end();{beside}
     }}
     ahead = ahead_after;{end}
     if ((piece + 1) % JOINED == 0 || is_last) {{
@@ -565,7 +570,7 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
     }}
 }}""".strip("\n")
         return [
-            *self._begun(),
+            *self._all_apart(),
             "int ahead = find_term(0);",
             "read_left(ahead, 0);",
             "split_left(0);",

@@ -17,8 +17,8 @@ from workbench.playbook.text.scope import statement
 class PatchResults(PlacesKernel):
     """What is made of a tile's sums: neighbouring lanes have neighbouring places, a channel at a time."""
 
-    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling) -> None:
-        super().__init__(site, made)
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, turned: str) -> None:
+        super().__init__(site, made, turned)
         self.tiling = tiling
         self.flat = SeenPlaces(flattened(made), self.sides.size)
         self.lines = tiling.chunk

@@ -27,17 +27,17 @@ _WARP, _TURNS = 32, 4
 
 
 def pooled_kernel(
-    site: Site, made: Convolution, name: str, tiling: PatchTiling, apart: str = ""
+    site: Site, made: Convolution, name: str, tiling: PatchTiling, turned: str = ""
 ) -> KernelText:
     """Write the kernel of a convolution and of the windows of its results that are pooled."""
-    return _Pooled(site, made, tiling, apart).finished(name)
+    return _Pooled(site, made, tiling, turned).finished(name)
 
 
 class _Pooled(PatchesKernel):
     """The kernel being written."""
 
-    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, apart: str = "") -> None:
-        super().__init__(site, made, tiling, apart)
+    def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, turned: str) -> None:
+        super().__init__(site, made, tiling, turned)
         for word in _WORDS:
             self.frame.names.new(word)
         self.counts = dict(zip(NAMES[-len(made.windows) :], made.windows, strict=True))

@@ -1,0 +1,80 @@
+"""The weights of a transposed convolution as an ordinary one has them, laid out once, before its kernel.
+
+Owns the text of that small kernel, and where each weight is then. Blocks of the convolution read the weights
+again and again; as torch has them, those of a channel that is made lie far from one another.
+"""
+
+from __future__ import annotations
+
+from workbench.playbook.analysis.places import met_taps_of, phases_of
+from workbench.playbook.ir.program import Buffer, Convolution, Matrix
+from workbench.playbook.ir.sizes import ONE, ZERO, Size, number
+from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block
+from workbench.playbook.kernels.product_tiling import TERMS
+from workbench.playbook.kernels.seen_places import SeenPlaces
+from workbench.playbook.kernels.seen_weights import SeenWeights
+from workbench.playbook.text.names import Names
+from workbench.playbook.text.scope import statement
+
+_THREADS = 256
+_WORDS = """
+ROWS TERMS LINE SETS e of_all own matrix channel tap kind_depth kind_row kind_col there begun
+""".split()  # noqa: SIM905
+
+
+def turned_weights(made: Convolution, buffer: str) -> Matrix:
+    """The left factor in such a buffer: a matrix for each group and kind of places, whole pieces of terms."""
+    line = _line(made)
+    return Matrix(buffer, ZERO, made.made * line, line, ONE)
+
+
+def turned_buffer(site: Site, made: Convolution) -> str:
+    """A buffer for them."""
+    name = Names([*site.program.buffers, *site.partials]).new(f"{made.weight}_turned")
+    site.partials[name] = Buffer(name, "f32", (turned_elements(made),), "partial")
+    return name
+
+
+def turned_elements(made: Convolution) -> Size:
+    """How long it is."""
+    return _sets(made) * made.made * _line(made)
+
+
+def _sets(made: Convolution) -> Size:
+    return made.groups * number(phases_of(made))
+
+
+def _line(made: Convolution) -> Size:
+    terms = made.read * number(met_taps_of(made))
+    return (terms + number(TERMS - 1)) // number(TERMS) * number(TERMS)
+
+
+def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> KernelText:
+    """Write the kernel that fills it."""
+    frame = Frame(site, Names(_WORDS), (buffer,), own_threads=_THREADS)
+    sides = SeenPlaces(made, frame.macros.text)
+    weights = SeenWeights(sides)
+    rows, reads = frame.macros.text(made.made), frame.macros.text(made.read)
+    many, kinds = not _sets(made).is_one, sides.phases
+    source, to = frame.pointer(made.weight), frame.pointer(buffer)
+    if not made.groups.is_one:
+        group = "matrix" if kinds == 1 else f"matrix / {kinds}"
+        source += f" + size_t({group}) * {reads} * ROWS * {weights.taps}"
+    of_kinds = ", of each kind of places those that these meet" if kinds > 1 else ""
+    lines = [
+        "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
+        "// first, and lie by the channel that is read. Here each channel that is made has its weights in a",
+        f"// LINE, as in an ordinary one{of_kinds}. What is behind the last is zero.",
+        f"constexpr int ROWS = {rows}, TERMS = {reads} * {sides.taps};",
+        f"constexpr int LINE = {frame.macros.text(_line(made))}, SETS = {frame.macros.text(_sets(made))};",
+        f"const int e = blockIdx.x * {_THREADS} + threadIdx.x;",
+        *block("if (e >= SETS * ROWS * LINE)", ["return;"]),
+        "const int of_all = e % LINE, own = e / LINE % ROWS;",
+        *(["const int matrix = e / (LINE * ROWS);"] if many else []),
+        *weights.channel_and_tap("of_all"),
+        *sides.kind("matrix"),
+        f"const float* const begun = {source};",
+        *statement(f"const bool there = of_all < TERMS{weights.is_tap()};"),
+        *statement(f"{to}[e] = there ? begun[(channel * ROWS + own){weights.turned(known=True)}] : 0.0f;"),
+    ]
+    return frame.finish(name, lines, f"cdiv({site.size(turned_elements(made))}, {_THREADS})")

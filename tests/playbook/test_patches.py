@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from tests.playbook.convolving import ON_TENSOR_CORES, ordinary
 from tests.playbook.problems import Call, problem_of
@@ -191,3 +192,15 @@ def test_of_few_channels_and_large_planes_it_is_proposed_first() -> None:
     vectors = [card.vector or () for card in seed_vectors(problem, H100, 3)]
     best = min(vectors, key=lambda vector: mean_us(problem, vector, H100))
     assert dict(best)["convolution"] == "patches"
+
+
+def test_a_transposed_one_goes_with_kernels_of_rows_behind_it() -> None:
+    """Names of its small kernel are not those of sizes: a row's kernel has ROWS."""
+    tensors = of(x=(2, 16, 9, 12), w=(16, 24, 3, 3), b=(24,))()
+
+    def call(t: Tensors) -> Tensor:
+        return torch.softmax(F.conv_transpose2d(t["x"], t["w"], t["b"]) * 0.1, dim=1)
+
+    source = generate(problem_of(call, tensors, varying=False), patches("256")).kernel.source
+    assert source.count("__global__") == 3
+    check(call, source, tensors)

@@ -18,7 +18,7 @@ from workbench.playbook.text.scope import statement
 
 _THREADS = 256
 _WORDS = """
-ROWS TERMS LINE SETS e of_all own matrix channel tap kind_depth kind_row kind_col there begun
+MADE TERMS LINE SETS e of_all own matrix channel tap kind_depth kind_row kind_col there begun
 """.split()  # noqa: SIM905
 
 
@@ -59,22 +59,22 @@ def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> Ker
     source, to = frame.pointer(made.weight), frame.pointer(buffer)
     if not made.groups.is_one:
         group = "matrix" if kinds == 1 else f"matrix / {kinds}"
-        source += f" + size_t({group}) * {reads} * ROWS * {weights.taps}"
+        source += f" + size_t({group}) * {reads} * MADE * {weights.taps}"
     of_kinds = ", of each kind of places those that these meet" if kinds > 1 else ""
     lines = [
         "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
         "// first, and lie by the channel that is read. Here each channel that is made has its weights in a",
         f"// LINE, as in an ordinary one{of_kinds}. What is behind the last is zero.",
-        f"constexpr int ROWS = {rows}, TERMS = {reads} * {sides.taps};",
+        f"constexpr int MADE = {rows}, TERMS = {reads} * {sides.taps};",
         f"constexpr int LINE = {frame.macros.text(_line(made))}, SETS = {frame.macros.text(_sets(made))};",
         f"const int e = blockIdx.x * {_THREADS} + threadIdx.x;",
-        *block("if (e >= SETS * ROWS * LINE)", ["return;"]),
-        "const int of_all = e % LINE, own = e / LINE % ROWS;",
-        *(["const int matrix = e / (LINE * ROWS);"] if many else []),
+        *block("if (e >= SETS * MADE * LINE)", ["return;"]),
+        "const int of_all = e % LINE, own = e / LINE % MADE;",
+        *(["const int matrix = e / (LINE * MADE);"] if many else []),
         *weights.channel_and_tap("of_all"),
         *sides.kind("matrix"),
         f"const float* const begun = {source};",
         *statement(f"const bool there = of_all < TERMS{weights.is_tap()};"),
-        *statement(f"{to}[e] = there ? begun[(channel * ROWS + own){weights.turned(known=True)}] : 0.0f;"),
+        *statement(f"{to}[e] = there ? begun[(channel * MADE + own){weights.turned(known=True)}] : 0.0f;"),
     ]
     return frame.finish(name, lines, f"cdiv({site.size(turned_elements(made))}, {_THREADS})")

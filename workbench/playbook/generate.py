@@ -40,6 +40,7 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.program import Kernel as ProgramKernel
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.kernels.channels_kernel import channels_kernel
 from workbench.playbook.kernels.convolution_kernel import convolution_kernel
 from workbench.playbook.kernels.convolution_product import convolution_product
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
@@ -262,7 +263,8 @@ def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) 
     if site.schedule.places_down:
         tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
-        write = partial(pooled_kernel if step.windows else patches_kernel, tiling=tiling)
+        write = pooled_kernel if step.windows else patches_kernel
+        write = partial(channels_kernel if step.across_channels else write, tiling=tiling)
         return _with_weights_turned(site, _tail_divided(site, step), name, names, write)
     if site.schedule.convolve_as_product:
         return _with_weights_turned(site, _tail_divided(site, step), name, names, convolution_product)

@@ -10,25 +10,39 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from workbench.playbook.analysis.row_totals import buffers_read
-from workbench.playbook.ir.expr import Load, loads_below
+from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below
 from workbench.playbook.ir.program import InPlaceOfCall, Kernel, LibraryCall, Program, ProgramStep
 
+Joined = Callable[[Pool, InPlaceOfCall, Kernel], InPlaceOfCall | None]
+"""What a kernel in place of a call is with one behind it; None where the two stay two."""
 
-def with_tail(made: InPlaceOfCall, step: Kernel) -> InPlaceOfCall | None:
+
+def with_tail(pool: Pool, made: InPlaceOfCall, step: Kernel) -> InPlaceOfCall | None:
     """The kernel with the values of another to store; None where these need more than one result each."""
-    line = made.stores[0].view
-    if any(store.level != "flat" or store.columns != line.size for store in step.stores):
+    (own,) = made.stores
+    if any(store.level != "flat" or store.columns != own.view.size for store in step.stores):
         return None
-    if any(load.view != line or load.lookups for load in _read(made, step)):
+    if any(load.view != own.view or load.lookups for load in _read(made, step)):
         return None
-    return replace(made, stores=tuple(step.stores))
+
+    def with_addend(expr: Expr) -> Expr | None:
+        """What the call adds to its results is added here."""
+        return own.value if isinstance(expr, Load) and expr.buffer == made.buffer else None
+
+    stores = (replace(store, value=pool.mapped(store.value, with_addend)) for store in step.stores)
+    return replace(made, stores=tuple(stores))
+
+
+def is_plain(made: InPlaceOfCall) -> bool:
+    """True where results are stored as they are: the call adds nothing to them."""
+    return all(isinstance(store.value, Load) for store in made.stores)
 
 
 def in_place_of_calls(
     program: Program,
     steps: Sequence[ProgramStep],
     made_of: Callable[[LibraryCall], InPlaceOfCall | None],
-    joined: Callable[[InPlaceOfCall, Kernel], InPlaceOfCall | None] = with_tail,
+    joined: Joined = with_tail,
 ) -> list[ProgramStep]:
     """The steps with kernels for the calls that ``made_of`` has one for, tails and all.
 
@@ -41,10 +55,10 @@ def in_place_of_calls(
             continue
         readers = [step for step in found if step is not call and made.buffer in buffers_read(step)]
         is_output = any(output.buffer == made.buffer for output in program.outputs)
-        if len(readers) == 1 and not is_output and _is_plain(readers[0]):
+        if len(readers) == 1 and not is_output and _is_of_stores(readers[0]):
             (tail,) = readers
             assert isinstance(tail, Kernel)
-            if (whole := joined(made, tail)) is not None:
+            if (whole := joined(program.pool, made, tail)) is not None:
                 found[_place(found, tail)] = whole
                 del found[_place(found, call)]
                 continue
@@ -52,7 +66,7 @@ def in_place_of_calls(
     return found
 
 
-def _is_plain(step: ProgramStep) -> bool:
+def _is_of_stores(step: ProgramStep) -> bool:
     """True for a kernel of stores and nothing else."""
     return isinstance(step, Kernel) and not (
         step.tail or step.ahead or step.steps or step.parts or step.tables

@@ -11,7 +11,20 @@ from workbench.playbook.ir.operations import is_pointwise
 
 _PASSED_ON = frozenset(["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze"])
 _OWN_KERNELS = frozenset(
-    ["max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d", "sum", "amax", "amin"]
+    [
+        "max_pool2d_with_indices",
+        "max_pool3d_with_indices",
+        "avg_pool2d",
+        "avg_pool3d",
+        "sum",
+        "prod",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "argmax",
+        "argmin",
+    ]
 )
 
 

@@ -244,6 +244,8 @@ class Convolution:
     windows: tuple[int, ...] = ()
     """Results along each side that what is stored is made of, where it is made of several: they lie side by
     side, and none is in two windows."""
+    across_channels: bool = False
+    """True where what is stored needs all channels of a place: stores are over rows, each of a place's."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

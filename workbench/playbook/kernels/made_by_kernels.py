@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from workbench.playbook.analysis.channels_behind import with_channels
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls, with_tail
+from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls, is_plain, with_tail
 from workbench.playbook.analysis.matrix_products import (
     product_of,
     worth_a_product,
     worth_multiplying,
 )
 from workbench.playbook.analysis.windows_behind import with_windows
+from workbench.playbook.ir.expr import Pool
 from workbench.playbook.ir.program import (
     Convolution,
     InPlaceOfCall,
@@ -47,13 +49,14 @@ def made_by_kernels(
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 
-    def joined(made: InPlaceOfCall, kernel: Kernel) -> InPlaceOfCall | None:
-        found = with_tail(made, kernel)
+    def joined(pool: Pool, made: InPlaceOfCall, kernel: Kernel) -> InPlaceOfCall | None:
+        found = with_tail(pool, made, kernel)
         if found is not None or not isinstance(made, Convolution) or not schedule.places_down:
             return found
-        pooled = with_windows(made, kernel)
-        if pooled is None or patches_tiling(pooled, schedule.threads, cases) is None:
+        if not is_plain(made):
             return None
-        return pooled
+        more = with_windows(made, kernel) or with_channels(made, kernel)
+        fits = more is not None and patches_tiling(more, schedule.threads, cases) is not None
+        return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)

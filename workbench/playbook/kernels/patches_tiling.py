@@ -147,7 +147,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     if places % across or (len(sides_of) == 1 and across != places):
         return None
     box = _box(made, places // (threads // 32), across)
-    if box is None:
+    if box is None or (made.across_channels and channel_tiles > 1):
         return None
     taps = met_taps_of(made)
     sides = [places_of(made, side) for side in sides_of]
@@ -167,7 +167,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
         columns=columns,
         channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
-        chunk=next(chunk for chunk in _CHUNKS if columns % chunk == 0),
+        chunk=columns if made.across_channels else next(one for one in _CHUNKS if columns % one == 0),
         patch=(planes, rows, elements),
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.

@@ -1,0 +1,77 @@
+"""Rows of channels behind a convolution on tensor cores: none of its results goes to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.references import of
+from tests.playbook.running import check
+from workbench.model import Vector
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+Result = Tensor | tuple[Tensor, ...]
+Behind = Callable[[Tensor], Result]
+
+
+def behind(then: Behind, **settings: Any) -> Call:
+    def call(t: Tensors) -> Result:
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[t["x"].ndim - 3]
+        if settings.get("transposed"):
+            given = {name: value for name, value in settings.items() if name != "transposed"}
+            return then(F.conv_transpose2d(t["x"], t["w"], t.get("b"), **given))
+        return then(convolve(t["x"], t["w"], t.get("b"), **settings))
+
+    return call
+
+
+def normed(x: Tensor) -> Tensor:
+    """A norm over channels, as in ConvNeXt."""
+    mean = x.mean(1, keepdim=True)
+    return (x - mean) * torch.rsqrt(x.var(1, keepdim=True, unbiased=False) + 1e-5)
+
+
+def two(x: Tensor) -> tuple[Tensor, Tensor]:
+    """A value a place and one a channel."""
+    return x.amax(1), torch.sigmoid(x - x.amax(1, keepdim=True))
+
+
+CASES: dict[str, tuple[Call, Tensors]] = {
+    "smallest": (
+        behind(lambda x: torch.tanh(x.amin(1, keepdim=True)), padding=1),
+        of(x=(2, 6, 9, 20), w=(40, 6, 3, 3), b=(40,))(),
+    ),
+    "softmax of classes": (behind(lambda x: x.softmax(1)), of(x=(2, 32, 7, 12), w=(21, 32, 1, 1), b=(21,))()),
+    "class": (behind(lambda x: x.argmax(1)), of(x=(2, 32, 5, 9), w=(19, 32, 1, 1), b=(19,))()),
+    "logarithms": (behind(lambda x: x.logsumexp(1), stride=2), of(x=(2, 4, 9, 30), w=(72, 4, 3, 3))()),
+    "norm": (behind(normed, padding=1), of(x=(2, 5, 6, 17), w=(96, 5, 3, 3), b=(96,))()),
+    "two results": (behind(two), of(x=(1, 12, 8, 9), w=(24, 12, 2, 2), b=(24,))()),
+    "volume": (behind(lambda x: x.softmax(1)), of(x=(1, 4, 4, 6, 9), w=(16, 4, 3, 3, 2), b=(16,))()),
+    "line": (behind(lambda x: x.mean(1)), of(x=(2, 12, 75), w=(40, 12, 5), b=(40,))()),
+    "kinds of places": (
+        behind(lambda x: x.log_softmax(1), transposed=True, stride=2, padding=1),
+        of(x=(2, 12, 5, 6), w=(12, 24, 4, 4), b=(24,))(),
+    ),
+}
+
+
+def vector(threads: str, **more: str) -> Vector:
+    return tuple(sorted({"block_size": threads, "convolution": "patches", **more}.items()))
+
+
+@pytest.mark.many(3)
+@pytest.mark.parametrize("threads", ["256", "128"])
+@pytest.mark.parametrize("name", CASES)
+def test_right(name: str, threads: str) -> None:
+    call, tensors = CASES[name]
+    tensors = {**tensors, "w": 0.25 * tensors["w"]}
+    source = generate(problem_of(call, tensors, varying=False), vector(threads)).kernel.source
+    assert source.count("__global__") == (2 if "_turned" in source else 1)  # with that of the weights
+    check(call, source, tensors, "checked")

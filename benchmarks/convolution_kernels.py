@@ -2,9 +2,9 @@
 
     WORKBENCH_RECEIPTS=out python benchmarks/convolution_kernels.py [--seconds 240] [--named "pool"]
 
-A row is a convolution with a bias and a ReLU: the referee's verdict and quick time of every way to make it,
-in microseconds, and what the model of time had expected. Eager alone is timed beside them. Writes
-``gpu_convolution_kernels.json``; what there is no time for is named.
+A row is a convolution with a bias, and a ReLU, a pool, or what goes across channels: the referee's verdict
+and quick time of every way to make it, in microseconds, and what the model of time had expected. Eager alone
+is timed beside them. Writes ``gpu_convolution_kernels.json``; what there is no time for is named.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Shape:
     transposed: bool = False
     pool: int = 1
     """Results along each side of which a pool behind it takes the largest; 1 for none."""
+    across: str = ""
+    """A method of tensors that is called on the results, for their channels."""
 
     @property
     def name(self) -> str:
@@ -49,14 +51,15 @@ class Shape:
         groups = f", {self.groups} groups" if self.groups > 1 else ""
         sides = "x".join(map(str, self.x))
         pool = f", pool of {self.pool}" if self.pool > 1 else ""
-        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}{pool}"
+        across = f", {self.across}" if self.across else ""
+        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}{pool}{across}"
 
     @property
     def source(self) -> str:
         """A module as a person would write it."""
         kind = f"Conv{'Transpose' if self.transposed else ''}{len(self.window)}d"
         settings = f"stride={self.stride}, padding={self.padding}, groups={self.groups}"
-        made = "torch.relu(self.conv(x))"
+        made = f"self.conv(x).{self.across}" if self.across else "torch.relu(self.conv(x))"
         if self.pool > 1:
             made = f"nn.functional.max_pool{len(self.window)}d({made}, {self.pool})"
         return (
@@ -96,6 +99,12 @@ SHAPES = (
     Shape((64, 64, 64, 64), 128, (3, 3), padding=1, pool=2),
     Shape((32, 16, 128, 128), 32, (3, 3), padding=1, pool=4),
     Shape((16, 64, 16384), 64, (7,), padding=3, pool=4),
+    Shape((16, 256, 128, 128), 21, (1, 1), across="softmax(1)"),
+    Shape((16, 256, 128, 128), 21, (1, 1), across="argmax(1)"),
+    Shape((32, 64, 128, 128), 64, (3, 3), padding=1, across="softmax(1)"),
+    Shape((32, 64, 128, 128), 64, (3, 3), padding=1, across="amin(1)"),
+    Shape((64, 64, 64, 64), 128, (3, 3), padding=1, across="amin(1)"),
+    Shape((32, 64, 64, 64), 64, (4, 4), stride=2, padding=1, transposed=True, across="softmax(1)"),
 )
 WAYS: dict[str, Vector] = {
     "library": (("convolution", "library"),),

@@ -29,6 +29,9 @@ def channels_kernel(
 class _Row(RowKernel):
     """The kernel behind it, of which a lane has a row: a place whose channels are in shared memory."""
 
+    unrolled = "#pragma unroll 16"
+    """Columns whose elements are on their way from shared memory together."""
+
     def __init__(self, site: Site, made: Convolution, frame: Frame, result: str) -> None:
         schedule = replace(site.schedule, team="thread", cache="reread", width=1, items=1, fit=False)
         self._results_of, self._result = made.buffer, result
@@ -62,10 +65,11 @@ class _Channels(PatchesKernel):
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
             "results[sum_column * LINE + sum_row] = total[m][i];",
+            "lost |= isnan(total[m][i]);",
         ]
         finished = [
             "// An infinity has no low part. Where one was met, sums are made anew.",
-            *block(f"for (int own = 0; own < {self.rows}; ++own)", self._repaired()),
+            *block("if (lost)", block(f"for (int own = 0; own < {self.rows}; ++own)", self._repaired())),
             *statement(f"const int own_row = {self._row_number()};"),
             *block("", ["const int row = own_row;", *self._row]),
         ]
@@ -74,11 +78,13 @@ class _Channels(PatchesKernel):
             "// The results of a warp's places change hands in shared memory: a lane goes on with all",
             "// channels of a place.",
             *self.column_found(),
+            "bool lost = false;",
             "#pragma unroll",
             *block(
                 f"for (int m = 0; m < {self.tiling.twice}; ++m)",
                 ["#pragma unroll", *block("for (int i = 0; i < ACROSS / 2; ++i)", changed)],
             ),
+            "lost = __any_sync(0xffffffff, lost);",
             "__syncwarp();",
             *block(f"if (is_result{mine})", finished),
             "__syncwarp();",

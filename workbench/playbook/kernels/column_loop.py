@@ -185,7 +185,7 @@ class ColumnLoop:
         items = self.kernel.site.schedule.items
         advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
-        unroll = ["#pragma unroll"] if self.kernel.writes_out else unroll
+        unroll = [self.kernel.unrolled] if self.kernel.unrolled else unroll
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
 
     def _one_step(self, body: list[str]) -> list[str]:

@@ -64,8 +64,8 @@ class RowKernel:
     end = ""
     row_at = "row"
     """The row at hand, as part of an index."""
-    writes_out = False
-    """Whether the compiler writes out all columns, so that each knows the registers of what it reads."""
+    unrolled = ""
+    """How the compiler is told to write out columns, where it is."""
     striding = "// A grid that fits the GPU once: every team strides over the rows."
     """Why a loop over rows stands around them."""
 

@@ -40,7 +40,8 @@ def row_tables_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
 class _Part(RowKernel):
     """One of the kernels, with a row for each thread; all of them are in the same function."""
 
-    writes_out = True
+    unrolled = "#pragma unroll"
+    """All columns: so each knows the registers of what it reads."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, shared: tuple[Frame, dict[Table, str]]) -> None:
         frame, self._tables = shared

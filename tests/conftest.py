@@ -24,8 +24,6 @@ os.environ.setdefault("SYMPY_CACHE_SIZE", "20000")
 os.environ.setdefault("TORCH_FAKE_TENSOR_DISPATCH_CACHE", "0")
 
 import pytest
-import torch
-from hypothesis import settings
 
 from workbench.workers.keeping import end_with
 
@@ -33,13 +31,25 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     end_with(os.getppid())  # a test that hangs would otherwise outlive whoever ended the run
 os.environ["WORKBENCH_ARCHIVE"] = "off"
 SEED = int(os.environ.setdefault("WORKBENCH_SEED", "0"))
-settings.register_profile("suite", derandomize=SEED == 0)
-settings.load_profile("suite")
-torch.manual_seed(SEED)  # for what a module draws while it is imported
-torch.set_num_threads(1)  # the processes of a run share the cores
-
-
 gc.set_threshold(20_000, 20, 20)  # an export of torch's makes so much that an eighth of it went into looking
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What tests need before they are imported: two seconds a process, which no browser needs, and nobody who
+    only hands tests to others."""
+    if config.option.markexpr == "browser" or (config.getoption("numprocesses", None) and not _is_worker()):
+        return
+    import torch
+    from hypothesis import settings
+
+    settings.register_profile("suite", derandomize=SEED == 0)
+    settings.load_profile("suite")
+    torch.manual_seed(SEED)  # for what a module draws while it is imported
+    torch.set_num_threads(1)  # the processes of a run share the cores
+
+
+def _is_worker() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -86,7 +96,8 @@ def _left_by_earlier_files() -> None:
 def _one_seed() -> None:
     random.seed(SEED)
     # torch.manual_seed also keeps the stack for a CUDA that is not there: for ever, and half a millisecond.
-    torch.default_generator.manual_seed(SEED)
+    if torch := sys.modules.get("torch"):
+        torch.default_generator.manual_seed(SEED)
 
 
 @pytest.fixture(scope="session", autouse=True)

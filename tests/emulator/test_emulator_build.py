@@ -68,6 +68,19 @@ def test_an_atomic_that_cuda_lacks_may_be_written_and_what_the_compiler_calls_is
     torch.testing.assert_close(found.outputs[0], x.sinh().amax(0, True), rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize("mode", ["plain", "checked"])
+@pytest.mark.parametrize(
+    ("value", "linked"),
+    [("x[i] * 2", set()), ("tanhf(x[i])", {"libm"}), ("x[i] * strlen(s)", {"libm", "libc"})],
+)
+def test_only_the_libraries_that_a_kernel_calls_are_linked(value: str, linked: set[str], mode: Mode) -> None:
+    signature = "__global__ void k(const float* x, float* y, const char* s)"
+    source = f"{signature} {{ int i = threadIdx.x; y[i] = {value}; }}\n"
+    library = build(source, [("k", ())], mode).binaries[0].path
+    told = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    assert {name for name in ("libm", "libc") if f"[{name}.so" in told} == linked
+
+
 def test_macros_do_not_reach_the_headers() -> None:
     source = (
         "#include <cooperative_groups.h>\n#include <cuda_fp16.h>\n"

@@ -132,6 +132,26 @@ def test_a_declared_case_with_large_results_in_between_is_not_run() -> None:
     assert any(f.severity == "refuse" for f in findings) and set(ran) == {8}
 
 
+@pytest.mark.parametrize(
+    ("sizes", "asked"),
+    [((8, 16, 32, 64, 100_000), {16, 32, 64}), ((8, 16, 100_000), {8, 16, 100_000})],
+)
+def test_the_largest_cases_are_asked_up_to_a_size_that_says_enough(
+    sizes: tuple[int, ...], asked: set[int]
+) -> None:
+    ran = set()
+
+    def call(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        ran.add(tensors["x"].shape[0])
+        return (tensors["x"].double().exp().float(),)
+
+    op = ops.make(torch.exp, {"x": (8, 3)}, (ops.node("exp", "aten.exp.default", X),))
+    (x,) = op.problem.tensors
+    proofs = tuple(Case(label=str(n), sizes=(("n", n),)) for n in sizes)
+    changes = {"tensors": (x.model_copy(update={"dims": ("n", 3)}),), "symbols": ("n",), "proofs": proofs}
+    assert SelfTest(op.problem.model_copy(update=changes), call, call).findings() == () and ran == asked
+
+
 def test_what_was_run_is_kept_for_what_is_asked_next() -> None:
     """A deep network has a hundred parameters; each is changed alone, once a trial."""
     ran: list[float] = []

@@ -32,6 +32,26 @@ def test_the_short_way_comes_out_where_torch_s_own_does(monkeypatch: pytest.Monk
     assert len(short.graph.nodes) > 20
 
 
+def test_what_torch_puts_in_their_place_is_seen_once_and_taken_back() -> None:
+    asked, _ = lowering._tables(tuple(lowering._registered()))
+    before = {op: dict(op.py_kernels) for op in asked}
+    with lowering.exported_program._override_composite_implicit_decomp(dict(asked)):
+        theirs = {op: set(op.py_kernels) for op in asked}
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), lowering._overridden(asked):
+            assert {op: set(op.py_kernels) for op in asked} == theirs
+            assert all(op in lowering.fake_impls.op_implementations_dict for op in asked)
+            raise ZeroDivisionError
+        assert {op: op.py_kernels for op in asked} == before
+    op = next(iter(asked))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(op.py_kernels, torch._C.DispatchKey.CPU, len)
+        with lowering._overridden(asked):
+            assert op.py_kernels[torch._C.DispatchKey.CPU] is len
+        assert op.py_kernels[torch._C.DispatchKey.CPU] is len
+    assert {op: op.py_kernels for op in asked} == before
+
+
 def softly(tensors: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """A result that is a view, operations of several results, and decompositions of torch's own."""
     values, places = tensors["x"].topk(2, 1)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from workbench.emulator import diagnostics, elf, toolchain
-from workbench.emulator.host_code import refuse_host_object, refuse_host_text
+from workbench.emulator.host_code import is_math, of_runtime, refuse_host_object, refuse_host_text
 from workbench.emulator.ptx import with_known
 from workbench.emulator.unsupported import refuse_unsupported, without_comments
 from workbench.emulator.values import Binary, Consts, Instance, Mode, Module
@@ -27,6 +27,9 @@ _LINK = (
 )  # fmt: skip
 # Without C++'s own library, which the runtime brings along: reading its names took most of a link.
 _LIBRARIES = ("-lm", "-lgcc", "-lc")
+# The runtime has all that most kernels call. Reading what else there is would be two thirds of a link.
+_WITHOUT_MORE = ("-lgcc",)
+_WITH_MATH = ("-lm", "-lgcc")
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
 _LAYOUT = "5"
 
@@ -128,10 +131,19 @@ def _compile(folder: Path, text: str, header: Path, mode: Mode, source: str) -> 
     if contents.open_arrays:
         (folder / "dynamic.s").write_text(_dynamic_shared(contents.open_arrays))
         inputs.append("dynamic.s")
+    libraries = _libraries(contents.undefined)
     toolchain.run(
-        [toolchain.compiler(), *_LINK, *inputs, str(runtime), *_LIBRARIES, "-o", library.name], folder
+        [toolchain.compiler(), *_LINK, *inputs, str(runtime), *libraries, "-o", library.name], folder
     )
     return library, warnings
+
+
+def _libraries(undefined: Iterable[str]) -> tuple[str, ...]:
+    """What has to be linked for these names, beside the runtime."""
+    outside = [name for name in undefined if not of_runtime(name)]
+    if not outside:
+        return _WITHOUT_MORE
+    return _WITH_MATH if all(map(is_math, outside)) else _LIBRARIES
 
 
 def _dynamic_shared(names: Sequence[str]) -> str:

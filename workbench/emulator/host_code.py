@@ -35,18 +35,32 @@ floor fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround 
 lrint lround modf nan nearbyint nextafter pow remainder remquo rint round roundeven scalbln scalbn sin sincos
 sinh sqrt tan tanh tgamma trunc y0 y1 yn
 """
+_MATH_CALL = re.compile(rf"({'|'.join(_MATH.split())})[fl]?")
+_OF_RUNTIME = re.compile(
+    r"emu_\w+|__tsan_\w+|__ubsan_handle_float_cast_overflow|_GLOBAL_OFFSET_TABLE_|__dso_handle"
+)
+"""What the runtime has, and what the linker itself makes."""
 _ALLOWED = re.compile(
-    r"emu_\w+|__tsan_\w+|__ubsan_handle_float_cast_overflow|__tls_get_addr|_GLOBAL_OFFSET_TABLE_"
-    r"|_TLS_MODULE_BASE_|__dso_handle|__cxa_guard_\w+"
+    rf"{_OF_RUNTIME.pattern}|__tls_get_addr|_TLS_MODULE_BASE_|__cxa_guard_\w+"
     r"|__stack_chk_fail|__emutls\w*|mem(cpy|set|move|cmp|chr)|str(len|cmp|ncmp|cpy)|abort|printf|puts|putchar"
     r"|sprintf|malloc|free|_Zn[wa]m|_Zd[la]Pvm?|__cxa_pure_virtual|"
     r"__(u?div|u?mod|u?divmod|mul|pow|fix|float|extend|trunc|clz|ctz|popcount|parity|ffs|bswap|ash|lshr|neg"
     r"|u?cmp|add|sub|eq|ne|lt|le|gt|ge|unord)[a-z]*\d?|"
-    rf"({'|'.join(_MATH.split())})[fl]?"
+    rf"{_MATH_CALL.pattern}"
 )
 _AT_LOAD = re.compile(r"\.(preinit_array|init_array|fini_array|ctors|dtors|init|fini)\b")
 _SANITIZER_START = (".init_array.00099", 8)
 """The one thing that g++ puts there itself: the call of __tsan_init in checked modules."""
+
+
+def of_runtime(name: str) -> bool:
+    """True for a name that needs no library."""
+    return _OF_RUNTIME.fullmatch(name) is not None
+
+
+def is_math(name: str) -> bool:
+    """True for a function of the mathematical library."""
+    return _MATH_CALL.fullmatch(name) is not None
 
 
 def refuse_host_text(source: str) -> None:

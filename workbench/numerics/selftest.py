@@ -34,6 +34,8 @@ FURTHER: tuple[tuple[InputKind, int], ...] = (
 FAR = 8.0
 """Times the error allowed that a wrong answer must be off there: exact values have small errors."""
 MOST_CASES = 3
+ENOUGH = 2**18
+"""Elements of the largest of them, where so many are as small: a million say no more, and take seconds."""
 MOST_ELEMENTS = 2**20
 """Of the declared case, which is asked where small ones leave doubt, with what lies in between."""
 OTHER_SEED = 1000
@@ -82,7 +84,7 @@ class SelfTest:
         self._problem = problem
         self._call = call
         self._oracle = oracle
-        self._small = sorted(problem.proofs, key=lambda case: _elements(problem, case))[-MOST_CASES:]
+        self._small = _asked(problem)
         self._trials: list[_Trial] = []
         self._widened = False
         """Whether the declared case is among the trials, or need not be."""
@@ -118,6 +120,13 @@ class SelfTest:
         trials = self._trials
         matter = _tensors_that_do_not_matter(self._problem, trials, self._call)
         return [*_answers_that_pass(trials), *_views(trials), *matter]
+
+
+def _asked(problem: Problem) -> list[Case]:
+    """The largest of the small cases."""
+    proofs = sorted(problem.proofs, key=lambda case: _elements(problem, case))
+    enough = [case for case in proofs if _elements(problem, case) <= ENOUGH]
+    return (enough if len(enough) >= MOST_CASES else proofs)[-MOST_CASES:]
 
 
 def _elements(problem: Problem, case: Case) -> int:

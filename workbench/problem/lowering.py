@@ -3,14 +3,17 @@
 Torch traces a program twice to break it down: the first time to learn what it writes to. What writes to
 nothing, as most of what is exported, is traced once here; the graph is the same. Torch also overrides all 500
 operations that are made of others, anew for every export, and collects them anew. For nine in ten of them
-the override says what torch does anyhow. Those are left out here, and the rest is collected once. All that is
-done behind torch's public function: where a version of torch has it otherwise, the public function does it.
+the override says what torch does anyhow. Those are left out here, and the rest is collected once, as is what
+torch puts in their place. All that is done behind torch's public function: where a version of torch has it
+otherwise, the public function does it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -18,6 +21,7 @@ import torch
 from torch import Tensor, fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.export import ExportedProgram, exported_program
 from torch.export.graph_signature import (
@@ -41,6 +45,7 @@ _INSIDE = (
     "_override_composite_implicit_decomp",
     "_get_updated_range_constraints",
 )
+_BESIDE = ("op_implementations_dict", "_deregister_op_impl")
 
 
 def lowered(program: ExportedProgram) -> ExportedProgram:
@@ -102,7 +107,7 @@ def _traced_once(
         unset_fake_temporarily(),
         values[0].fake_mode,
         enable_python_dispatcher(),  # else torch's own C++ breaks some down, which makes numbers of sizes
-        exported_program._override_composite_implicit_decomp(dict(composites)),
+        _overridden(composites),
         torch.no_grad(),
         fx.traceback.preserve_node_meta(),
     ):
@@ -120,6 +125,54 @@ def _traced_once(
         example_inputs=program.example_inputs,
         constants=program.constants,
     )
+
+
+@dataclass(frozen=True)
+class _Override:
+    """What torch put in the place of an operation's kernels."""
+
+    made: Callable[..., Any]
+    """The decomposition that was asked for."""
+    before: Mapping[Any, Any]
+    kernels: Mapping[Any, Any]
+    imitation: Callable[..., Any] | None
+    """What makes results that have no values."""
+
+
+_SEEN: dict[OpOverload, _Override] = {}
+
+
+@contextmanager
+def _overridden(composites: Decompositions) -> Iterator[None]:
+    """Torch's override as it was seen before: it makes a dozen kernels an operation anew for each export."""
+    overrides = {op: _override(op, made) for op, made in composites.items()}
+    try:
+        for op, seen in overrides.items():
+            _replace(op, seen.kernels)
+            if seen.imitation is not None:
+                fake_impls.op_implementations_dict.setdefault(op, seen.imitation)
+        yield
+    finally:
+        for op, seen in overrides.items():
+            _replace(op, seen.before)
+            fake_impls._deregister_op_impl(op)
+
+
+def _override(op: OpOverload, made: Callable[..., Any]) -> _Override:
+    """Seen anew where the operation has other kernels than it had then."""
+    seen = _SEEN.get(op)
+    if seen is None or seen.made is not made or seen.before != op.py_kernels:
+        before = dict(op.py_kernels)
+        with exported_program._override_composite_implicit_decomp({op: made}):
+            imitation = fake_impls.op_implementations_dict.get(op)
+            seen = _SEEN[op] = _Override(made, before, dict(op.py_kernels), imitation)
+    return seen
+
+
+def _replace(op: OpOverload, kernels: Mapping[Any, Any]) -> None:
+    op.py_kernels.clear()
+    op.py_kernels.update(kernels)
+    op._dispatch_cache.clear()
 
 
 def _signature(graph: fx.Graph, before: ExportGraphSignature) -> ExportGraphSignature:
@@ -143,6 +196,7 @@ def _as_known() -> bool:
     """Whether this torch has inside what is called here."""
     inside = getattr(exported_program, "_decompose_exported_program", None)
     others = all(hasattr(exported_program, name) for name in _INSIDE)
+    others = others and all(hasattr(fake_impls, name) for name in _BESIDE)
     return others and inside is not None and tuple(inspect.signature(inside).parameters) == _TAKES
 
 

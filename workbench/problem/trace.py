@@ -7,18 +7,21 @@ Runs in a child process that has torch. Owns the export, the decompositions and 
 from __future__ import annotations
 
 import builtins
+import inspect
 import io
 import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 from torch.export import Dim as ExportDim
 from torch.export import ExportedProgram, export
 from torch.export.graph_signature import OutputKind
+from torch.fx.experimental import proxy_tensor
 from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
@@ -131,7 +134,7 @@ def _export(
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
-    with kept_for_the_table():
+    with kept_for_the_table(), _without_formats():
         program = export(
             Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
         )
@@ -154,6 +157,24 @@ def _lengths_that_vary() -> Iterator[None]:
         yield
     finally:
         builtins.len = ordinary
+
+
+@contextmanager
+def _without_formats() -> Iterator[None]:
+    """Torch notes beside each value which of three layouts it has: a tenth of an export, and nobody asks.
+
+    What sizes must be for that would be among the export's guards.
+    """
+    inside: Any = proxy_tensor
+    ordinary = getattr(inside, "_extract_tensor_metadata", None)
+    if ordinary is None or "include_contiguity" not in inspect.signature(ordinary).parameters:
+        yield
+        return
+    inside._extract_tensor_metadata = partial(ordinary, include_contiguity=False)
+    try:
+        yield
+    finally:
+        inside._extract_tensor_metadata = ordinary
 
 
 @contextmanager

@@ -20,11 +20,13 @@ from workbench.playbook.graph.rewrites import (
     WIDER_ROWS,
 )
 from workbench.playbook.techniques.technique import Settings, Technique
-from workbench.playbook.techniques.traits import Traits
+from workbench.playbook.techniques.traits import Outline
 
 
-def _offers(name: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
-    def offers(traits: Traits, settings: Settings) -> tuple[str, ...]:
+def offers_of(name: str) -> Callable[[Outline, Settings], tuple[str, ...]]:
+    """Whether a rewrite is made or not, where there is something to rewrite."""
+
+    def offers(traits: Outline, settings: Settings) -> tuple[str, ...]:
         fused = settings.get("fusion", "all") == "all"
         within = name in ONLY_FUSED | LOWERED
         return ("off", "on") if name in traits.rewrites and (fused or not within) else ()
@@ -33,7 +35,7 @@ def _offers(name: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
 
 
 def _rewrite(name: str, title: str, bottleneck: str, look_for: str, teaches: str) -> Technique:
-    return Technique(name, title, ("off", "on"), _offers(name), True, bottleneck, look_for, teaches)
+    return Technique(name, title, ("off", "on"), offers_of(name), True, bottleneck, look_for, teaches)
 
 
 ALGEBRA = (

@@ -46,10 +46,10 @@ from workbench.playbook.schedules.schedule import (
     split_team,
 )
 from workbench.playbook.techniques.technique import Settings
-from workbench.playbook.techniques.traits import RowTraits, Traits
+from workbench.playbook.techniques.traits import Outline, RowTraits, Traits
 
 
-def fusion(traits: Traits, settings: Settings) -> tuple[str, ...]:
+def fusion(traits: Outline, settings: Settings) -> tuple[str, ...]:
     return ("all", "none") if traits.naive_kernels > traits.kernels else ("all",)
 
 

@@ -6,7 +6,7 @@ techniques, estimate.py predicts what they gain.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from workbench.errors import UsageError, nearest
 from workbench.model import Problem, Vector
@@ -20,11 +20,12 @@ from workbench.playbook.files.shape_classes import (
 from workbench.playbook.graph.rewrites import REWRITES
 from workbench.playbook.schedules.fitting import warps_keep
 from workbench.playbook.schedules.schedule import SHORT_ROW, schedule_of
-from workbench.playbook.techniques.algebra import ALGEBRA
+from workbench.playbook.techniques.algebra import ALGEBRA, offers_of
 from workbench.playbook.techniques.fine_tuning import FINE_TUNING
+from workbench.playbook.techniques.offers import fusion
 from workbench.playbook.techniques.structure import STRUCTURE
 from workbench.playbook.techniques.technique import Technique
-from workbench.playbook.techniques.traits import LAID_OUT_BY, Traits, traits_of
+from workbench.playbook.techniques.traits import LAID_OUT_BY, Traits, outline_of, traits_of
 
 _SHAPES = Technique(
     name=BY_SHAPE,
@@ -51,8 +52,8 @@ TECHNIQUES: Mapping[str, Technique] = {
 """All techniques by name, in the order in which their values are settled: what is fused and rewritten comes
 before what is done with the kernels of that."""
 
-_REWRITING = (STRUCTURE[0].name, *REWRITES)
-"""What decides which kernels there are to choose anything for."""
+_REWRITING = {STRUCTURE[0].name: fusion, **{name: offers_of(name) for name in REWRITES}}
+"""What decides which kernels there are to choose anything for, with what it offers."""
 _SEED_VALUES = {"fusion": "all", **dict.fromkeys(REWRITES, "on")}
 
 
@@ -88,29 +89,29 @@ def settled(problem: Problem, vector: Vector) -> Vector:
         whole = joined(parts, {name: technique.plain for name, technique in TECHNIQUES.items()})
         return whole if conditions_of(whole) else settled(problem, whole)
     chosen: dict[str, str] = {}
-    applying = _settle(traits_of(problem), asked, _REWRITING, chosen)
+    outline = outline_of(problem)  # before it is known what is rewritten, the other traits would be in vain
+    applying: dict[str, str] = {}
+    for name, offers in _REWRITING.items():
+        applying |= _settle(name, offers(outline, chosen), asked, chosen)
     traits = traits_of(problem, schedule_of(tuple(chosen.items())).without)
-    others = [name for name in TECHNIQUES if name not in _REWRITING]
-    applying |= _settle(traits, _team_named(traits, asked), others, chosen)
+    asked, others = _team_named(traits, asked), traits
+    for name, technique in TECHNIQUES.items():
+        if name in _REWRITING:
+            continue
+        applying |= _settle(name, technique.offers(others, chosen), asked, chosen)
+        if name in LAID_OUT_BY:
+            others = traits.besides(chosen)
     return tuple(sorted(applying.items()))
 
 
 def _settle(
-    traits: Traits, asked: Mapping[str, str], names: Sequence[str], settings: dict[str, str]
+    name: str, offers: tuple[str, ...], asked: Mapping[str, str], settings: dict[str, str]
 ) -> dict[str, str]:
-    """Adds a value for each of ``names`` to ``settings``; what is left of them are those with a choice."""
-    applying = {}
-    others = traits.besides(settings)
-    for name in names:
-        technique = TECHNIQUES[name]
-        wanted = asked.get(name, _SEED_VALUES.get(name, technique.plain))
-        offers = technique.offers(others, settings)
-        settings[name] = wanted if wanted in offers else offers[0] if offers else technique.plain
-        if name in LAID_OUT_BY:
-            others = traits.besides(settings)
-        if len(offers) > 1:
-            applying[name] = settings[name]
-    return applying
+    """Adds a technique's value to ``settings``, and gives it back where there is a choice."""
+    plain = TECHNIQUES[name].plain
+    wanted = asked.get(name, _SEED_VALUES.get(name, plain))
+    settings[name] = wanted if wanted in offers else offers[0] if offers else plain
+    return {name: settings[name]} if len(offers) > 1 else {}
 
 
 def _team_named(traits: Traits, asked: dict[str, str]) -> dict[str, str]:

@@ -92,12 +92,20 @@ class RowTraits:
 
 
 @dataclass(frozen=True)
-class Traits:
-    """The whole problem."""
+class Outline:
+    """What decides which kernels there are to choose anything for."""
 
     kernels: int
     naive_kernels: int
     """Kernels when every operation has its own."""
+    rewrites: frozenset[str]
+    """Algebraic rewrites that find something to do."""
+
+
+@dataclass(frozen=True)
+class Traits(Outline):
+    """The whole problem."""
+
     library_calls: tuple[str, ...]
     flat_kernels: int
     turned: int
@@ -147,8 +155,6 @@ class Traits:
     """Bytes of the narrowest number that is read or written: 1 where all are bytes, which else count
     for nothing."""
     slow_math: bool
-    rewrites: frozenset[str]
-    """Algebraic rewrites that find something to do."""
     divides: bool
     """Elements are divided by a number, or by a value that their row shares."""
     narrow_indices: bool
@@ -229,6 +235,27 @@ def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset
 
 
 @lru_cache(maxsize=64)
+def _applying(digest: str, holder: _Holder) -> frozenset[str]:
+    return applying(holder.problem)
+
+
+@lru_cache(maxsize=64)
+def _outline(digest: str, holder: _Holder) -> Outline:
+    program = program_of(holder.problem, True)
+    naive = program_of(holder.problem, False, ONLY_FUSED)
+    return Outline(
+        kernels=sum(isinstance(step, Kernel) for step in program.steps),
+        naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
+        rewrites=_applying(digest, holder) | program.applied,
+    )
+
+
+def outline_of(problem: Problem) -> Outline:
+    """The first of the problem's traits, made once; the others take a good deal longer."""
+    return _outline(problem.digest, _Holder(problem))
+
+
+@lru_cache(maxsize=64)
 def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     problem = holder.problem
     program = program_of(problem, True, without)
@@ -237,7 +264,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
     joining = [scatter.stored for scatter in scatters]
-    naive = program_of(problem, False, ONLY_FUSED)
+    outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
     loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
@@ -247,7 +274,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(every),
-        naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
+        naive_kernels=outline.naive_kernels,
         library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
         flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
         turned=sum(
@@ -292,7 +319,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, every),
         slow_math=_slow([*every, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
-        rewrites=applying(problem) | program.applied | _in_steps(problem, without),
+        rewrites=_applying(digest, holder) | program.applied | _in_steps(problem, without),
         divides=any(divides(program.pool, kernel) for kernel in [*every, *joining]),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
         scans=scans,

@@ -199,7 +199,7 @@ def test_a_transposed_one_goes_with_kernels_of_rows_behind_it() -> None:
     tensors = of(x=(2, 16, 9, 12), w=(16, 24, 3, 3), b=(24,))()
 
     def call(t: Tensors) -> Tensor:
-        return torch.softmax(F.conv_transpose2d(t["x"], t["w"], t["b"]) * 0.1, dim=1)
+        return torch.softmax(F.conv_transpose2d(t["x"], t["w"], t["b"]) * 0.1, dim=-1)
 
     source = generate(problem_of(call, tensors, varying=False), patches("256")).kernel.source
     assert source.count("__global__") == 3

@@ -86,10 +86,10 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _amount(decades: float) -> str:
-    """``0.5``, ``20``, ``5 T``."""
+    """``0.5``, ``20``, ``5 T``, ``100 T``."""
     for power, prefix in PREFIXES:
         if decades >= power - 1e-9 or power == 0:
-            return f"{10 ** (decades - power):.2g} {prefix}".strip()
+            return f"{float(f'{10 ** (decades - power):.2g}'):g} {prefix}".strip()
     raise AssertionError("unreachable: the last prefix always returns")
 
 

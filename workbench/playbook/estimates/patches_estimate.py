@@ -22,9 +22,10 @@ _WEIGHT_US = 0.0016
 """More for each channel whose weights come and are taken apart."""
 _JOINING_US = {1: 0.1, 2: 0.06, 4: 0.0}
 """More where sums join the totals after every piece, or after two."""
-_TILE_US, _RESULT_US = 0.7, 0.016
-"""Until a tile's results are stored, and more for each column of 128 places."""
-_BETWEEN_US, _NARROW_US, _NARROW = 0.06, 0.04, 16
+_TILE_US, _RESULT_US, _POOLED = 0.7, 0.016, 0.5
+"""Until a tile's results are stored, and more for each column of 128 places; how much of that where they are
+pooled: 64 x 3 x 224 x 224 to 64 with windows of 2 x 2 takes 306 us."""
+_BETWEEN_US, _NARROW_US, _NARROW = 0.024, 0.04, 16
 """More where neighbouring results belong to different tiles, for each doubling of their distance; and where
 rows of results are shorter than so many."""
 _LOAD_US = 0.02
@@ -73,5 +74,6 @@ def _piece_us(made: Convolution, tiling: PatchTiling) -> float:
 def _tile_us(asked: Asked, made: Convolution, tiling: PatchTiling) -> float:
     results = tiling.columns * tiling.twice
     inner = places_of(made, flattened(made).sides[-1])
-    found = _TILE_US + results * (_RESULT_US + _BETWEEN_US * math.log2(inner.phases))
+    each = _RESULT_US * (_POOLED if made.windows else 1.0)
+    found = _TILE_US + results * (each + _BETWEEN_US * math.log2(inner.phases))
     return found + (results * _NARROW_US if asked.at(inner.side.made) < _NARROW else 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +13,10 @@ from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
-from tests.playbook.running import check
+from tests.playbook.running import check, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, Tensor]
 Result = Tensor | tuple[Tensor, ...]
@@ -75,3 +77,56 @@ def test_right(name: str, threads: str) -> None:
     source = generate(problem_of(call, tensors, varying=False), vector(threads)).kernel.source
     assert source.count("__global__") == (2 if "_turned" in source else 1)  # with that of the weights
     check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("name", ["softmax of classes", "norm"])
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_what_is_not_finite_is_in_no_other_row(name: str, value: float) -> None:
+    call, tensors = CASES[name]
+    tensors = {**tensors, "x": tensors["x"].clone()}
+    tensors["x"][1, 3, 4, 5] = value
+    source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
+    (got,) = run(source, tensors).outputs
+    torch.testing.assert_close(got, call(tensors), rtol=1e-3, atol=1e-3, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("then", "settings", "channels"),
+    [
+        (lambda x: x.amin(1), {}, 136),  # of two tiles
+        (lambda x: x.amin(1), {"groups": 2}, 32),
+        (lambda x: x.softmax(-1), {}, 32),  # along another side
+        (lambda x: x.flatten(1).amax(1), {}, 32),
+    ],
+)
+def test_other_rows_are_a_kernel_of_their_own(then: Behind, settings: dict[str, Any], channels: int) -> None:
+    reads = 16 // settings.get("groups", 1)
+    tensors = of(x=(2, 16, 7, 9), w=(channels, reads, 2, 2), b=(channels,))()
+    call = behind(then, **settings)
+    source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
+    assert source.count("__global__") == 2
+    check(call, source, tensors)
+
+
+@pytest.mark.parametrize("way", ["patches", "three_tf32", "8x8"])
+def test_a_bias_that_stays_with_the_call_is_added(way: str) -> None:
+    """The kernel behind it was joined without the bias, so that results were off by that."""
+    call = behind(lambda x: torch.relu(x) * 0.5, padding=1)
+    tensors = of(x=(2, 16, 8, 12), w=(64, 16, 3, 3), b=(64,))()
+    problem = problem_of(call, tensors, varying=False)
+    threads = "128" if way == "8x8" else "256"
+    asked = settled(problem, vector(threads, convolution=way, bias_in_tail="off"))
+    assert dict(asked)["convolution"] == way and dict(asked)["bias_in_tail"] == "off"
+    source = generate(problem, asked).kernel.source
+    assert source.count("__global__") == 1
+    check(call, source, tensors)
+
+
+def test_what_is_added_to_a_product_is_added_where_a_kernel_behind_joins() -> None:
+    def call(t: Tensors) -> Tensor:
+        return torch.tanh(torch.addmm(t["c"], t["a"], t["b"]) * 0.1)
+
+    tensors = of(a=(70, 40), b=(40, 66), c=(66,))()
+    source = generate(problem_of(call, tensors), (("matrix_product", "three_tf32"),)).kernel.source
+    assert source.count("__global__") == 1
+    check(call, source, tensors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.nn import functional as F
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
-from tests.playbook.running import check
+from tests.playbook.running import check, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
 
@@ -84,3 +85,42 @@ def test_right(name: str, threads: str) -> None:
     source = generate(problem_of(call, tensors, varying=False), vector(threads)).kernel.source
     assert source.count("__global__") == 1 and "WINDOWS" in source
     check(call, source, tensors, "checked")
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_what_is_not_finite_is_in_no_other_window(value: float) -> None:
+    call, tensors = CASES["plane"]
+    tensors = {**tensors, "x": tensors["x"].clone()}
+    tensors["x"][1, 3, 4, 5] = value
+    source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
+    (got,) = run(source, tensors).outputs
+    torch.testing.assert_close(got, call(tensors), rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("then", "settings"),
+    [
+        (lambda x: F.max_pool2d(x, 3, stride=2), {}),  # windows that overlap
+        (lambda x: F.max_pool2d(x, 2, padding=1), {}),
+        (lambda x: F.avg_pool2d(x, 3), {}),  # no part of a warp's places
+        (sum_of_two, {}),
+        (largest(2, 2), {"groups": 1, "stride": (1, 5)}),
+    ],
+)
+def test_other_windows_are_a_kernel_of_their_own_or_right(then: Pool, settings: dict[str, Any]) -> None:
+    call, tensors = pooled(then, **settings), of(x=(2, 8, 17, 33), w=(16, 8, 2, 2), b=(16,))()
+    source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
+    assert ("WINDOWS" in source) == (source.count("__global__") == 1) == ("stride" in settings)
+    check(call, source, tensors)
+
+
+def test_kinds_of_places_have_no_windows_in_common() -> None:
+    """A transposed convolution by two: a window's results are of four kinds, which lie in four tiles."""
+
+    def call(t: Tensors) -> Tensor:
+        return F.max_pool2d(F.conv_transpose2d(t["x"], t["w"], stride=2), 2)
+
+    tensors = of(x=(1, 12, 5, 6), w=(12, 16, 4, 4))()
+    source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
+    assert "WINDOWS" not in source
+    check(call, source, tensors)

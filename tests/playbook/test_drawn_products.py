@@ -96,6 +96,47 @@ def test_right_with_places_as_rows(seed: int) -> None:
     right(call, generate(problem, vector).kernel.source, tensors)
 
 
+def behind(draw: random.Random, call: Call) -> Call:
+    """The call, with a pool of some windows behind it, or what goes across channels."""
+    windows = [draw.choice([1, 2, 4]) for _ in range(3)]
+    pools = (F.max_pool1d, F.max_pool2d, F.max_pool3d), (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)
+    pool, across = draw.choice(pools), draw.randrange(4)
+    is_pool = draw.random() < 0.6
+
+    def further(t: dict[str, Tensor]) -> Tensor:
+        made = call(t)
+        assert isinstance(made, Tensor)
+        if is_pool:
+            axes = made.ndim - 2
+            sides = [min(count, size) for count, size in zip(windows[:axes], made.shape[2:], strict=True)]
+            return torch.tanh(pool[axes - 1](made, sides))
+        match across:
+            case 0:
+                return made.softmax(1)
+            case 1:
+                return made.amin(1, keepdim=True) * 2
+            case 2:
+                return made - made.mean(1, keepdim=True)
+        return made.logsumexp(1)
+
+    return further
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(120))
+def test_right_with_more_behind_places_as_rows(seed: int) -> None:
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    while True:
+        inner, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
+        call = behind(draw, inner)
+        vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
+        problem = problem_of(call, tensors, varying=False)
+        if dict(settled(problem, vector))["convolution"] == "patches":
+            break
+    right(call, generate(problem, vector).kernel.source, tensors)
+
+
 def right(call: Call, source: str, tensors: dict[str, Tensor]) -> None:
     execution = run(source, tensors, "checked")
     assert not execution.report.hazards

@@ -55,6 +55,8 @@ CASES: dict[str, tuple[Call, Tensors]] = {
     "odd sides": (pooled(largest(2, 2), padding=1), of(x=(2, 6, 11, 21), w=(17, 6, 3, 3), b=(17,))()),
     "many channels": (pooled(mean(2, 2)), of(x=(2, 8, 13, 18), w=(72, 8, 2, 2), b=(72,))()),
     "channels of two tiles": (pooled(largest(2, 2)), of(x=(1, 12, 9, 13), w=(136, 12, 2, 2))()),
+    "eight, of many channels": (pooled(mean(2, 4)), of(x=(1, 16, 10, 18), w=(72, 16, 2, 2), b=(72,))()),
+    "two columns": (pooled(largest(2, 1)), of(x=(1, 8, 140, 4), w=(16, 8, 1, 3), b=(16,))()),
     "rows": (pooled(mean(1, 4), stride=(1, 2)), of(x=(2, 5, 9, 66), w=(16, 5, 3, 3), b=(16,))()),
     "columns": (pooled(largest(2, 1), padding=(1, 0)), of(x=(2, 9, 10, 12), w=(24, 9, 3, 1), b=(24,))()),
     "sixteen": (pooled(mean(4, 4)), of(x=(2, 4, 22, 30), w=(12, 4, 3, 3), b=(12,))()),

@@ -146,7 +146,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     sides_of = flattened(made).sides
     if places % across or (len(sides_of) == 1 and across != places):
         return None
-    box = _box(made, places // (threads // 32), across)
+    box = _box(made, threads // 32, (places // across, across))
     if box is None or (made.across_channels and channel_tiles > 1):
         return None
     taps = met_taps_of(made)
@@ -177,17 +177,15 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     )
 
 
-def _box(made: Convolution, places: int, across: int) -> tuple[int, int] | None:
+def _box(made: Convolution, warps: int, tile: tuple[int, int]) -> tuple[int, int] | None:
     """The widest box of a warp's places with whole windows, where results are pooled; None where none has."""
     *outer, down, right = (1, 1, *made.windows) if made.windows else (1, 1)
     if made.windows and (phases_of(made) > 1 or math.prod(outer) > 1):
         return None
-    boxes = [
-        (places // wide, wide)
-        for wide in (across, *sorted(ACROSS, reverse=True))
-        if across % wide == 0 and places % wide == 0 and wide <= places
-    ]
-    return next((box for box in boxes if box[0] % down == 0 and box[1] % right == 0), None)
+    places = math.prod(tile) // warps
+    boxes = [(places // wide, wide) for wide in sorted({tile[1], *ACROSS}, reverse=True) if wide <= places]
+    fits = (box for box in boxes if tile[0] % box[0] == 0 and tile[1] % box[1] == 0)
+    return next((box for box in fits if box[0] % down == 0 and box[1] % right == 0), None)
 
 
 def _seen(side: Places, places: int) -> int:

@@ -99,14 +99,13 @@ class _Pooled(PatchesKernel):
         ]
         every = "for (int r = 0; r < OF_WINDOW; ++r)"
         body = [
-            f"const int own_line = line * {_WARP // self.windows} + lane / WINDOWS;",
             f"float made[{self.of_window}];",
             "bool lost = false;",
             "#pragma unroll",
             *block(every, read),
             *self.row_found(),
             *block(
-                f"if ({self._is_line}{self.is_row})",
+                f"if ({self.is_row})",
                 [
                     "// An infinity has no low part. Where one was met, sums are made anew.",
                     *block("if (lost)", ["#pragma unroll 1", *block(every, self._again())]),
@@ -114,13 +113,11 @@ class _Pooled(PatchesKernel):
                 ],
             ),
         ]
+        if _WARP // self.windows > self.tiling.chunk:  # more channels than are at hand
+            body = block("if (own_line < CHUNK)", body)
+        own_line = f"const int own_line = line * {_WARP // self.windows} + lane / WINDOWS;"
         unrolled = "#pragma unroll" if lines <= _TURNS else f"#pragma unroll {_TURNS}"
-        return [unrolled, *block(f"for (int line = 0; line < {lines}; ++line)", body)]
-
-    @property
-    def _is_line(self) -> str:
-        """Of few windows a warp has lanes for more channels than are at hand."""
-        return "own_line < CHUNK && " if _WARP // self.windows > self.tiling.chunk else ""
+        return [unrolled, *block(f"for (int line = 0; line < {lines}; ++line)", [own_line, *body])]
 
     def _again(self) -> list[str]:
         """Statements that make one result of a window anew where it is no number."""

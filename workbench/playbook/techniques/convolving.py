@@ -37,11 +37,11 @@ CONVOLVING = (
             "float32, as with matrix_product. What a place sees is nowhere in memory; a thread looks its "
             "elements up a piece ahead, where a lane has found each term's tap and channel for all. "
             "With 64 channels or fewer places are the rows and channels the columns: what a place sees, the "
-            "larger factor by far, is then taken apart in registers and not stored again. A warp so has whole "
-            "windows of a pool behind it, and all channels of a place for a softmax or an argmax across them: "
-            "these are made of results on the chip, and the tensor that they would read is nowhere in memory. "
-            "64 x 3 x 224 x 224 to 64 channels, ReLU and 2 x 2 pool took an H100 748 us with the pool in a "
-            "kernel of its own, and 307 with it here."
+            "larger factor by far, is then taken apart in registers and not stored again. A warp then has "
+            "whole windows of a pool behind it, and all channels of a place for a softmax or an argmax: "
+            "these are made of results on the chip, and the tensor that they would read is nowhere in "
+            "memory. 64 x 3 x 224 x 224 to 64 channels with ReLU and a 2 x 2 pool took an H100 748 us with "
+            "the pool in a kernel of its own, and 307 with it here."
         ),
     ),
 )

@@ -130,3 +130,12 @@ def test_what_is_added_to_a_product_is_added_where_a_kernel_behind_joins() -> No
     source = generate(problem_of(call, tensors), (("matrix_product", "three_tf32"),)).kernel.source
     assert source.count("__global__") == 1
     check(call, source, tensors)
+
+
+def test_what_is_made_in_the_convolutions_kernel_is_nobody_elses_to_decide() -> None:
+    call, tensors = CASES["softmax of classes"]
+    problem = problem_of(call, tensors, varying=False)
+    alone = dict(settled(problem, vector("256", convolution="library")))
+    joined = dict(settled(problem, vector("256")))
+    of_rows = {"row_cache", "threads_per_row", "block_reduction"}
+    assert of_rows & alone.keys() and not of_rows & joined.keys()

@@ -16,6 +16,7 @@ from tests.playbook.references import of
 from tests.playbook.running import check, run
 from workbench.model import Vector
 from workbench.playbook.generate import generate
+from workbench.playbook.techniques.table import settled
 
 Tensors = dict[str, Tensor]
 Pool = Callable[[Tensor], Tensor]
@@ -126,3 +127,11 @@ def test_kinds_of_places_have_no_windows_in_common() -> None:
     source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
     assert "WINDOWS" not in source
     check(call, source, tensors)
+
+
+def test_what_is_pooled_in_the_convolutions_kernel_is_nobody_elses_to_decide() -> None:
+    call, tensors = CASES["plane"]
+    problem = problem_of(call, tensors, varying=False)
+    alone = dict(settled(problem, (("convolution", "8x8"), ("block_size", "128"))))
+    joined = dict(settled(problem, vector("256")))
+    assert "loads_in_flight" in alone and "loads_in_flight" not in joined

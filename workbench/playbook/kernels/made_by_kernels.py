@@ -26,8 +26,8 @@ from workbench.playbook.ir.program import (
     ProgramStep,
 )
 from workbench.playbook.kernels.convolution_tiling import tiling_of
-from workbench.playbook.kernels.patches_tiling import patches_tiling
-from workbench.playbook.schedules.schedule import Schedule
+from workbench.playbook.kernels.patches_tiling import THREADS, patches_tiling
+from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
 
 def made_by_kernels(
@@ -60,3 +60,16 @@ def made_by_kernels(
         return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)
+
+
+def behind_patches(program: Program, cases: Sequence[Mapping[str, int]]) -> set[int]:
+    """Kernels that convolutions from patches make as well, by identity: pools, and rows of channels.
+
+    Those that any kernel in place of a call makes are not among them.
+    """
+    schedule = schedule_of((("block_size", str(THREADS[0])), ("convolution", "patches")))
+    left = {id(step) for step in made_by_kernels(program, program.steps, schedule, cases)}
+    simple = in_place_of_calls(program, program.steps, lambda call: convolution_of(program, call))
+    left_by_others = {id(step) for step in simple}
+    kernels = {id(step) for step in program.steps if isinstance(step, Kernel)}
+    return (kernels & left_by_others) - left

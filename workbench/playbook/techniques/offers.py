@@ -70,7 +70,8 @@ def _in_place_of_calls(traits: Traits, settings: Settings) -> int:
     convolutions = () if settings.get("convolution", "library") == "library" else traits.convolutions
     products = () if settings.get("matrix_product", "library") == "library" else traits.products
     made: list[InPlaceOfCall] = [*convolutions, *products]
-    return sum(all(store.buffer != one.buffer for store in one.stores) for one in made)
+    pooled = traits.pooled if settings.get("convolution") == "patches" else 0
+    return pooled + sum(all(store.buffer != one.buffer for store in one.stores) for one in made)
 
 
 def _beside(traits: Traits, settings: Settings) -> int:

@@ -49,6 +49,7 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.loop_kernel import makes_vectors
+from workbench.playbook.kernels.made_by_kernels import behind_patches
 from workbench.playbook.kernels.pair_tiling import worth_pairing
 from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.lowering.lower import lower
@@ -61,7 +62,7 @@ BLOCKS = (64, 128, 256, 512, 1024)
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
 
 
-LAID_OUT_BY = ("pair_tile", "row_sums", "shared_weights", "row_tables")
+LAID_OUT_BY = ("pair_tile", "convolution", "row_sums", "shared_weights", "row_tables")
 """Techniques that leave some rows to no other: see ``Traits.besides``."""
 
 
@@ -89,6 +90,8 @@ class RowTraits:
     """Its neighbouring rows share weights, among ``Traits.weighed``."""
     tabled: bool = False
     """A thread can have a row, with the few elements that its columns are made of."""
+    convolved: bool = False
+    """Its rows are channels of a convolution, whose kernel from patches makes them, too."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,8 @@ class Traits(Outline):
     rows: tuple[RowTraits, ...]
     convolutions: tuple[Convolution, ...]
     """Those that a kernel can make, with what it can make of their results."""
+    pooled: int
+    """Kernels without rows that a convolution's kernel from patches makes, too."""
     products: tuple[MatrixProduct, ...]
     """The same of matrices of some size."""
     pairs: tuple[Pairs, ...]
@@ -179,13 +184,15 @@ class Traits(Outline):
         summed = settings.get("row_sums", "apart") != "apart"
         weighed = settings.get("shared_weights", "off") != "off"
         tabled = settings.get("row_tables", "off") != "off"
-        if not (paired or summed or weighed or tabled):
+        convolved = settings.get("convolution") == "patches"
+        if not (paired or summed or weighed or tabled or convolved):
             return self
         gone = [
             (paired and row.paired)
             or (summed and row.summed)
             or (weighed and row.weighed)
             or (tabled and row.tabled)
+            or (convolved and row.convolved)
             for row in self.rows
         ]
         return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
@@ -271,6 +278,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     summing = Schedule(row_sums="warp")
     declared = [case.size_map for case in problem.cases]
     tabled = _tabled(program, cases, len(declared))
+    convolved = behind_patches(program, declared) if problem.contract == "ieee-fp32" else set[int]()
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(every),
@@ -308,10 +316,12 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
                 summed=not any(k is step for step in summed),
                 weighed=weights_of(program.pool, k) is not None,
                 tabled=id(k) in tabled,
+                convolved=id(k) in convolved,
             )
             for k in kernels
             if k.stores[0].level != "flat"
         ),
+        pooled=sum(k.stores[0].level == "flat" and id(k) in convolved for k in kernels),
         convolutions=convolutions_in(program) if problem.contract == "ieee-fp32" else (),
         products=_products(program, problem.contract, declared),
         pairs=tuple(pairs.values()),

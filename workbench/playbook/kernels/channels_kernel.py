@@ -60,7 +60,7 @@ class _Channels(PatchesKernel):
         self._row = _Row(site, made, self.frame, f"results[col * LINE + {self._own}]").lines()
         self.frame.vector = vector
 
-    def _written(self) -> list[str]:
+    def written(self) -> list[str]:
         changed = [
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",

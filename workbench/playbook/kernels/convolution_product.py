@@ -1,7 +1,7 @@
 """A convolution on tensor cores: weights, a row a channel, times what each place of the results sees.
 
-Owns the text of such a kernel beyond product_kernel.py's: the right factor is nowhere in memory, threads look
-its elements up in the input. seen_places.py says where they are.
+Owns the text of such a kernel beyond tensor_core_kernel.py's: the right factor is nowhere in memory, threads
+look its elements up in the input. seen_places.py says where they are.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from workbench.playbook.ir.program import Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, indented
-from workbench.playbook.kernels.product_kernel import TensorCoreKernel
 from workbench.playbook.kernels.product_tiling import shape_of
 from workbench.playbook.kernels.result_frame import ResultFrame
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.kernels.seen_weights import SeenWeights
+from workbench.playbook.kernels.tensor_core_kernel import TensorCoreKernel
 from workbench.playbook.kernels.weights_turned import turned_weights
 from workbench.playbook.text.scope import statement
 

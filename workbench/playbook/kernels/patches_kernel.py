@@ -578,6 +578,6 @@ for (int piece = 0; piece < PIECES; ++piece) {{{begin}
             "#pragma unroll 1",
             *block(
                 "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
-                [*body.split("\n"), *self._written()],
+                [*body.split("\n"), *self.written()],
             ),
         ]

@@ -96,7 +96,7 @@ class PatchResults(PlacesKernel):
             lines += [f"const int {name} = along % {made[name]};", f"along /= {made[name]};"]
         return [*lines, f"const int {names[0]} = along;"]
 
-    def _written(self) -> list[str]:
+    def written(self) -> list[str]:
         changed = [
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",

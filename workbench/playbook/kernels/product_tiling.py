@@ -1,6 +1,6 @@
 """Tiles of a product of matrices on tensor cores: what a block has of the results, what waits on the chip.
 
-Owns the numbers; product_kernel.py writes statements with them. They were tried on an H100
+Owns the numbers; tensor_core_kernel.py writes statements with them. They were tried on an H100
 (docs/notes/2026-11-26-products-of-matrices.md).
 """
 

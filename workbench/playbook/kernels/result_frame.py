@@ -1,6 +1,6 @@
 """Results that a kernel made in place of a library call, and what it stores of them.
 
-Owns names and indices of a result at its place; convolution_kernel.py and product_kernel.py have the results.
+Owns names and indices of a result at its place; convolution_kernel.py and product_results.py have them.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from workbench.playbook.analysis.lines import worth_lines
 from workbench.playbook.kernels.early_loads import short_enough
 from workbench.playbook.schedules.fitting import team_for
 from workbench.playbook.schedules.schedule import schedule_of
+from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.technique import Settings, Technique
 from workbench.playbook.techniques.traits import Traits
 
@@ -43,11 +44,13 @@ def _early(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _index_width(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("64", "32") if traits.flat_kernels and traits.narrow_indices else ()
+    left = traits.flat_kernels > offers.in_place_of_calls(traits, settings)
+    return ("64", "32") if left and traits.narrow_indices else ()
 
 
 def _stored(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("plain", "streamed") if traits.kernels and settings.get("stream_hints") == "off" else ()
+    left = traits.kernels > offers.in_place_of_calls(traits, settings)
+    return ("plain", "streamed") if left and settings.get("stream_hints") == "off" else ()
 
 
 def _bundle_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:

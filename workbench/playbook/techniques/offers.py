@@ -59,13 +59,13 @@ def _lines(traits: Traits, settings: Settings) -> int:
     beside = _beside(traits, settings)
     walks = traits.walks - beside if settings.get("walk_down", "off") != "off" else 0
     strips = traits.strips if settings.get("strip", "off") != "off" else walks
-    strips += _in_place_of_calls(traits, settings)
+    strips += in_place_of_calls(traits, settings)
     along = traits.flat_kernels + len(traits.scatters)
     along -= traits.recurrences if settings.get("rolled_steps", "off") != "off" else 0
     return max(0, along - turned - strips - beside - _here(traits, settings) - _staged(traits, settings))
 
 
-def _in_place_of_calls(traits: Traits, settings: Settings) -> int:
+def in_place_of_calls(traits: Traits, settings: Settings) -> int:
     """Kernels whose work is done by those that make a convolution, or a product of matrices."""
     convolutions = () if settings.get("convolution", "library") == "library" else traits.convolutions
     products = () if settings.get("matrix_product", "library") == "library" else traits.products
@@ -277,7 +277,8 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
-    return lambda traits, settings: values if traits.kernels else ()
+    """Where some kernel is none of those that are made in place of a library's call."""
+    return lambda traits, settings: values if traits.kernels > in_place_of_calls(traits, settings) else ()
 
 
 def persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:

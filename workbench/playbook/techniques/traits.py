@@ -195,7 +195,9 @@ class Traits(Outline):
             or (convolved and row.convolved)
             for row in self.rows
         ]
-        return replace(self, rows=tuple(row for row, out in zip(self.rows, gone, strict=True) if not out))
+        rows = tuple(row for row, out in zip(self.rows, gone, strict=True) if not out)
+        elsewhere = sum(row.convolved for row in self.rows) if convolved else 0
+        return replace(self, rows=rows, kernels=self.kernels - elsewhere)
 
     @property
     def widest(self) -> str:

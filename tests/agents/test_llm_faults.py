@@ -219,7 +219,7 @@ PASSING: dict[str, tuple[Turn, str]] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", PASSING)
 def test_a_passing_fault_is_tried_again_and_shows_in_the_conversation(tmp_path: Path, name: str) -> None:
     turn, line = PASSING[name]
@@ -311,7 +311,7 @@ def test_code_alone_in_a_fence_is_a_kernel(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------ the reasoner
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", ["401", "500", "refusal", "wrong schema", "stall in mid-stream"])
 def test_a_reasoner_that_fails_ends_the_search_with_a_reason(tmp_path: Path, name: str) -> None:
     turn, _ = LASTING[name]
@@ -370,7 +370,7 @@ def without(*features: str, status: int = 400) -> Callable[[Json], Turn]:
     return answer
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     "features",
     [

@@ -14,7 +14,7 @@ CLASSROOM = RECORDINGS / "softmax.jsonl"
 MEASURED = RECORDINGS / "linear_rowsum_h100.jsonl"
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_role_has_its_part(tmp_path: Path, name: str) -> None:
     tree = search(name, tmp_path)

@@ -41,7 +41,7 @@ def test_the_newest_run_of_a_cell_decides(tmp_path: Path) -> None:
     assert "below 0.97: gray 0.75" in off_grid.table([receipt("3", 80.0)])[-1]
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("cell", ["gray", "embed_norm", "decode_rotary"])
 def test_a_cell_is_one_problem_at_one_shape(cell: str) -> None:
     assert cell in off_grid.names()

@@ -19,7 +19,7 @@ def named() -> dict[str, Operator]:
     return {operator.name: operator for operator in operators()}
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("name", "got"),
     [("fmax", "kernel"), ("mm", "library"), ("nonzero", "refused"), ("nn.LeakyReLU", "kernel")],

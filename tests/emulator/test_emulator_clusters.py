@@ -55,7 +55,7 @@ def of(blocks: int, source: str = SOURCE) -> str:
     return source.replace("BLOCKS", str(blocks))
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("blocks", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 def test_blocks_of_a_cluster_read_one_another(blocks: int, mode: Mode) -> None:

@@ -89,7 +89,7 @@ def expected(columns: int, row_bytes: int) -> torch.Tensor:
     return (1 + truncated(x) @ truncated(w).T).float()
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @MODES
 @pytest.mark.parametrize("columns", [8, 24, 64, 128, 256])
 def test_sums_of_every_width(columns: int, mode: Any) -> None:

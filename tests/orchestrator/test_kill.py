@@ -42,7 +42,7 @@ def live_once(folder: Path, salt: int, seconds: float | None) -> bool:
     return life.returncode == 0
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_and_resumed_it_grows_the_same_tree(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
@@ -58,7 +58,7 @@ def test_killed_and_resumed_it_grows_the_same_tree(tmp_path: Path, seed: int) ->
     assert read_tree(folder) == uninterrupted(tmp_path / "whole")
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_cut_after_any_byte_it_grows_the_same_tree(tmp_path: Path, seed: int) -> None:
     """What a kill leaves is a prefix of the journal: try prefixes directly, many of them."""

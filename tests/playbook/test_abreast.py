@@ -62,7 +62,7 @@ def run(call: Call, tensors: Tensors, vector: Vector, options: Options) -> Execu
     return execute(plan, build(source, plan.instances, "checked"), tensors, options)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "cache"), crossed(CALLS, ["registers", "reread"]))
 def test_right_in_any_order(name: str, cache: str) -> None:
     call, tensors = CALLS[name]

@@ -105,7 +105,7 @@ def test_rows_are_read_and_written_in_vectors() -> None:
     assert "q.alignment >= 64" in source  # four vectors move as one: none of them may begin elsewhere
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("aligned", [4, 8, 16, 32])
 @pytest.mark.parametrize(("call", "least"), [(turned, 32), (multiplied, 16)])
 def test_tensors_that_begin_anywhere_are_read_in_narrower_vectors(

@@ -23,7 +23,7 @@ def alignments(t: Tensors) -> Tensor:
     return total
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("layout", [(), (("vector_width", "4"),), (("fusion", "none"),)])
 def test_a_recurrence_over_shifted_values_stays_short(layout: Vector) -> None:
     tensors = {"x": torch.randn(3, STEPS, 7)}

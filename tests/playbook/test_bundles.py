@@ -98,7 +98,7 @@ def test_predicted_to_pay_for_few_columns() -> None:
     assert predicted_factor(problem, thread, BUNDLE, H100) > 1.3
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("lanes", ["most", "32", "16", "8"])
 def test_groups_are_joined_without_bank_conflicts(lanes: str) -> None:
     """Eight neighbours a thread, side by side, are written to four banks of 32: eight times as slowly."""

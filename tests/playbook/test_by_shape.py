@@ -107,7 +107,7 @@ def launches(problem: Problem, vector: Vector, label: str) -> list[tuple[object,
     return [(step.grid, step.block, step.cluster, step.cooperative) for step in steps]
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("cache", ["shared", "registers", "reread"])
 def test_a_class_of_short_rows_launches_what_was_measured(cache: str) -> None:
     """Measured on an H100: 33 us for 65536x128 alone, 174 us in a class whose team had become a block."""

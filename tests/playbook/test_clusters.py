@@ -39,7 +39,7 @@ def opened(call: Call, dtype: torch.dtype) -> Problem:
     return problem_of(call, {"x": torch.randn(3, 5).to(dtype)}, "op", cases=cases)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("call", "shape", "dtype", "vector"),
     [
@@ -120,7 +120,7 @@ CARD = H100.model_copy(update={"sm_count": 1})
 """Room for four clusters of four small blocks, or for one of 16: each has several rows."""
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "shape", "dtype", "vector"),
     [

@@ -27,7 +27,7 @@ def with_zeros(t: Tensors) -> Tensor:
     return matrix.cumsum(-1)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("sizes", [(5, 129), (1, 1)])
 @pytest.mark.parametrize(("call", "kernels"), [(long_planes, 1), (with_zeros, 2)])
 def test_pieces_are_stored_by_one_kernel(call: Call, kernels: int, sizes: tuple[int, int]) -> None:

@@ -29,7 +29,7 @@ def turned(t: Tensors) -> Tensor:
     return t["x"] * t["place"] + torch.cat([-second, first], dim=-1) * t["place"].cos()
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("copies", [2, 4, 6])
 @pytest.mark.parametrize("call", [placed, turned])
 def test_a_row_that_repeats_is_read_once_for_four_copies(call: Call, copies: int) -> None:
@@ -63,7 +63,7 @@ def _rotated(x: Tensor, place: Tensor) -> Tensor:
     return x * angles.cos() + turned * angles.sin()
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("items", ["2", "4", "8"])
 @pytest.mark.parametrize("call", [rotated, rotated_behind])
 def test_what_is_slow_is_computed_once_for_the_rows_of_a_thread(call: Call, items: str) -> None:

@@ -54,14 +54,14 @@ def passes(call: Call, without: frozenset[str]) -> int:
     return len(passes_of(RowSpace(program.pool, kernel), kernel, single_pass=False))
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_two_passes_become_one(name: str) -> None:
     assert passes(CALLS[name], frozenset(["taken_out"])) == 2
     assert passes(CALLS[name], frozenset()) == 1
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_rows_of_any_size(name: str, layout: str) -> None:
     torch.manual_seed(0)

@@ -149,7 +149,7 @@ TRANSPOSED: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", TRANSPOSED)
 def test_transposed_windows_are_gathered(name: str) -> None:
     call, tensors = TRANSPOSED[name]

@@ -54,7 +54,7 @@ def gated(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.nn.functional.silu(t["x"]) / t["y"]
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("layout", [(("vector_width", "4"),), (("index_width", "32"),), REGISTERS])
 def test_an_element_is_divided_without_a_jump(layout: Vector) -> None:
     def beside_a_sum(t: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -45,7 +45,7 @@ def problem(call: object, rows: int, columns: int) -> Problem:
     return problem_of(call, inputs, "op")  # type: ignore[arg-type]
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize(("call", "dtype"), [(layer_norm, torch.float32), (rms_norm, torch.bfloat16)])
 def test_the_same_numbers_from_loads_before_the_first_sum(

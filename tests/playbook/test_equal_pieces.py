@@ -32,7 +32,7 @@ def pieces_of_pieces(t: Tensors) -> Tensor:
     return torch.cat([pair, pair], dim=0)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("vector", [(), VECTORS])
 @pytest.mark.parametrize("call", [twice, three_times_down, in_front, pieces_of_pieces])
 def test_equal_pieces_are_computed_without_a_choice(call: Call, vector: Vector) -> None:

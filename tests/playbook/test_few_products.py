@@ -42,7 +42,7 @@ def of(call: Call, tensors: Tensors) -> Tensors:
     return {name: tensors[name] for name in USED[call]}  # type: ignore[index]
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("call", [turned, shared, widened])
 def test_products_of_few_terms_are_one_kernel(call: Call, dtype: torch.dtype) -> None:

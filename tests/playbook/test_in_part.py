@@ -61,7 +61,7 @@ def on_a_small_card(source: str, tensors: dict[str, torch.Tensor]) -> Plan:
     return interpret(parse(source), metas_of(tensors), SMALL)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("join", ["grid", "words"])
 @pytest.mark.parametrize("name", CASES)
 def test_right_in_any_order(name: str, join: str) -> None:

@@ -79,7 +79,7 @@ def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("call", "tensors"),
     [

@@ -34,7 +34,7 @@ def _right(call: Call, source: str, tensors: dict[str, torch.Tensor]) -> None:
             assert torch.allclose(got.double(), want.double(), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", _CALLS)
 def test_two_values_meet_at_once(name: str) -> None:
     """A third value meets by itself."""

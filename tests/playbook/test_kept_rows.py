@@ -69,7 +69,7 @@ def test_what_waits_is_what_later_passes_need(call: Call, size: int, team: str, 
     assert generate(problem_of(call, tensors), again).kernel.source.count("expf(") == 2 * walks
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("reciprocal", ["off", "on"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_what_a_number_divides_is_one_value_in_all_passes(dtype: torch.dtype, reciprocal: str) -> None:
@@ -125,7 +125,7 @@ def three_summed(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.layer_norm(summed, summed.shape[-1:])
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("threads", ["256", "64"])
 def test_a_sum_waits_in_a_warp_and_not_its_parts(dtype: torch.dtype, threads: str) -> None:

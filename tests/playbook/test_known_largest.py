@@ -41,7 +41,7 @@ def tensors() -> Tensors:
     return {"x": torch.randn(5, 36), "shift": torch.randn(5, 4)}
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("call", [sure, logarithms, rounded, of_an_image])
 def test_the_largest_is_the_same(call: Call) -> None:
     given = tensors()
@@ -94,7 +94,7 @@ def other_axis(t: Tensors) -> Tensor:
     return t["x"].softmax(1).amax(0)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("call", [places, falling, unknown_factor, wraps, other_axis])
 def test_what_is_left_alone(call: Call) -> None:
     given = tensors()

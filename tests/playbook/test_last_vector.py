@@ -65,7 +65,7 @@ def test_lines_that_vectors_divide_know_nothing_of_it_and_neither_does_what_lies
     assert "within" not in generate(problem_of(gated, odd), streamed).kernel.source
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_one_of_two_branches_is_not_read_beyond_the_end(layout: Vector) -> None:
     tensors = {"x": torch.randn(7, 143)}

@@ -52,7 +52,7 @@ def drawn() -> dict[str, torch.Tensor]:
     return {name: torch.randn(shape) for name, shape in MATRICES.items()}
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("name", "launches", "count"),
     [

@@ -88,7 +88,7 @@ LARGE["x"] = last(torch.empty(16, 64, 128, 128))
 TURNED: Vector = (*BACK, ("index_width", "32"), ("turned_tile", "32"))
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("call", "vector", "apart"),
     [

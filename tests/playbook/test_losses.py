@@ -11,7 +11,7 @@ from workbench.plan.facts import facts
 from workbench.playbook.generate import generate
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     "call",
     [
@@ -46,7 +46,7 @@ def test_the_logarithm_of_a_softmax_takes_none_an_element() -> None:
         check(divergence, source, tensors)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     "options", [{}, {"full": True, "reduction": "sum"}, {"eps": 0.5, "reduction": "none"}]
 )
@@ -62,7 +62,7 @@ def test_a_loss_that_torch_checks_by_values_is_traced_without_the_check(
     check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("rows", [slice(None), 4])
 def test_of_several_labels_those_up_to_the_first_minus_one_count(rows: slice | int, reduction: str) -> None:

@@ -49,7 +49,7 @@ CALLS: dict[str, Call] = {"causal": causal, "kept": kept, "past_hidden": past_hi
 SHAPES = [(2, 3, 24, 24), (5, 37, 40), (7, 1), (1, 8), (3, 5, 17), (64, 132)]
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_masked_rows_of_any_size(name: str, layout: str) -> None:
     torch.manual_seed(0)
@@ -67,7 +67,7 @@ def test_sixteen_bits() -> None:
     check(causal, generate(problem, settled(problem, vector)).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_hidden_is_not_asked_for(name: str) -> None:
     """Hidden vectors hold NaN or what is no number of this row: nothing of it is seen."""

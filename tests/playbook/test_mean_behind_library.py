@@ -30,7 +30,7 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_kernel_behind_the_library_call(name: str) -> None:
     call, tensors = CALLS[name]

@@ -28,7 +28,7 @@ def source_of(call: Call, x: torch.Tensor, vector: Vector) -> str:
     return generate(problem_of(call, {"x": x}, varying=False), vector).kernel.source
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("columns", [2052, 2053])
 def test_far_from_zero_and_of_odd_length(layout: str, columns: int) -> None:
@@ -39,7 +39,7 @@ def test_far_from_zero_and_of_odd_length(layout: str, columns: int) -> None:
     check(layer_norm, source, {"x": x}, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_row_of_large_equal_values_has_no_variance(layout: str) -> None:
     """Their squares would be infinite: what nothing was seen before is joined without squaring them."""

@@ -86,7 +86,7 @@ def test_inputs_that_begin_elsewhere_are_read_one_by_one(team: str) -> None:
     right_in_both_orders(normalised, source, tensors)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 8])
 def test_rows_shorter_than_what_they_are_peeled_for(columns: int) -> None:
     source = generate(problem_of(softmax, {"x": torch.empty(5, 57)}), FOUR).kernel.source
@@ -152,7 +152,7 @@ def test_predicted() -> None:
     assert estimate(problem, single, H100, {}).us > 0
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("chains", ["one", "many"])
 @pytest.mark.parametrize("columns", [128, 131])
 def test_the_place_of_an_extreme_is_the_first_one(columns: int, chains: str) -> None:
@@ -187,7 +187,7 @@ def test_columns_beside_the_vectors_are_waited_for_behind_the_loads_of_a_row_tha
     assert edge < asked < walk
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
 @pytest.mark.parametrize("place", [0, 1, 1030])
 def test_special_values_beside_the_vectors(value: float, place: int) -> None:

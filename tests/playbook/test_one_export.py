@@ -43,7 +43,7 @@ def exports(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     return made
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("call", "first", "second", "exported"),
     [

@@ -159,7 +159,7 @@ COVARIANCES: dict[str, Call] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_covariances_are_traced_without_a_look_at_the_weights(name: str) -> None:
     tensors = {"x": torch.randn(6, 33), "w": torch.rand(33), "n": torch.randint(1, 9, (33,))}

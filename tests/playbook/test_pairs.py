@@ -99,7 +99,7 @@ def test_right_at_odd_sizes_without_bank_conflicts(name: str) -> None:
                 assert site.transactions <= 2 * site.ideal_transactions + 2 * site.requests, site
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("seed", range(4))
 def test_right_for_random_pairs(seed: int) -> None:
     call, tensors, vector = drawn_pairs(seed)
@@ -161,7 +161,7 @@ ODD: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", ODD)
 def test_right_however_operands_lie(name: str) -> None:
     call, tensors = ODD[name]

@@ -30,7 +30,7 @@ def of_two(t: Tensors) -> Tensor:
     return torch.cat([t["x"][:, :8], t["y"][:, 8:]], dim=-1) + 1.0
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["2", "4"])
 @pytest.mark.parametrize(
     ("call", "columns", "places", "waits"), [(turned, 16, 1, 0), (thirds, 24, 0, 1), (of_two, 16, 0, 2)]
@@ -55,7 +55,7 @@ def rows_of_two(t: Tensors) -> Tensor:
     return torch.cat((t["x"][t["source"]], t["y"][t["target"]]), 0)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["2", "4"])
 @pytest.mark.parametrize("columns", [8, 7])
 @pytest.mark.parametrize(("call", "waits"), [(edges, 3), (rows_of_two, 2)])

@@ -35,7 +35,7 @@ def diagonal(t: Tensors) -> Tensor:
     return torch.where(mask[t["label"]], t["x"], 0.0)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 7), (5, 129)])
 @pytest.mark.parametrize("call", [margin, slopes, diagonal])
 def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int, columns: int) -> None:

@@ -67,7 +67,7 @@ def large(call: Call, *sizes: int, dtype: torch.dtype = torch.float32) -> Proble
     return found.model_copy(update={"cases": found.cases[1:]})
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("call", [responses, scaled])
 def test_right_in_any_order(call: Call, dtype: torch.dtype) -> None:

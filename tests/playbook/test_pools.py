@@ -85,7 +85,7 @@ def test_right_with_and_without_vectors(name: str, vector: Vector) -> None:
     check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", PLACES)
 def test_of_equal_ones_the_first_has_the_place(name: str) -> None:
     call = PLACES[name]
@@ -116,7 +116,7 @@ WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("threads", ["64", "256"])
 def test_rows_longer_than_a_block_are_cut(name: str, threads: str) -> None:

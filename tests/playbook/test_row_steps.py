@@ -163,7 +163,7 @@ def test_one_kernel_goes_through_all_steps(name: str, vector: Vector) -> None:
     check(call, source, tensors)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("rows", [1, 127, 129])
 def test_teams_with_rows_to_spare(rows: int) -> None:
     problem = problem_of(blurred, of(x=(6, 12))())
@@ -263,7 +263,7 @@ def summed(t: dict[str, Tensor]) -> Tensor:
 ELSEWHERE = (flattened, shifted_lines, upside_down, of_the_first_row, also_returned, turned_back, summed)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("call", ELSEWHERE, ids=lambda call: call.__name__)
 def test_what_other_rows_or_others_need_is_not_kept(call: Call) -> None:
     tensors = of(x=(5, 16))()

@@ -77,7 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_rows_in_tables_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
@@ -86,7 +86,7 @@ def test_rows_in_tables_are_right(name: str, vector: Vector) -> None:
     check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 2, 300), (2, 20, 31), (1, 32, 5)])
 def test_one_kernel_takes_other_ensembles(shape: tuple[int, ...]) -> None:
     problem = problem_of(pairs, of(x=(2, 6, 45))())

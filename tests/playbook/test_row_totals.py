@@ -52,7 +52,7 @@ _ROWS: list[tuple[int, int, Vector]] = [
 ]
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "case"), crossed(_CALLS, _ROWS))
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_rows_and_their_sum_are_one_launch(
@@ -212,7 +212,7 @@ def test_a_block_with_many_rows_has_the_next_label_a_row_ahead() -> None:
         check(_cross_entropy, source, tensors, "checked")
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("columns", [1027, 1536, 255])
 def test_a_logit_is_asked_for_with_the_last_step(columns: int) -> None:
     """Its index has come by then, if there is a step before; results are right where there is none."""

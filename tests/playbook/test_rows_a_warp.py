@@ -40,7 +40,7 @@ _CALLS: dict[str, Call] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("name", "rows", "columns", "more"),
     [

@@ -96,7 +96,7 @@ def test_one_kernel_reads_and_writes_each_row_once(name: str, varying: bool) -> 
     assert [store.level for store in kernel.stores] == ["full"]
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_rows_come_out_where_they_belong(name: str, layout: str) -> None:
     norm = CALLS[name]

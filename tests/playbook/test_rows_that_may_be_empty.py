@@ -40,7 +40,7 @@ ROWS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("vector", [*ROWS, (("row_totals", "last"), ("row_cache", "registers"))])
 def test_no_rows_have_a_mean_too(vector: Vector) -> None:
     sizes = {"s0": 3, "s1": 1, "s2": 70}

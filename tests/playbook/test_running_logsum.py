@@ -71,7 +71,7 @@ def result(call: Call, x: Tensor, vector: Vector) -> tuple[Tensor, ...]:
     return execution.outputs
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_every_total_is_right_beside_those_before_it(axis: int, vector: Vector) -> None:
     """What lies far below a later maximum does not vanish from the totals before that maximum."""
@@ -81,7 +81,7 @@ def test_every_total_is_right_beside_those_before_it(axis: int, vector: Vector) 
     assert torch.allclose(got.double(), want, rtol=4e-7, atol=2e-6)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("call", [back, computed, of_sums, sums_of])
 @pytest.mark.parametrize("width", ["1", "4"])
 def test_with_work_around_and_scans_beside(call: Call, width: str) -> None:
@@ -94,7 +94,7 @@ def test_with_work_around_and_scans_beside(call: Call, width: str) -> None:
         assert torch.allclose(got.double(), want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_infinities_and_nan(axis: int, vector: Vector) -> None:
     x = torch.randn(8, 1032)
@@ -134,7 +134,7 @@ def test_the_model_of_time_sees_what_a_join_takes() -> None:
     assert us["1"] > us["2"] > us["4"], "joins are shared out among the columns of a thread"
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_compiles_for_the_gpu(axis: int, vector: Vector) -> None:
     x = rows(1100) if axis else rows(1100).t().contiguous()

@@ -83,7 +83,7 @@ def taken(call: Call, given: Tensors) -> Tensors:
     return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(("call", "vector"), crossed(CHAINS, VECTORS))
 def test_one_kernel_for_both(call: Call, vector: str) -> None:
     source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source
@@ -92,7 +92,7 @@ def test_one_kernel_for_both(call: Call, vector: str) -> None:
         check(call, source, taken(call, tensors(rows, columns)), "checked")
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_of_other_types(dtype: torch.dtype) -> None:
     given = tensors(3, 130, dtype)

@@ -190,7 +190,7 @@ def test_sums_that_nobody_else_sees_are_added_to() -> None:
     assert [step.op for step in put] == ["put", "put"] and put[0].buffer == put[1].buffer
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("reduce", "dtype"), [("amax", torch.float32), ("amin", torch.float64), ("amin", torch.bfloat16)]
 )
@@ -203,7 +203,7 @@ def test_zeros_have_signs_and_nan_has_the_last_word(reduce: str, dtype: torch.dt
     check(call, generate(problem_of(call, given), PLAIN).kernel.source, given, "checked")
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("reduce", ["amax", "amin", "sum", "mean"])
 @pytest.mark.parametrize("before", [False, True])
 def test_places_that_nothing_comes_to_keep_what_they_have(reduce: str, before: bool) -> None:

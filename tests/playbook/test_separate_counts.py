@@ -44,7 +44,7 @@ def drawn() -> Tensors:
     return {"x": torch.randn(4, 6, 9), "boxes": boxes, "w": torch.randn(7)}
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("team", ["thread", "warp"])
 @pytest.mark.parametrize("call", [area, whole_numbers, three_axes])
 def test_counts_are_the_same(call: Call, team: str) -> None:
@@ -79,7 +79,7 @@ def one_axis(t: Tensors) -> Tensor:
     return inside(t).sum(2)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("call", [masked_mean, alike, one_axis])
 def test_what_is_no_product_or_no_gain_is_left_alone(call: Call) -> None:
     assert "separate_counts" not in applying(problem_of(call, drawn()))

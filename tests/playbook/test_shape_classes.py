@@ -100,7 +100,7 @@ def test_functions_that_classes_share_stand_once(rows: Problem) -> None:
     assert "2: cols <= 512 (4000x96)" in source and "one warp a row" in source
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("shape", [(9, 40), (5, 3000), (12, 600)])
 @pytest.mark.parametrize("words", [TWO, THREE])
 def test_each_class_is_right(rows: Problem, words: str, shape: tuple[int, int]) -> None:

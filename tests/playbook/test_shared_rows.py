@@ -22,7 +22,7 @@ def divergence(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.nn.functional.kl_div(t["x"].log_softmax(1), t["y"].softmax(1), reduction="batchmean")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("call", [softmax, divergence])
 @pytest.mark.parametrize("team", ["warp", "block"])
 def test_vectors_to_shared_memory_and_back(call: Call, team: str) -> None:

@@ -65,7 +65,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_whoever_shares(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -98,7 +98,7 @@ def test_right_at_any_size(batch: int, length: int, width: int, threads: str, it
     check(by_head, generate(problem, vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("width", ["4", "1"])
 @pytest.mark.parametrize("call", [by_head, of_lengths, largest_there])
 def test_few_columns_are_shared_by_blocks(call: Call, width: str) -> None:

@@ -81,7 +81,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_in_strips_and_walks(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -95,7 +95,7 @@ def test_right_in_strips_and_walks(name: str, vector: Vector) -> None:
 SHAPES = [(2, 5, 3, 3), (1, 1, 3, 9), (1, 1, 40, 3), (3, 1, 17, 33)]
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(("shape", "vector"), crossed(SHAPES, VECTORS))
 def test_one_kernel_takes_other_shapes(shape: tuple[int, ...], vector: Vector) -> None:
     problem = problem_of(*CALLS["edges of odd images"])

@@ -172,7 +172,7 @@ def grouped(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return (q * t["k"].unsqueeze(2)).permute(0, 3, 1, 2).sum(1).view(batch, heads)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("shape", [(7, 12), (12, 7), (3, 1)])
 @pytest.mark.parametrize("call", [proportions, coordinates])
 def test_numbers_made_of_sizes_are_no_whole_numbers(call: Call, shape: tuple[int, int]) -> None:

@@ -67,7 +67,7 @@ def in_all_turns(call: Call, source: str, tensors: dict[str, Tensor]) -> list[Te
     return list(runs[0])
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(("way", "name"), crossed(WAYS, OFTEN))
 def test_right_whoever_comes_first(name: str, way: str) -> None:
     call, dtype = CALLS[name]
@@ -89,7 +89,7 @@ def test_right_at_other_sizes(name: str, way: str) -> None:
         in_all_turns(call, source, columns(shape, dtype))
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("count", [512, 512 + 8, 617])
 def test_more_pieces_than_one_hears_at_once(count: int) -> None:
     tensors = columns((count, 5))
@@ -112,7 +112,7 @@ LYING: dict[str, tuple[Call, Tensor]] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "way"), crossed(LYING, WAYS))
 def test_wherever_rows_lie(name: str, way: str) -> None:
     call, given = LYING[name]

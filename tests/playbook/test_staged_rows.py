@@ -80,7 +80,7 @@ def source_of(call: Call, tensors: Tensors, *more: tuple[str, str]) -> str:
     return source
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("call", "more"), [*((call, ()) for call in ALL), (twelve, NARROW), (features, NARROW)]
 )
@@ -90,7 +90,7 @@ def test_rows_are_whole_before_they_are_stored(call: Call, more: tuple[tuple[str
         check(call, source, tensors_of(call, rows), "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("call", "dtype"), [(nine, torch.bfloat16), (twelve, torch.float64), (features, torch.float16)]
 )
@@ -124,7 +124,7 @@ def counted(call: Call, tensors: Tensors, *more: tuple[str, str]) -> list[Access
     return [site for site in report.counts.sites if site.kind == "store" or site.space == "shared"]
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(("call", "most"), [(nine, 1.0), (twelve, 1.5), (features, 2.0)])
 def test_stores_are_whole_sectors_and_banks_are_met_once(call: Call, most: float) -> None:
     before = [site for site in counted(call, tensors_of(call, 1024)) if site.space == "global"]

@@ -82,7 +82,7 @@ def test_three_passes_become_two_and_one(name: str) -> None:
     assert passes(call, frozenset(), True) == 1
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "layout"), crossed(CALLS, LAYOUTS))
 def test_far_from_zero_and_of_odd_length(name: str, layout: str) -> None:
     call, accumulator = CALLS[name]
@@ -112,7 +112,7 @@ def special() -> dict[str, Tensor]:
     return {"x": torch.stack([x for x, _ in rows]), "y": torch.stack([y for _, y in rows])}
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize(("name", "layout"), crossed(CALLS, ["two passes", "one by one", "block", "warp"]))
 def test_special_values_come_out_where_the_sum_as_it_was_has_them(name: str, layout: str) -> None:
     torch.manual_seed(1)
@@ -125,7 +125,7 @@ def test_special_values_come_out_where_the_sum_as_it_was_has_them(name: str, lay
     torch.testing.assert_close(got, call(tensors), equal_nan=True, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("layout", ["one by one", "block", "warp"])
 @pytest.mark.parametrize("name", ["divergence", "by_hand"])
 def test_a_masked_beginning_beside_a_huge_number_is_no_nan(name: str, layout: str) -> None:
@@ -178,7 +178,7 @@ def test_two_equal_rows_do_not_diverge() -> None:
     assert got.abs().max() < 1e-5
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     "call",
     [

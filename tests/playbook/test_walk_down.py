@@ -107,7 +107,7 @@ def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(("padding", "width"), crossed(range(5), (7, 8)))
 def test_every_padding(padding: int, width: int) -> None:
     """Windows that reach beyond either side, up to those that lie outside but for one row."""
@@ -139,7 +139,7 @@ def test_what_waits_from_row_to_row() -> None:
         assert found is not None and [len(parts) for parts in found.waiting] == waiting, name
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", ["volume", "row-major on demand", "one axis", "side by side"])
 def test_what_is_not_walked(name: str) -> None:
     calls: dict[str, tuple[Call, dict[str, Tensor]]] = {
@@ -237,7 +237,7 @@ def test_products_that_are_added_are_one_instruction() -> None:
     assert multiply_adds([store.value for store in kernel.stores]) == 14
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("name", "vector"), crossed(["block", "half precision", "pools", "strides", "computed"], VECTORS[:3])
 )

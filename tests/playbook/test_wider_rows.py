@@ -70,14 +70,14 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_wider_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
     check(call, generate(problem_of(call, tensors, "wide"), vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", WIDENED)
 def test_one_kernel_has_the_rows_for_both(name: str) -> None:
     problem = problem_of(*CASES[name])
@@ -86,7 +86,7 @@ def test_one_kernel_has_the_rows_for_both(name: str) -> None:
     assert len(program_of(problem, True, frozenset(["wider_rows"])).steps) >= 2
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("name", "shape"),
     [

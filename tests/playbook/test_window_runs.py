@@ -37,7 +37,7 @@ def grey(t: dict[str, Tensor]) -> Tensor:
     return t["x"][..., 0] * 0.299 + t["x"][..., 1] * 0.587 + t["x"][..., 2] * 0.114
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.float32, half])
 def test_colours_side_by_side_are_runs_though_their_number_is_a_size(dtype: torch.dtype) -> None:
     """Bytes of pixels in words; an image of four colours, or of odd pixels, is read byte by byte."""
@@ -50,7 +50,7 @@ def test_colours_side_by_side_are_runs_though_their_number_is_a_size(dtype: torc
             check(grey, source, {"x": (torch.rand(shape) * 250).to(dtype)}, "checked")
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_every_width(name: str) -> None:
     call, tensors = CALLS[name]

@@ -189,7 +189,7 @@ NOT_EXPORTABLE = {
 }
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("case", NOT_EXPORTABLE, ids=str)
 def test_what_cannot_be_exported_is_told_with_line_and_remedy(case: str) -> None:
     source, message = NOT_EXPORTABLE[case]
@@ -417,7 +417,7 @@ def test_scales_of_blocks_are_as_many_as_blocks_at_small_sizes_too() -> None:
 NEAREST = "def f(a, b):\n    return (a[:, None] - b[None]).square().sum(-1).{after}\n"
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize(
     ("after", "last", "shapes", "fixed"),
     [
@@ -443,7 +443,7 @@ def test_components_summed_up_inside_another_reduction_are_fixed(
     )
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("before", "windows", "shapes", "fixed"),
     [

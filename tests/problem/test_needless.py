@@ -45,7 +45,7 @@ def test_a_product_that_several_sums_read_is_told(tmp_path: Path) -> None:
     assert any("only added up" in note for note in notes_of(tmp_path, cell))
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     "cell",
     [

@@ -134,7 +134,7 @@ def test_large_problems_have_no_own_tensors() -> None:
 # ------------------------------------------------------------------------------------ the oracle
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     "body",
     [

@@ -165,7 +165,7 @@ def test_numbers_made_of_sizes_leave_the_sizes_free(call: Callable[[Tensors], Te
     assert torch.allclose(got.value, call({"x": other.double()}), rtol=1e-12)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     "call",
     [

@@ -69,7 +69,7 @@ def found(function, *shapes):
     return unrolled(Form(function, arguments), inputs, {})
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(
     ("function", "shapes", "axes"),
     [

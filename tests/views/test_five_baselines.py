@@ -54,7 +54,7 @@ def test_there_is_such_a_receipt() -> None:
     assert receipts()
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("path", receipts(), ids=lambda path: path.name[:12])
 def test_every_shape_stands_against_every_baseline(path: Path) -> None:
     receipt = read_receipt(path)
@@ -74,7 +74,7 @@ def test_every_shape_stands_against_every_baseline(path: Path) -> None:
     assert "–" not in found["means"]
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("path", receipts(), ids=lambda path: path.name[:12])
 def test_every_shape_opens_to_its_rivals(path: Path) -> None:
     for time in evaluation(read_receipt(path)).times:
@@ -83,7 +83,7 @@ def test_every_shape_opens_to_its_rivals(path: Path) -> None:
         assert all(rival["interval"] and rival["words"] for rival in rivals)
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("path", receipts(), ids=lambda path: path.name[:12])
 def test_every_sample_is_drawn(path: Path, tmp_path: Path) -> None:
     (tmp_path / "receipts").mkdir()

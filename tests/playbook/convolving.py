@@ -29,6 +29,13 @@ def transposed(**settings: Any) -> Call:
     return call
 
 
+def with_one(tensors: dict[str, Tensor], value: float) -> dict[str, Tensor]:
+    """The same tensors, but for one element of the input, which is inside and seen by several places."""
+    x = tensors["x"].clone()
+    x[1, 3, 4, 5] = value
+    return {**tensors, "x": x}
+
+
 def two_results(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """A residual, a value a channel, and the places themselves behind a convolution."""
     made = F.conv2d(t["x"], t["w"], padding=1) + t["b"][:, None, None]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.convolving import with_one
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, run
@@ -83,8 +84,7 @@ def test_right(name: str, threads: str) -> None:
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_in_no_other_row(name: str, value: float) -> None:
     call, tensors = CASES[name]
-    tensors = {**tensors, "x": tensors["x"].clone()}
-    tensors["x"][1, 3, 4, 5] = value
+    tensors = with_one(tensors, value)
     source = generate(problem_of(call, tensors, varying=False), vector("256")).kernel.source
     (got,) = run(source, tensors).outputs
     torch.testing.assert_close(got, call(tensors), rtol=1e-3, atol=1e-3, equal_nan=True)

@@ -1,7 +1,7 @@
 """Windows of a convolution's results, of which a pool behind it makes a value each.
 
 Owns which pools those are: windows that lie side by side, so that each result is needed once. Writes no text;
-patches_kernel.py does.
+pooled_kernel.py does.
 """
 
 from __future__ import annotations

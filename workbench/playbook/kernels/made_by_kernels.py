@@ -1,6 +1,7 @@
-"""Which library calls a schedule leaves to kernels.
+"""Which library calls a schedule leaves to kernels, and which kernels behind these are made with them.
 
-Owns the choice, of convolutions and of products of matrices.
+Owns the choice, of convolutions and of products of matrices. Never decides what a kernel behind a call needs:
+in_place_of_calls.py, windows_behind.py and channels_behind.py do.
 """
 
 from __future__ import annotations

@@ -17,9 +17,10 @@ from workbench.model import CompileFailed
 
 MODES = pytest.mark.parametrize("mode", ["plain", "checked"])
 FILE = "warpgroup.cu"
+HALVES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 
-def statement(columns: int, adds: str = "1", a_in_shared: bool = False, spell: str = "f32.tf32.tf32") -> str:
+def statement(columns: int, adds: str = "1", a_in_shared: bool = False, factors: str = "tf32") -> str:
     """One multiplication; a: ``a``, ``sum`` and ``b`` are what it names."""
     sums = columns // 2
     left, operands = f"{{%{sums}, %{sums + 1}, %{sums + 2}, %{sums + 3}}}", sums + 4
@@ -28,10 +29,15 @@ def statement(columns: int, adds: str = "1", a_in_shared: bool = False, spell: s
         left, operands, inputs = f"%{sums}", sums + 1, '"l"(a)'
     names = ", ".join(f"%{i}" for i in range(sums))
     outputs = ", ".join(f'"+f"(sum[{i}])' for i in range(sums))
+    signs = "1, 1" if factors == "tf32" else "1, 1, 0, 0" if a_in_shared else "1, 1, 0"
     return (
-        f'asm volatile(\n"wgmma.mma_async.sync.aligned.m64n{columns}k8.{spell} "\n'
-        f'"{{{names}}}, {left}, %{operands}, {adds}, 1, 1;"\n: {outputs}\n: {inputs}, "l"(b));'
+        f'asm volatile(\n"wgmma.mma_async.sync.aligned.{form(columns, factors)} "\n'
+        f'"{{{names}}}, {left}, %{operands}, {adds}, {signs};"\n: {outputs}\n: {inputs}, "l"(b));'
     )
+
+
+def form(columns: int, factors: str) -> str:
+    return f"m64n{columns}k{8 if factors == 'tf32' else 16}.f32.{factors}.{factors}"
 
 
 def function(name: str, columns: int, a: str = "const unsigned (&a)[4]", **spelt: Any) -> str:
@@ -39,22 +45,34 @@ def function(name: str, columns: int, a: str = "const unsigned (&a)[4]", **spelt
     return f"{head} {{\n{statement(columns, a_in_shared='&' not in a, **spelt)}\n}}\n"
 
 
-def source() -> str:
-    bodies = [function("multiply_add", columns) for columns in (8, 24, 64, 128, 256)]
-    bodies += [function("multiply_add", 64, "Descriptor a"), function("multiply", 64, adds="0")]
+def source(factors: str = "tf32") -> str:
+    bodies = [function("multiply_add", columns, factors=factors) for columns in (8, 24, 64, 128, 256)]
+    bodies += [function("multiply_add", 64, "Descriptor a", factors=factors)]
+    bodies += [function("multiply", 64, adds="0", factors=factors)]
+    bodies += [function("multiply_others", 64, factors="bf16")] if factors == "f16" else []
     return (KERNELS / FILE).read_text() + "".join(bodies)
 
 
-def built_with(kernel: str) -> list[str]:
+def built_with(kernel: str, factors: str) -> list[str]:
     """What is wrong in one way or another, and what is no template, is compiled once for all tests."""
+    if factors != "tf32":
+        widths = [f"product<{columns}, 128, NOTHING>" for columns in (8, 24, 64, 128, 256)]
+        return [*widths, *(f"product<64, 128, {name}>" for name in WRONG_OF_HALVES[factors]), "two_tiles"]
     wrong = [f"product<64, 128, {name}>" for name in (*NEVER_WAITED_FOR, *OVERWRITTEN, *FOUND, *TRAPPED)]
     together = [*wrong, "two_tiles", "two_groups", "large", "apart", "round_all"]
     return together if kernel in together else [kernel]
 
 
-def run(kernel: str, shape: Shape, args: dict[str, Any], mode: Any = "checked", **options: Any) -> Execution:
+def run(
+    kernel: str,
+    shape: Shape,
+    args: dict[str, Any],
+    mode: Any = "checked",
+    factors: str = "tf32",
+    **options: Any,
+) -> Execution:
     tensors = {name: arg for name, arg in args.items() if isinstance(arg, torch.Tensor)}
-    module = build(source(), [(name, ()) for name in built_with(kernel)], mode)
+    module = build(source(factors), [(name, ()) for name in built_with(kernel, factors)], mode)
     return execute(plan_of(kernel, shape, args), module, tensors, Options(case="test", **options))
 
 
@@ -75,6 +93,23 @@ def truncated(x: torch.Tensor) -> torch.Tensor:
 
 def rounded(x: torch.Tensor) -> torch.Tensor:
     return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def halves(columns: int, factors: str) -> tuple[torch.Tensor, torch.Tensor]:
+    x, w = operands(columns, 64)
+    return x.to(HALVES[factors]), w.to(HALVES[factors])
+
+
+def in_pairs(x: torch.Tensor) -> torch.Tensor:
+    """As the kernels take 16-bit numbers: two are one float."""
+    return x.view(torch.float32)
+
+
+def product_of_halves(columns: int, factors: str, wrong: str = "NOTHING", **options: Any) -> Execution:
+    x, w = halves(columns, factors)
+    args = {"x": in_pairs(x), "w": in_pairs(w), "y": Out((64, columns))}
+    kernel, shape = f"product<{columns}, 128, {wrong}>", Shape(1, 128, columns * 128)
+    return run(kernel, shape, args, factors=factors, **options)
 
 
 def product(columns: int, row_bytes: int, wrong: str = "NOTHING", **options: Any) -> Execution:
@@ -100,6 +135,37 @@ def test_sums_of_every_width(columns: int, mode: Any) -> None:
 def test_products_are_counted_and_no_warp_waits_for_them() -> None:
     (launch,) = product(24, 128).report.launches
     assert (launch.unit_products, launch.warp_operations) == (64 * 24 * 32, 0)
+    (launch,) = product_of_halves(24, "f16").report.launches
+    assert launch.unit_products == 64 * 24 * 64
+
+
+@pytest.mark.parametrize("columns", [8, 24, 64, 128, 256])
+@pytest.mark.parametrize("factors", HALVES)
+def test_sums_of_16_bit_factors(factors: str, columns: int) -> None:
+    (y,) = clean(product_of_halves(columns, factors, races=True))
+    x, w = halves(columns, factors)
+    torch.testing.assert_close(y, (1 + x.double() @ w.double().T).float(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("factors", HALVES)
+def test_both_16_bit_factors_in_shared_memory(factors: str) -> None:
+    x, w = halves(64, factors)
+    args = {"x": in_pairs(x), "w": in_pairs(w), "y": Out((64, 64))}
+    (y,) = clean(run("two_tiles", Shape(1, 128), args, factors=factors, races=True))
+    torch.testing.assert_close(y, (x.double() @ w.double().T).float(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("factors", HALVES)
+def test_the_least_and_the_largest_16_bit_numbers(factors: str) -> None:
+    one = torch.finfo(HALVES[factors])
+    subnormal = [one.tiny * one.eps, -one.tiny * one.eps, one.tiny * (1 - one.eps)]
+    numbers = [*subnormal, one.tiny, 1.0, -1.0 - one.eps, one.max, one.min, torch.inf, -torch.inf, torch.nan]
+    of_rows = torch.tensor((numbers * 6)[:64], dtype=HALVES[factors])
+    x, ones = torch.diag(of_rows), torch.ones(64, 64, dtype=HALVES[factors])
+    args = {"x": in_pairs(x), "w": in_pairs(ones), "y": Out((64, 64))}
+    (y,) = clean(run("two_tiles", Shape(1, 128), args, factors=factors))
+    expected = of_rows.float()[:, None].expand(64, 64)
+    torch.testing.assert_close(y, expected, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("row_bytes", [128, 64, 32, 0])
@@ -205,6 +271,27 @@ def test_what_no_card_runs_ends_the_kernel(wrong: str, mode: Any) -> None:
     assert trap.startswith(f"line {line_of_multiplication(64)}: ")
 
 
+WRONG_OF_HALVES = {"f16": ["NO_WAIT", "OVERWRITES", "ODD_LANES_FACTORS", "ODD_WARPS_FACTORS"], "bf16": []}
+
+
+def test_sums_of_16_bit_factors_are_there_only_when_they_have_been_waited_for() -> None:
+    (y,) = product_of_halves(64, "f16", "NO_WAIT").outputs
+    assert y.isnan().all()
+
+
+def test_who_writes_over_a_tile_of_16_bits_is_found() -> None:
+    hazards = product_of_halves(64, "f16", "OVERWRITES", races=True).report.hazards
+    assert {hazard.hazard for hazard in hazards} == {"race"}
+    assert line_of(FILE, "while it is in use") in {hazard.line for hazard in hazards}
+
+
+def test_factors_have_one_type_in_a_warp_group() -> None:
+    trap = product_of_halves(64, "f16", "ODD_LANES_FACTORS").report.trap
+    assert trap is not None and "not the same in all lanes" in trap
+    (hazard,) = product_of_halves(64, "f16", "ODD_WARPS_FACTORS").report.hazards
+    assert hazard.hazard == "warp_sync" and "do not ask for the same multiplications" in hazard.message
+
+
 @MODES
 def test_a_tile_outside_of_shared_memory_is_not_read(mode: Any) -> None:
     (hazard,) = product(64, 128, "OUTSIDE", mode=mode).report.hazards
@@ -224,10 +311,19 @@ def test_a_cards_compiler_takes_these_statements() -> None:
     assert not isinstance(compile_kernel(source(), [(kernel, ()) for kernel in kernels]), CompileFailed)
 
 
+def test_a_cards_compiler_takes_those_of_16_bits() -> None:
+    kernels = ["product<64, 128, ODD_WARPS_FACTORS>", "two_tiles"]  # the first has both types
+    assert not isinstance(compile_kernel(source("f16"), [(kernel, ()) for kernel in kernels]), CompileFailed)
+
+
 REFUSED = {
-    "f16": (
-        'asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, %1, %2, 1, 1, 1, 0, 0;");'
-    ),
+    "transposed": statement(8, factors="f16").replace("1, 1, 1, 0;", "1, 1, 1, 1;"),
+    "both transposed": statement(8, a_in_shared=True, factors="bf16").replace("1, 1, 0, 0;", "1, 1, 1, 1;"),
+    "one says how it lies": statement(8, a_in_shared=True, factors="bf16").replace("1, 1, 0, 0;", "1, 1, 0;"),
+    "nothing to transpose": statement(8).replace("1, 1, 1;", "1, 1, 1, 0;"),
+    "16 bits negated": statement(8, factors="f16").replace("1, 1, 1, 0;", "1, -1, 1, 0;"),
+    "two types": statement(8, factors="f16").replace("f16.f16", "f16.bf16"),
+    "sums of 16 bits": statement(8, factors="f16").replace("f32.f16.f16", "f16.f16.f16"),
     "other width": statement(8).replace("m64n8k8", "m64n12k8"),
     "negated": statement(8).replace("1, 1, 1;", "1, -1, 1;"),
     "too few sums": statement(8).replace(', "+f"(sum[3])', ""),

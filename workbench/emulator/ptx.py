@@ -33,12 +33,18 @@ _SEPARATOR = re.compile(r"([:,)])\s*")
 _PARENTHESIS = re.compile(r"[()]")
 _SPACE = re.compile(r"\s*")
 _INSTRUCTION = re.compile(r"([\w.:]+)(?: ([%\d, ]+))? ?;")
+_FACTORS = {
+    "k8.f32.tf32.tf32": "EMU_TF32",
+    "k16.f32.f16.f16": "EMU_F16",
+    "k16.f32.bf16.bf16": "EMU_BF16",
+}
 _MULTIPLICATION = re.compile(
-    r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<columns>\d+)k8\.f32\.tf32\.tf32 ?"
+    r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<columns>\d+)"
+    rf"(?P<factors>{'|'.join(map(re.escape, _FACTORS))}) ?"
     r"\{(?P<sums>[^{}]+)\} ?, ?(?:\{(?P<registers>[^{}]+)\}|(?P<tile>[^{},]+)) ?,"
-    r"(?P<b>[^{},]+),(?P<adds>[^{},]+), ?1 ?, ?1 ?;"
+    r"(?P<b>[^{},]+),(?P<adds>[^{},]+), ?1 ?, ?1 ?(?P<transposed>(?:, ?0 ?)*);"
 )
-"""Hopper's multiplication in TF32: of registers and a tile of shared memory, or of two tiles."""
+"""Hopper's multiplication with sums in float32: of registers and a tile of shared memory, or of two tiles."""
 
 _COPY = re.compile(
     r"cp\.async\.(?P<cache>c[ag])\.shared(?:::cta)?\.global "
@@ -137,12 +143,16 @@ def _as_multiplication(statement: Statement) -> str | None:
     if found is None or not (0 < int(found["columns"]) <= 256 and int(found["columns"]) % 8 == 0):
         return None
     if found["tile"]:
-        function, left = "emu_wgmma_tiles", (["l"], found["tile"])
+        function, left, tiles = "emu_wgmma_tiles", (["l"], found["tile"]), 2
     else:
-        function, left = "emu_wgmma_registers", (["r"] * 4, found["registers"])
+        function, left, tiles = "emu_wgmma_registers", (["r"] * 4, found["registers"]), 1
+    factors = _FACTORS[found["factors"]]
+    # Only a tile of 16 bits may lie the other way, and says that it does not.
+    if found["transposed"].count("0") != (0 if factors == "EMU_TF32" else tiles):
+        return None
     sums = (["+f"] * (int(found["columns"]) // 2), found["sums"])
     arguments = _arguments(statement, [(["n"], found["adds"]), left, (["l"], found["b"]), sums])
-    return f"{function}({', '.join([found['columns'], *arguments])})" if arguments else None
+    return f"{function}({', '.join([factors, found['columns'], *arguments])})" if arguments else None
 
 
 def _as_copy(statement: Statement) -> str | None:

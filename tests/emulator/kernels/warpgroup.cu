@@ -1,5 +1,6 @@
 // Hopper's warp-group multiplications in TF32, as they should be and with one thing wrong. The test adds the
-// bodies of multiply_add and multiply, whose statements name every sum.
+// bodies of multiply_add and multiply, whose statements name every sum. Those of 16-bit factors have two of them
+// where a float is here, and all else stays.
 #include <cuda_pipeline.h>
 
 typedef unsigned long long Descriptor;
@@ -13,6 +14,8 @@ __device__ void multiply_add(float (&sum)[128], const unsigned (&a)[4], Descript
 __device__ void multiply_add(float (&sum)[32], Descriptor a, Descriptor b);
 // The same, but the sum begins at zero.
 __device__ void multiply(float (&sum)[32], const unsigned (&a)[4], Descriptor b);
+// The same of factors of another type.
+__device__ void multiply_others(float (&sum)[32], const unsigned (&a)[4], Descriptor b);
 
 // What is left out, done too early, or not the same everywhere.
 enum Wrong {
@@ -28,6 +31,8 @@ enum Wrong {
     HALF_A_TILE,
     ODD_LANE,
     ODD_WARP,
+    ODD_LANES_FACTORS,
+    ODD_WARPS_FACTORS,
     OUTSIDE
 };
 
@@ -113,6 +118,12 @@ __global__ void product(const float* x, const float* w, float* y) {
         b += WRONG == OUTSIDE ? 4096 : 0;
         if (WRONG != NO_FENCE) {
             fence();
+        }
+        if constexpr (WRONG == ODD_LANES_FACTORS || WRONG == ODD_WARPS_FACTORS) {
+            if (WRONG == ODD_LANES_FACTORS ? threadIdx.x == 37 : threadIdx.x >= 96) {
+                multiply_others(sum, a, b);
+                continue;
+            }
         }
         if (WRONG != ODD_WARP || threadIdx.x < 96) {
             multiply_add(sum, a, b);

@@ -48,11 +48,15 @@ struct emu_copy {
   size_t bytes;
 };
 
-// A warp group's multiplication of eight tf32 terms, as one lane has it.
+// What 32 bits of a factor are: one term, or two, of which the first has the low bits.
+enum emu_factors { EMU_TF32, EMU_F16, EMU_BF16 };
+
+// A warp group's multiplication of eight times 32 bits of terms, as one lane has it.
 struct emu_multiplication {
+  emu_factors factors;
   uint32_t columns;
   bool adds;         // to what the sums are; else they begin at zero
-  bool a_in_shared;  // there; else four terms of it come from each lane
+  bool a_in_shared;  // there; else four times 32 bits of it come from each lane
   uint32_t a[4];
   uint64_t a_tile, b_tile;  // descriptors of shared memory
   float* sums;              // columns / 2 registers of the lane, in a row;

@@ -19,14 +19,14 @@ EMU_INLINE void emu_wgmma(emu_multiplication wanted, First& first, Others&... ot
   EMU_FENCE;
 }
 template <class... Sums>
-EMU_INLINE void emu_wgmma_registers(unsigned columns, int adds, unsigned a0, unsigned a1, unsigned a2,
-                                    unsigned a3, unsigned long long b, Sums&... sums) {
-  emu_wgmma({columns, adds != 0, false, {a0, a1, a2, a3}, 0, b, nullptr, nullptr}, sums...);
+EMU_INLINE void emu_wgmma_registers(emu_factors factors, unsigned columns, int adds, unsigned a0, unsigned a1,
+                                    unsigned a2, unsigned a3, unsigned long long b, Sums&... sums) {
+  emu_wgmma({factors, columns, adds != 0, false, {a0, a1, a2, a3}, 0, b, nullptr, nullptr}, sums...);
 }
 template <class... Sums>
-EMU_INLINE void emu_wgmma_tiles(unsigned columns, int adds, unsigned long long a, unsigned long long b,
-                                Sums&... sums) {
-  emu_wgmma({columns, adds != 0, true, {}, a, b, nullptr, nullptr}, sums...);
+EMU_INLINE void emu_wgmma_tiles(emu_factors factors, unsigned columns, int adds, unsigned long long a,
+                                unsigned long long b, Sums&... sums) {
+  emu_wgmma({factors, columns, adds != 0, true, {}, a, b, nullptr, nullptr}, sums...);
 }
 EMU_INLINE void emu_wgmma_fence() {
   EMU_FENCE;

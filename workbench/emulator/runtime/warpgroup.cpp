@@ -14,7 +14,9 @@ namespace emu {
 namespace {
 
 constexpr unsigned kRows = 16, kGroupThreads = 128;  // rows of a warp; threads of a warp group
-constexpr uint64_t kSeen = ~0x1fffu;                 // bits of a tf32 operand that the unit looks at
+typedef uint32_t FourWords __attribute__((vector_size(16)));  // half a row of a tile, or what a lane has of a
+typedef float FourTerms __attribute__((vector_size(16)));     // of each word one
+typedef FourTerms Terms(FourWords);
 // Two times a lane's four sums of eight columns: pairs of neighbours in two rows.
 typedef float Eight __attribute__((vector_size(32), aligned(4)));
 typedef uint64_t FourPairs __attribute__((vector_size(32)));
@@ -28,33 +30,48 @@ float* sum_of(const emu_multiplication& wanted, unsigned i) {
 }
 
 bool same(const emu_multiplication& one, const emu_multiplication& other) {
-  return one.columns == other.columns && one.adds == other.adds && one.a_in_shared == other.a_in_shared &&
-         one.a_tile == other.a_tile && one.b_tile == other.b_tile && !one.apart == !other.apart;
+  return one.factors == other.factors && one.columns == other.columns && one.adds == other.adds &&
+         one.a_in_shared == other.a_in_shared && one.a_tile == other.a_tile && one.b_tile == other.b_tile &&
+         !one.apart == !other.apart;
 }
 
-float seen(uint32_t bits) {
-  bits &= kSeen;
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
+// What the unit sees of one term in each word. It looks at 19 bits of a tf32 operand.
+FourTerms tf32_in(FourWords words) { return reinterpret_cast<FourTerms>(words & ~0x1fffu); }
+FourTerms low_bf16_in(FourWords words) { return reinterpret_cast<FourTerms>(words << 16); }
+FourTerms high_bf16_in(FourWords words) { return reinterpret_cast<FourTerms>(words & 0xffff0000u); }
 
-// Calls ``put(row, term, value)`` for all of a tile.
-template <class Put>
+// A float has the same bits 13 places up, and an exponent that is larger by 112. The product does that for
+// subnormal numbers, too; an infinity and what is no number keep an exponent of ones.
+FourTerms low_f16_in(FourWords words) {
+  FourWords bits = (words & 0x7fff) << 13;
+  FourWords value = reinterpret_cast<FourWords>(reinterpret_cast<FourTerms>(bits) * 0x1p112f);
+  value |= (bits >= 0x7c00u << 13) & 0x7f800000;
+  return reinterpret_cast<FourTerms>(value | (words & 0x8000) << 16);
+}
+FourTerms high_f16_in(FourWords words) { return low_f16_in(words >> 16); }
+
+// Calls ``put(row, place, term)`` for all of a tile.
+template <Terms terms_in, class Put>
 ALWAYS_INLINE void read_tile(const Worker& worker, const Tile& tile, unsigned first, unsigned rows, Put put) {
   for (unsigned row = 0; row < rows; row++) {
     for (unsigned half = 0; half < 2; half++) {
-      uint32_t bits[4];
-      memcpy(bits, reinterpret_cast<void*>(worker.window + tile.half_row(first + row, half)), sizeof bits);
-      for (unsigned i = 0; i < 4; i++) put(row, 4 * half + i, seen(bits[i]));
+      FourWords words;
+      memcpy(&words, reinterpret_cast<void*>(worker.window + tile.half_row(first + row, half)), sizeof words);
+      FourTerms terms = terms_in(words);
+      for (unsigned i = 0; i < 4; i++) put(row, 4 * half + i, terms[i]);
     }
   }
 }
 
-// Lane 4 * r + q has rows r and r + 8 of its warp's, and terms q and q + 4 of each.
+// Lane 4 * r + q has rows r and r + 8 of its warp's, and words q and q + 4 of each.
+template <Terms terms_in>
 void gather_rows(const Multiplication& asked, float (*rows)[kTerms]) {
-  for (unsigned lane = 0; lane < kWarp; lane++)
-    for (unsigned i = 0; i < 4; i++) rows[lane / 4 + i % 2 * 8][lane % 4 + i / 2 * 4] = seen(asked.a[lane][i]);
+  for (unsigned lane = 0; lane < kWarp; lane++) {
+    FourWords words;
+    memcpy(&words, asked.a[lane], sizeof words);
+    FourTerms terms = terms_in(words);
+    for (unsigned i = 0; i < 4; i++) rows[lane / 4 + i % 2 * 8][lane % 4 + i / 2 * 4] = terms[i];
+  }
 }
 
 // Of each eight columns lane 4 * r + q has the sums of 2 * q and 2 * q + 1, in row r and then in row r + 8: the
@@ -85,18 +102,34 @@ void add_products(const float (*a)[kTerms], const float (*b)[kMostColumns], unsi
   }
 }
 
-void carry_out(const Worker& worker, unsigned warp, const Multiplication& asked) {
+// Adds the products of one term in each word of a row.
+template <Terms terms_in>
+void add_terms(const Worker& worker, unsigned warp, const Multiplication& asked) {
   float a[kRows][kTerms], b[kTerms][kMostColumns];
   unsigned columns = asked.wanted.columns, vectors = (columns + 15) / 16;
   auto to_a = [&](unsigned row, unsigned term, float value) { a[row][term] = value; };
   auto to_b = [&](unsigned column, unsigned term, float value) { b[term][column] = value; };
   for (unsigned term = 0; term < kTerms; term++)
     std::fill(b[term] + columns, b[term] + 16 * vectors, 0.0f);
-  if (asked.wanted.a_in_shared) read_tile(worker, Tile(asked.wanted.a_tile), warp % 4 * kRows, kRows, to_a);
-  else gather_rows(asked, a);
-  read_tile(worker, Tile(asked.wanted.b_tile), 0, columns, to_b);
-  if (!asked.wanted.adds) asked.sums->set_zero();
+  Tile a_tile(asked.wanted.a_tile), b_tile(asked.wanted.b_tile);
+  if (asked.wanted.a_in_shared) read_tile<terms_in>(worker, a_tile, warp % 4 * kRows, kRows, to_a);
+  else gather_rows<terms_in>(asked, a);
+  read_tile<terms_in>(worker, b_tile, 0, columns, to_b);
   add_products(a, b, vectors, *asked.sums);
+}
+
+// In 16 bits it adds the terms with even numbers first: a card does not say in which order it does.
+void carry_out(const Worker& worker, unsigned warp, const Multiplication& asked) {
+  if (!asked.wanted.adds) asked.sums->set_zero();
+  if (asked.wanted.factors == EMU_TF32) {
+    add_terms<tf32_in>(worker, warp, asked);
+  } else if (asked.wanted.factors == EMU_F16) {
+    add_terms<low_f16_in>(worker, warp, asked);
+    add_terms<high_f16_in>(worker, warp, asked);
+  } else {
+    add_terms<low_bf16_in>(worker, warp, asked);
+    add_terms<high_bf16_in>(worker, warp, asked);
+  }
 }
 
 bool in_one_array(const Worker& worker, const emu_range& range) {
@@ -136,7 +169,8 @@ const char* request(Worker& worker, int warp, uint32_t mask) {
     if (!same(wanted_by(lanes[0]), wanted_by(lanes[lane])))
       return "wgmma with operands that are not the same in all lanes of its warp";
   worker.warps[warp].multiplications.request(worker, lanes);
-  worker.tally.unit_products += kRows * kTerms * wanted_by(lanes[0]).columns;
+  const emu_multiplication& wanted = wanted_by(lanes[0]);
+  worker.tally.unit_products += kRows * kTerms * (wanted.factors == EMU_TF32 ? 1 : 2) * wanted.columns;
   return nullptr;
 }
 
@@ -188,8 +222,8 @@ std::shared_ptr<Sums> Multiplications::sums_of(const Thread* lanes) {
 void Multiplications::request(const Worker& worker, const Thread* lanes) {
   Multiplication asked{.wanted = wanted_by(lanes[0]), .barrier_epoch = worker.barrier_epoch};
   asked.pc = last_pc_ = module_offset(worker, lanes[0].wait_pc);
-  const uint64_t sizes = asked.wanted.columns * 2 + asked.wanted.adds;
-  for (uint64_t part : {asked.wanted.a_tile, asked.wanted.b_tile, sizes})
+  const uint64_t kind = (asked.wanted.columns * 2 + asked.wanted.adds) * 4 + asked.wanted.factors;
+  for (uint64_t part : {asked.wanted.a_tile, asked.wanted.b_tile, kind})
     all_ = (all_ + part + 1) * 0x9e3779b97f4a7c15;
   for (int lane = 0; lane < kWarp; lane++) memcpy(asked.a[lane], wanted_by(lanes[lane]).a, sizeof asked.a[lane]);
   asked.sums = sums_of(lanes);

@@ -11,9 +11,10 @@ namespace emu {
 struct Worker;
 struct Thread;
 
-constexpr unsigned kTerms = 8, kMostColumns = 256;  // of one tf32 instruction
+constexpr unsigned kMostColumns = 256;  // of one instruction
+constexpr unsigned kTerms = 8;          // of one in tf32; in 16 bits there are two in each one's place
 
-// Eight terms of a matrix in shared memory, row after row, where its descriptor says.
+// Eight times 32 bits of a matrix in shared memory, row after row, where its descriptor says.
 class Tile {
  public:
   explicit Tile(uint64_t descriptor)
@@ -21,7 +22,7 @@ class Tile {
         leading_(field(descriptor, 16)),
         stride_(field(descriptor, 32)),
         row_bytes_(descriptor >> 62 ? 256 >> (descriptor >> 62) : 0) {}
-  // Where in the shared window four terms of a row begin, which lie next to each other.
+  // Where in the shared window 16 bytes of a row begin, which lie next to each other.
   uint64_t half_row(unsigned row, unsigned half) const {
     uint64_t group = start_ + row / 8 * stride_;
     if (!row_bytes_) return group + row % 8 * 16 + half * leading_;

@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import on_the_gpu as gpu
@@ -42,6 +42,7 @@ class Shape:
     """Results along each side of which a pool behind it takes the largest; 1 for none."""
     across: str = ""
     """A method of tensors that is called on the results, for their channels."""
+    dtype: str = "float32"
 
     @property
     def name(self) -> str:
@@ -52,13 +53,16 @@ class Shape:
         sides = "x".join(map(str, self.x))
         pool = f", pool of {self.pool}" if self.pool > 1 else ""
         across = f", {self.across}" if self.across else ""
-        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{by}{groups}{pool}{across}"
+        dtype = f", {self.dtype}" if self.dtype != "float32" else ""
+        behind = f"{by}{groups}{pool}{across}{dtype}"
+        return f"{kind}{sides} to {self.makes}, {'x'.join(map(str, self.window))}{behind}"
 
     @property
     def source(self) -> str:
         """A module as a person would write it."""
         kind = f"Conv{'Transpose' if self.transposed else ''}{len(self.window)}d"
         settings = f"stride={self.stride}, padding={self.padding}, groups={self.groups}"
+        dtype = "" if self.dtype == "float32" else f", dtype=torch.{self.dtype}"
         made = f"self.conv(x).{self.across}" if self.across else "torch.relu(self.conv(x))"
         if self.pool > 1:
             made = f"nn.functional.max_pool{len(self.window)}d({made}, {self.pool})"
@@ -67,10 +71,10 @@ class Shape:
             "class Model(nn.Module):\n"
             "    def __init__(self):\n"
             "        super().__init__()\n"
-            f"        self.conv = nn.{kind}({self.x[1]}, {self.makes}, {self.window}, {settings})\n\n"
+            f"        self.conv = nn.{kind}({self.x[1]}, {self.makes}, {self.window}, {settings}{dtype})\n\n"
             "    def forward(self, x):\n"
             f"        return {made}\n\n"
-            f"def get_inputs():\n    return [torch.rand{self.x}]\n"
+            f"def get_inputs():\n    return [torch.rand({self.x}{dtype})]\n"
         )
 
 
@@ -106,6 +110,7 @@ SHAPES = (
     Shape((64, 64, 64, 64), 128, (3, 3), padding=1, across="amin(1)"),
     Shape((32, 64, 64, 64), 64, (4, 4), stride=2, padding=1, transposed=True, across="softmax(1)"),
 )
+SHAPES += tuple(replace(one, dtype="bfloat16") for one in SHAPES)
 WAYS: dict[str, Vector] = {
     "library": (("convolution", "library"),),
     "float32 units": (("block_size", "128"), ("convolution", "8x8")),

@@ -281,7 +281,8 @@ def _with_weights_turned(
         return write(site, step, name)
     buffer = turned_buffer(site, step)
     first = weights_turned(site, step, names.new(f"{name}_weights"), buffer)
-    return PreparedText(first, write(site, step, name, turned=buffer), buffer, turned_elements(step))
+    kernel = write(site, step, name, turned=buffer)
+    return PreparedText(first, kernel, buffer, turned_elements(step), step.dtype)
 
 
 _Made = TypeVar("_Made", Convolution, MatrixProduct)
@@ -363,7 +364,8 @@ def _headers(kernels: list[KernelText]) -> list[str]:
         lines.append("#include <cuda_fp16.h>")
     if any("bfloat16" in kernel.code or "nearest_bf16" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")
-    if any(kernel.helpers & {"fetch", "fetch_or_zero", "copy_or_zero"} for kernel in kernels):
+    waited_for = {"fetch", "fetch_or_zero", "copy_or_zero", "copy_or_zero_16bit"}
+    if any(kernel.helpers & waited_for for kernel in kernels):
         lines.append("#include <cuda_pipeline.h>")
     if any(kernel.cluster > 1 or kernel.cooperative for kernel in kernels):
         lines += [

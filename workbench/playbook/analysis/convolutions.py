@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from workbench.model import DType
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.ir.expr import Expr
@@ -22,6 +23,7 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.ir.views import Axis, View
 
+_DTYPES: tuple[DType, ...] = ("f32", "f16", "bf16")
 SIDES = (1, 2, 3)
 """Of lines, planes and volumes."""
 MOST_TAPS = 125
@@ -37,13 +39,14 @@ def convolutions_in(program: Program) -> tuple[Convolution, ...]:
 def convolution_of(program: Program, call: LibraryCall) -> Convolution | None:
     """The convolution of a call, whose results are stored as they are; None where it is left to the library.
 
-    Only of float32: the library multiplies 16-bit numbers with tensor cores.
+    Input, weights, bias and results are of one type: float32, or 16 bits wide.
     """
     if call.op != "aten.convolution.default" or call.orders != (None,):
         return None
     x, weight, bias, strides, paddings, dilations, transposed, _, groups = call.args
-    source, taps, out = _whole(program, x), _whole(program, weight), program.buffers[call.results[0]]
-    if source is None or taps is None or out.dtype != "f32" or not isinstance(groups, int):
+    out = program.buffers[call.results[0]]
+    source, taps = _whole(program, x, out.dtype), _whole(program, weight, out.dtype)
+    if source is None or taps is None or out.dtype not in _DTYPES or not isinstance(groups, int):
         return None
     counts = [size.number or 0 for size in taps[2:]]
     told = (strides, paddings, dilations)
@@ -60,13 +63,13 @@ def convolution_of(program: Program, call: LibraryCall) -> Convolution | None:
             source[2:], out.shape[2:], counts, *(_each(values, len(counts)) for values in told), strict=True
         )
     )
-    added = _bias(program, bias, out.shape)
+    added = _bias(program, bias, out.shape, out.dtype)
     if added is None and bias is not None:
         return None
     assert isinstance(x, LibraryArgument) and isinstance(weight, LibraryArgument)
     line = identity(product(out.shape))
-    result = program.pool.load(out.name, out.dtype, line)
-    value = result if added is None else program.pool.apply("add", out.dtype, (result, added))
+    result = program.pool.load(out.name, "f32", line)
+    value = result if added is None else program.pool.apply("add", "f32", (result, added))
     return Convolution(
         x.buffer,
         weight.buffer,
@@ -78,15 +81,16 @@ def convolution_of(program: Program, call: LibraryCall) -> Convolution | None:
         bool(transposed),
         out.name,
         (Store(out.name, value, line, ONE, line.size, "flat"),),
+        dtype=out.dtype,
     )
 
 
-def _whole(program: Program, arg: object) -> tuple[Size, ...] | None:
-    """The shape of an argument of float32 that lies in memory row by row."""
+def _whole(program: Program, arg: object, dtype: DType) -> tuple[Size, ...] | None:
+    """The shape of an argument of such elements that lies in memory row by row."""
     if not isinstance(arg, LibraryArgument) or arg.strides or arg.offset is not None:
         return None
     buffer = program.buffers[arg.buffer]
-    if buffer.dtype != "f32" or buffer.strides is not None:
+    if buffer.dtype != dtype or buffer.strides is not None:
         return None
     return arg.shape or buffer.shape
 
@@ -102,9 +106,9 @@ def _each(values: object, count: int) -> tuple[int, ...]:
     return values * count if len(values) == 1 else values
 
 
-def _bias(program: Program, bias: object, shape: Sequence[Size]) -> Expr | None:
+def _bias(program: Program, bias: object, shape: Sequence[Size], dtype: DType) -> Expr | None:
     """What the call adds to every result of a channel, over the line of results."""
-    if _whole(program, bias) is None:
+    if _whole(program, bias, dtype) is None:
         return None
     assert isinstance(bias, LibraryArgument)
     axes = (Axis(shape[0], ZERO), Axis(shape[1], ONE), Axis(product(shape[2:]), ZERO))

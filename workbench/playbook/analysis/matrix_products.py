@@ -54,10 +54,14 @@ def worth_multiplying(made: MatrixProduct, cases: Iterable[Mapping[str, int]]) -
 
 
 def worth_a_product(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
-    """True where a convolution fills half a tile and more, and can be a product of matrices."""
-    return _is_product(made, cases) and all(
-        made.made.at(case) >= LEAST // 2 and made.read.at(case) * met_taps_of(made) >= LEAST_TERMS
-        for case in cases
+    """True where a convolution of float32 fills half a tile and more, and can be a product of matrices."""
+    return (
+        made.dtype == "f32"
+        and _is_product(made, cases)
+        and all(
+            made.made.at(case) >= LEAST // 2 and made.read.at(case) * met_taps_of(made) >= LEAST_TERMS
+            for case in cases
+        )
     )
 
 

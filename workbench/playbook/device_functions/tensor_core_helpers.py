@@ -10,6 +10,23 @@ from collections.abc import Mapping, Sequence
 
 _ACROSS = 128
 _LINE = 100
+_TF32 = (
+    8,
+    "eight",
+    "four\n"
+    "// elements of the left factor, and where the right one's lie in shared memory (right_at); "
+    "the sums are there\n"
+    "// when products_done has returned.",
+)
+_OF_16_BITS = (
+    16,
+    "sixteen",
+    "eight\n"
+    "// elements of the left factor, two a register, and where the right one's lie in shared memory "
+    "(right_at);\n"
+    "// the sums are there when products_done has returned.",
+)
+"""Terms that one instruction takes in, the same in words, and what is said of its operands."""
 
 
 def _filled(parts: Sequence[str], indent: str) -> str:
@@ -23,23 +40,24 @@ def _filled(parts: Sequence[str], indent: str) -> str:
     return ("\n" + indent).join(line.rstrip() for line in lines)
 
 
-def _multiply_add(across: int) -> str:
+def _multiply_add(across: int, dtype: str = "tf32") -> str:
     count = across // 2
+    terms, told, given = _TF32 if dtype == "tf32" else _OF_16_BITS
+    flags = "1, 1, 1" if dtype == "tf32" else "1, 1, 1, 0"
     sums = _filled([f'"+f"(sums[{at}])' for at in range(count)], " " * 10)
     places = "".join(
         f'        "{", ".join(f"%{at}" for at in range(first, min(first + 16, count)))}'
         f'{", " if first + 16 < count else "}, "}"\n'
         for first in range(0, count, 16)
     )
+    head = f"// Four warps together: 64 rows by {across} columns of sums take in {told} terms more."
     return f"""
-// Four warps together: 64 rows by {across} columns of sums take in eight terms more. A thread gives four
-// elements of the left factor, and where the right one's lie in shared memory (right_at); the sums are there
-// when products_done has returned.
+{head} A thread gives {given}
 __device__ inline void multiply_add(float (&sums)[{count}], const unsigned int (&left)[4],
     unsigned long long right) {{
     asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n{across}k8.f32.tf32.tf32 {{"
-{places}        "{{%{count}, %{count + 1}, %{count + 2}, %{count + 3}}}, %{count + 4}, 1, 1, 1;"
+        "wgmma.mma_async.sync.aligned.m64n{across}k{terms}.f32.{dtype}.{dtype} {{"
+{places}        "{{%{count}, %{count + 1}, %{count + 2}, %{count + 3}}}, %{count + 4}, {flags};"
         : {sums}
         : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right));
 }}
@@ -48,6 +66,12 @@ __device__ inline void multiply_add(float (&sums)[{count}], const unsigned int (
 
 OTHER_COLUMNS: Mapping[int, str] = {columns: f"multiply_add_{columns}" for columns in range(8, 128, 8)}
 """The text of ``multiply_add`` for so many columns of sums; of 128 it is under its own name."""
+
+
+def of_16_bits(dtype: str, columns: int) -> str:
+    """The text of ``multiply_add`` for factors of 16 bits, and so many columns of sums."""
+    return f"multiply_add_{dtype}_{columns}"
+
 
 TENSOR_CORES: Mapping[str, str] = {
     "split_in_two": """
@@ -60,6 +84,11 @@ __device__ inline void split_in_two(float value, unsigned int& high, unsigned in
 """,
     "multiply_add": _multiply_add(_ACROSS),
     **{name: _multiply_add(columns) for columns, name in OTHER_COLUMNS.items()},
+    **{
+        of_16_bits(dtype, columns): _multiply_add(columns, dtype)
+        for dtype in ("f16", "bf16")
+        for columns in range(8, _ACROSS + 1, 8)
+    },
     "products": """
 // Where a factor begins in shared memory, as the instruction wants to know it: lines of 128 bytes, eight of
 // them in 1024, whose pieces of 16 bytes have changed places, so that eight lines are in different banks.
@@ -93,6 +122,26 @@ __device__ inline void copy_or_zero(float* to, const float* from, bool there) {
     const unsigned int place = static_cast<unsigned int>(__cvta_generic_to_shared(to));
     const int read = there ? BYTES : 0;
     if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+            ::"r"(place), "l"(from), "r"(read) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+            ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");
+    }
+}
+""",
+    "copy_or_zero_16bit": """
+// VEC elements of 16 bits on their way to shared memory, zeros where there are none. The thread does not wait
+// for two and more; one alone goes through a register, as no such copy is that small.
+template <int VEC, typename T>
+__device__ inline void copy_or_zero(unsigned short* to, const T* from, bool there) {
+    constexpr int BYTES = VEC * sizeof(T);
+    static_assert(sizeof(T) == 2, "elements of 16 bits");
+    const unsigned int place = static_cast<unsigned int>(__cvta_generic_to_shared(to));
+    const int read = there ? BYTES : 0;
+    if constexpr (BYTES == 2) {
+        *to = there ? *reinterpret_cast<const unsigned short*>(from) : 0;
+    } else if constexpr (BYTES == 16) {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
             ::"r"(place), "l"(from), "r"(read) : "memory");
     } else {

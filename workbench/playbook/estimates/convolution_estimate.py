@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
@@ -73,6 +74,36 @@ _TILE, _AT_ONCE, _FEW_ROUNDS = (64, 128), 132, 3
 """Channels and places, as if each multiprocessor made such a tile at a time: 16 planes draw 0.43 with 128
 channels to 128 of 28 x 28 places and 3 x 3, 0.38 with 256 of 14 x 14, 0.32 with 1024 to 256 of these, 1 x 1,
 0.29 with 512 of 7 x 7."""
+
+
+_TFLOPS_A_CHANNEL, _LEAST_TFLOPS, _MOST_TFLOPS, _FP32_TFLOPS = 3.6, 20.0, 530.0, 60.0
+"""Of 16-bit numbers, by channels that are read (transposed, by the mean of these and those made): bfloat16
+planes draw 17 to 23 TFLOPS of 3 to 8 channels, 86 of 16, 200 to 260 of 64, 410 of 128, 533 of 256 with 3 x 3,
+when what the two layouts and the kernel behind move is taken off (convolution_kernels.py)."""
+_OF_VOLUMES, _OF_FEW_VOLUMES = 1.2, 0.35
+"""Of these, in three dimensions: 16 channels to 32 draw 68, 64 to 128 transposed 400; and 3 to 16 draw 6."""
+_TO_OTHER_LAYOUT, _OPERATIONS_A_BYTE = 2.0, 20.0
+"""Times that input and results move again, as channels have to lie side by side; and operations of float32
+that a byte takes as long as."""
+
+
+def library_operations(made: Convolution, sizes: Mapping[str, int]) -> float:
+    """Operations of float32 that take as long as cuDNN does."""
+    direct = 2.0 * multiply_adds_of(made, sizes)
+    if made.dtype == "f32":
+        return direct / library_share(made, sizes)
+    reads = made.read.at(sizes)
+    channels = math.sqrt(reads * made.made.at(sizes)) if made.transposed else reads
+    rate = min(_MOST_TFLOPS, max(_LEAST_TFLOPS, _TFLOPS_A_CHANNEL * channels))
+    if made.deep is not None:
+        rate *= _OF_VOLUMES if reads > _EIGHT else _OF_FEW_VOLUMES
+    results = math.prod(size.at(sizes) for size in made.shape)
+    given = made.batch.at(sizes) * (made.groups * made.read).at(sizes)
+    given *= math.prod(side.read.at(sizes) for side in made.sides)
+    again = 0.0
+    if any(side.taps > 1 for side in made.sides):
+        again = _TO_OTHER_LAYOUT * DTYPE_BYTES[made.dtype] * (given + results)
+    return direct * _FP32_TFLOPS / rate + _OPERATIONS_A_BYTE * again
 
 
 def multiply_adds_of(made: Convolution, sizes: Mapping[str, int]) -> float:

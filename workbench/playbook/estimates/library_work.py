@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from workbench.model import DTYPE_BYTES, over_fp32
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.estimates.convolution_estimate import library_share, multiply_adds_of
+from workbench.playbook.estimates.convolution_estimate import library_operations
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
 
@@ -41,7 +41,7 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         moved += _bytes_of(program, name, sizes)
     moved += _bias_bytes(program, call, sizes)
     if (made := convolution_of(program, call)) is not None:
-        return moved, 2.0 * multiply_adds_of(made, sizes) / library_share(made, sizes)
+        return moved, library_operations(made, sizes)
     if call.op == "aten.scaled_dot_product_attention.default":
         query, key, value = shapes[:3]
         pairs = math.prod(query[:-1]) * key[-2] / (2 if call.args[5] else 1)  # the causal half

@@ -201,7 +201,7 @@ class PlanText:
         """What a kernel needs is made before it."""
         self._buffers[step.buffer] = self._names.new(step.buffer)
         lines = [*self._prepared(program, step.first), *self._prepared(program, step.kernel)]
-        made = f"{self._buffers[step.buffer]} = empty(({self.size(step.elements)},), f32)"
+        made = f"{self._buffers[step.buffer]} = empty(({self.size(step.elements)},), {step.dtype})"
         return [*lines, made, *self._launch(step.first), *self._launch(step.kernel)]
 
     def _maybe(self, program: Program, maybe: MaybeText) -> list[str]:

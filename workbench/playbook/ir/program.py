@@ -246,6 +246,8 @@ class Convolution:
     side, and none is in two windows."""
     across_channels: bool = False
     """True where what is stored needs all channels of a place: stores are over rows, each of a place's."""
+    dtype: DType = "f32"
+    """Of input and weights."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

@@ -64,8 +64,8 @@ class _Channels(PatchesKernel):
         changed = [
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
-            "results[sum_column * LINE + sum_row] = total[m][i];",
-            "lost |= isnan(total[m][i]);",
+            f"results[sum_column * LINE + sum_row] = {self.factors.sums}[m][i];",
+            f"lost |= isnan({self.factors.sums}[m][i]);",
         ]
         finished = [
             "// An infinity has no low part. Where one was met, sums are made anew.",

@@ -222,6 +222,10 @@ class PlacesKernel(TensorCoreKernel):
             "right_now[part][t] = there ? seen[away] : 0.0f;",
         ]
 
+    def _factor(self, buffer: str, index: str) -> str:
+        """An element of a factor, as float32."""
+        return self.frame.value_of(buffer, f"{self.frame.pointer(buffer)}[{index}]", "f32").code
+
     def _element(self) -> str:
         """Where in a group's channels of an image an element is."""
         code = "channel"
@@ -288,8 +292,9 @@ class PlacesKernel(TensorCoreKernel):
         if self.convolution.transposed:
             of = f"{group} * {self._size(self.convolution.read)} + of" if group else "of"
             weight = f"(size_t({of}) * {self.rows} + own){self.weights.turned(known=False)}"
-        weight = f"{self.frame.pointer(self.convolution.weight)}[{weight}]"
-        seen = f"{self.source}[{image} * {self._size(self._plane() * self.convolution.read)} + {element}]"
+        weight = self._factor(self.convolution.weight, weight)
+        of_all = f"{image} * {self._size(self._plane() * self.convolution.read)} + {element}"
+        seen = self._factor(self.convolution.source, of_all)
         taps = [line.replace("channel", "of") for line in self.weights.channel_and_tap("term")]
         return [
             "result = 0.0f;",

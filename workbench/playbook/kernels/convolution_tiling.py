@@ -71,7 +71,7 @@ class Tiling:
 def tiling_of(made: Convolution, schedule: Schedule, cases: Iterable[Mapping[str, int]]) -> Tiling | None:
     """The tiles that a schedule asks for, fitted to the declared sizes; None where there is no room."""
     each, below = schedule.convolve
-    if not each:
+    if not each or made.dtype != "f32":
         return None
     cases = list(cases)
     warps = schedule.threads // LANES

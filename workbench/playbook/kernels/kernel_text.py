@@ -200,6 +200,8 @@ class PreparedText:
     """What the first makes."""
     elements: Size
     """How long that is."""
+    dtype: DType
+    """Of its elements."""
 
 
 @dataclass(frozen=True)

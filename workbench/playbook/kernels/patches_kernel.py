@@ -7,13 +7,14 @@ are fewer, go back to shared memory in two parts. patches_tiling.py has the numb
 
 from __future__ import annotations
 
-from workbench.playbook.device_functions.tensor_core_helpers import OTHER_COLUMNS
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.ir.sizes import number
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
 from workbench.playbook.kernels.patches_results import PatchResults
-from workbench.playbook.kernels.patches_tiling import VECTOR, PatchTiling
-from workbench.playbook.kernels.product_tiling import LONG, SOME, TERMS, WAITING
+from workbench.playbook.kernels.patches_tiling import PatchTiling
+from workbench.playbook.kernels.product_tiling import VECTOR, WAITING
+from workbench.playbook.kernels.tensor_core_kernel import HELPERS
+from workbench.playbook.text.cuda_text import CTYPES
 from workbench.playbook.text.scope import statement
 
 _WORDS = """
@@ -21,8 +22,6 @@ m own_place following free take_apart sum_row sum_column channels slot is_last p
 ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
 bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count along
 """.split()  # noqa: SIM905
-_EIGHT = 8
-"""Places of a warp that lanes have side by side."""
 
 
 def patches_kernel(
@@ -42,9 +41,8 @@ class PatchesKernel(PatchResults):
         super().__init__(site, made, tiling, turned)
         self.frame.own_threads, self.frame.least_blocks = tiling.threads, tiling.blocks
         self._choose_vectors()
-        if tiling.columns in OTHER_COLUMNS:
-            self.frame.helpers -= {"multiply_add"}
-            self.frame.helpers.add(OTHER_COLUMNS[tiling.columns])
+        self.frame.own_width = tiling.vector
+        self.frame.helpers = self.frame.helpers - set(HELPERS) | self.factors.helpers
         for word in _WORDS:
             self.frame.names.new(word)
 
@@ -55,7 +53,7 @@ class PatchesKernel(PatchResults):
         tiles += [self.site.factor(size) for size in (*sides[:-2], self.convolution.batch)]
         tiles += [] if self.batch.is_one else [self.site.factor(self.batch)]
         tiles += [str(self.tiling.channel_tiles)] if self.tiling.channel_tiles > 1 else []
-        lines = [*self.constants(), *self._place(), *self._brought(), *self._taken_apart(), *self._loop()]
+        lines = [*self.constants(), *self._place(), *self._brought(), *self._loop()]
         limits = Limits(shared=str(self.tiling.shared_bytes))
         most = "gpu.sm_count" if self.tiling.blocks == 1 else f"{self.tiling.blocks} * gpu.sm_count"
         return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, {most})", limits)
@@ -66,46 +64,48 @@ class PatchesKernel(PatchResults):
         frame.vectors.clear()
         frame.divisors.clear()
         frame.vector = self.sides.phases == 1
-        self.weights_by = str(VECTOR) if self.turned else "1"
+        self.weights_by = str(self.tiling.vector) if self.turned else "1"
         if not frame.vector:
             return
         frame.vectors.add(self.convolution.source)
         frame.divisors.add(inner.read)
-        if not self.turned and number(VECTOR).divides(self.sizes[2]):
+        if self.turned:
+            return
+        together = next(few for few in (8, 4, 2, 1) if number(few).divides(self.sizes[2]))
+        if together >= self.tiling.vector:
             self.weights_by = "VEC"
-            frame.vectors.add(self.left.buffer)
+        elif together > 1 and self.tiling.vector > VECTOR:
+            self.weights_by = f"(VEC < {together} ? VEC : {together})"
+        else:
+            return
+        frame.vectors.add(self.left.buffer)
 
     # -------------------------------------------------------------------------------- what a block is about
 
     def constants(self) -> list[str]:
         tiling, taps = self.tiling, self.taps
         planes, rows, elements = tiling.patch
+        names = self.factors.element_name
         kinds = [
             "// Places that are as far apart as a step is long meet the same taps: they are results of an",
             "// ordinary convolution with fewer taps. There are KINDS of such places, by where the first is.",
             f"constexpr int KINDS = {self.sides.phases};",
         ]
         return [
-            "// Tensor cores multiply TF32, floats with 11 bits. So every factor is split in two such",
-            "// numbers, high + low, and high * high, high * low and low * high are summed: low * low,",
-            "// which is missing, is less than what float32 rounds off. A block makes tiles of",
-            "// PLACES_DOWN x PLACES_ACROSS places and ACROSS channels and takes in TERMS products of each",
-            "// result at a time, a piece; STAGES pieces are at hand or on the way. A tensor core cuts off",
-            "// what a sum has no room for: after JOINED pieces, fewer where sums are short, they join",
-            "// totals, which are rounded.",
-            f"constexpr int BLOCK = {tiling.threads}, TERMS = {TERMS}, STAGES = {WAITING};",
+            *self.factors.told(),
+            f"constexpr int BLOCK = {tiling.threads}, TERMS = {tiling.terms}, STAGES = {WAITING};",
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
             f"constexpr int CHANNELS_READ = {self._size(self.convolution.read)};",
             f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
-            f"constexpr int JOINED = PIECES >= {LONG} ? 4 : PIECES >= {SOME} ? 2 : 1;",
+            *self.factors.constants(),
             *self._tiles(),
             *(kinds if self.sides.phases > 1 else []),
             "// What a tile sees of a channel is a patch: a plane for each tap in depth, rows, elements.",
             f"constexpr int PATCH_DEEP = {planes}, PATCH_DOWN = {rows};",
             *self._patch_across(elements),
-            f"constexpr int PATCH_LINE = {tiling.pitch};  // floats from one row to the next",
+            f"constexpr int PATCH_LINE = {tiling.pitch};  // {names} from one row to the next",
             "constexpr int PATCH = PATCH_DEEP * PATCH_DOWN * PATCH_LINE;",
             f"// Patches that the pieces at hand may have terms of, {taps} of each channel.",
             f"constexpr int RING = {tiling.ring};",
@@ -113,7 +113,7 @@ class PatchesKernel(PatchResults):
             f"constexpr int LINE = {tiling.line}, CHUNK = {tiling.chunk};",
             "constexpr int RIGHT = WIDE * TERMS;",
             "extern __shared__ __align__(1024) float on_chip[];",
-            *self._weights_place(),
+            *self.factors.weights_place(),
         ]
 
     @property
@@ -125,8 +125,8 @@ class PatchesKernel(PatchResults):
         if not self.frame.vector:
             return [f"constexpr int PATCH_ACROSS = {elements}, COPIED = PATCH_ACROSS;"]
         before = self.flat.named[-1][1].padding
-        first = [f"constexpr int BEFORE = {-before % VECTOR} % VEC;"]
-        if before % VECTOR:
+        first = [f"constexpr int BEFORE = {-before % self.tiling.vector} % VEC;"]
+        if before % self.tiling.vector:
             first.insert(
                 0, "// Whole vectors are copied: they begin so many elements before the first that is seen."
             )
@@ -134,19 +134,6 @@ class PatchesKernel(PatchResults):
             *first,
             f"constexpr int PATCH_ACROSS = (BEFORE + {elements} + VEC - 1) / VEC * VEC;",
             "constexpr int COPIED = PATCH_ACROSS / VEC;  // in a row",
-        ]
-
-    def _weights_place(self) -> list[str]:
-        if self.tiling.kept:
-            return [
-                "float* const parts = on_chip;  // all weights, in pieces of a high and a low part",
-                "float* const coming_right = parts + 2 * PIECES * RIGHT;",
-                "float* const patches = coming_right + RIGHT;",
-            ]
-        return [
-            "float* const parts = on_chip;  // two pieces of the weights, each in a high and a low part",
-            "float* const coming_right = parts + 4 * RIGHT;",
-            "float* const patches = coming_right + STAGES * RIGHT;",
         ]
 
     def _tiles(self) -> list[str]:
@@ -171,21 +158,19 @@ class PatchesKernel(PatchResults):
         down, across = self._places_step("row"), self._places_step("col")
         row, col = self.first_place
         row, col = row if down == 1 else f"{row} * {down}", col if across == 1 else f"{col} * {across}"
-        in_turn = [
-            "// Weights taken apart go to two places in turn.",
-            "int odd = 0;",
-            "// Where the weights of the piece at hand are, among STAGES.",
-            "int stage = 0;",
-        ]
+        element = self.factors.element
+        results = "patches + RING * PATCH"
+        if element != "float":
+            results = f"reinterpret_cast<float*>({results})"
         return [
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
-            "float* const results = patches + RING * PATCH + warp * CHUNK * LINE;",
+            f"float* const results = {results} + warp * CHUNK * LINE;",
             *self.own_places(),
             *statement(
-                f"const float* const in_patches = patches + {row} * PATCH_LINE + {col}"
+                f"const {element}* const in_patches = patches + {row} * PATCH_LINE + {col}"
                 f"{' + BEFORE' if self.frame.vector else ''};"
             ),
-            *([] if self.tiling.kept else in_turn),
+            *self.factors.in_turn(),
         ]
 
     first_place = ("own_place / PLACES_ACROSS", "own_place % PLACES_ACROSS")
@@ -204,22 +189,6 @@ class PatchesKernel(PatchResults):
     def others(self) -> str:
         """Places of a thread beside the first."""
         return "another" if self.tiling.twice == 1 else "others"
-
-    def _other_place(self) -> str:
-        """Floats of a patch from what a thread's first place sees to what place ``i`` of four does."""
-        down, across = self._places_step("row"), self._places_step("col")
-        line = "PATCH_LINE" if down == 1 else f"{down} * PATCH_LINE"
-        rows, box_across = self.tiling.box
-        if box_across == _EIGHT:
-            return f"i * {line}"
-        if rows > 1:
-            return f"i / 2 * {line} + i % 2 * {_EIGHT * across}"
-        return f"i * {_EIGHT * across}"
-
-    def _places_step(self, name: str) -> int:
-        """Elements from one place of a patch to the next."""
-        side = dict(self.flat.named).get(name)
-        return side.step if side is not None else 1
 
     # -------------------------------------------------------------------------------- from memory
 
@@ -242,6 +211,7 @@ class PatchesKernel(PatchResults):
             "}",
         ]
         plane = self._size(self._plane())
+        element, ctype = self.factors.element, CTYPES[self.convolution.dtype]
         return [
             "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * COPIED, COPIES = (SEEN + BLOCK - 1) / BLOCK;",
             "constexpr int AT_ONCE = SEEN < BLOCK ? BLOCK / SEEN : 1;  // channels that are copied together",
@@ -252,7 +222,7 @@ class PatchesKernel(PatchResults):
             "#pragma unroll",
             *block("for (int e = 0; e < COPIES; ++e)", [*split, f"to_here[e] = {to};"]),
             "int coming_tile = blockIdx.x, coming_piece = 0, slot = 0;",
-            "const float* seen;  // the image, from the channel that comes next on",
+            f"const {ctype}* seen;  // the image, from the channel that comes next on",
             "const auto look_at = [&](int tile) {",
             *indented(self._look_at(split)),
             "};",
@@ -260,8 +230,8 @@ class PatchesKernel(PatchResults):
             *indented(
                 [
                     "const int place = slot + own_channel;",
-                    "float* const to = patches + (place < RING ? place : place - RING) * PATCH;",
-                    f"const float* const from = seen + own_channel * {plane};",
+                    f"{element}* const to = patches + (place < RING ? place : place - RING) * PATCH;",
+                    f"const {ctype}* const from = seen + own_channel * {plane};",
                     "#pragma unroll",
                     *block("for (int e = 0; e < COPIES; ++e)", copied),
                     f"seen += count * {plane};",
@@ -278,7 +248,7 @@ class PatchesKernel(PatchResults):
         patch = {"depth": "patch_plane", "row": "patch_row", "col": "patch_col"}
         for name, side in self.flat.named:
             code = self.flat.seen_first(name, side, starts[name])
-            if name == "col" and self.frame.vector and side.padding % VECTOR:
+            if name == "col" and self.frame.vector and side.padding % self.tiling.vector:
                 code += " - BEFORE"
             first.append(f"const int seen_{name} = {code};")
             own = patch[name]
@@ -342,9 +312,9 @@ class PatchesKernel(PatchResults):
         own = "first_channel + " if several else ""
         more = "true" if self.tiling.kept else "coming_tile < TILES"
         begin = [*coming, f"const bool more = {more};"]
-        to = "coming_right + stage * RIGHT"
-        begin.append(f"const float* const right = {self.left_from};")
-        vec = self.weights_by
+        element, ctype = self.factors.element, CTYPES[self.convolution.dtype]
+        begin.append(f"const {ctype}* const right = {self.left_from};")
+        vec, vector = self.weights_by, self.tiling.vector
         term = "threadIdx.x % TERMS" if vec == "1" else f"threadIdx.x % (TERMS / {vec}) * {vec}"
         each = "TERMS" if vec == "1" else f"(TERMS / {vec})"
         further = "BLOCK / TERMS" if vec == "1" else f"BLOCK * {vec} / TERMS"
@@ -355,16 +325,16 @@ class PatchesKernel(PatchResults):
             f"constexpr int FURTHER = {further};",
             f"const bool there = more && coming_piece * TERMS + term < {self.terms};",
             *statement(
-                f"const float* const from = right + (there ? ({own}index) * {line} "
+                f"const {ctype}* const from = right + (there ? ({own}index) * {line} "
                 "+ coming_piece * TERMS + term : 0);"
             ),
-            f"float* const to = {to} + index * TERMS + term % 4;",
+            f"{element}* const to = {self.factors.weights_to} + index * TERMS + term % {vector};",
             "#pragma unroll",
             *block(
                 "for (int s = 0; s < WIDE; s += FURTHER)",
                 [
                     "// As the instruction looks for it: eight lines further on it is the same again.",
-                    "const int place = s * TERMS + (term / 4 ^ (index + s) % 8) * 4;",
+                    f"const int place = s * TERMS + (term / {vector} ^ (index + s) % 8) * {vector};",
                     *statement(
                         f"copy_or_zero<{vec}>(to + place, from + s * {line}, "
                         f"there && {own}index + s < {self.rows});"
@@ -388,14 +358,19 @@ class PatchesKernel(PatchResults):
                 step = f"({step}) * PATCH_LINE" if " " in step else f"{step} * PATCH_LINE"
             steps.append(step)
         within = "".join(f" + {step}" for step in steps)
-        return [
-            "// A lane finds out where in the patches one of a piece's terms is, seen from a place; others",
+        whose = "a piece's" if self.factors.halves == 1 else "32 of a piece's"
+        found = [
+            f"// A lane finds out where in the patches one of {whose} terms is, seen from a place; others",
             "// ask it. Weights behind the last term are zeros: there any element will do.",
+        ]
+        first = "piece * TERMS" if self.factors.halves == 1 else "piece * TERMS + which * 32"
+        return [
+            *found,
             "int first_slot = 0;",
-            "const auto find_term = [&](int piece) {",
+            f"const auto find_term = [&](int piece{', int which' if self.factors.halves > 1 else ''}) {{",
             *indented(
                 [
-                    *statement(f"const int of_all = min(piece * TERMS + lane, {self.terms} - 1);"),
+                    *statement(f"const int of_all = min({first} + lane, {self.terms} - 1);"),
                     *self.weights.channel_and_tap("of_all"),
                     *statement(f"return (first_slot + channel) % RING * PATCH{within};"),
                 ]
@@ -403,181 +378,14 @@ class PatchesKernel(PatchResults):
             "};",
         ]
 
-    # -------------------------------------------------------------------------------- split in two
-
-    def _taken_apart(self) -> list[str]:
-        twice = self.tiling.twice
-        return [
-            "// Eight terms at a time are a part; a thread has two of them, of each of its places. Those of",
-            "// the next part are read before they are needed.",
-            f"float left_now[2][{twice}][4];",
-            "const auto read_left = [&](int ahead, int part) {",
-            "#pragma unroll",
-            "    for (int t = 0; t < 2; ++t) {",
-            "        const float* const from =",
-            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
-            "#pragma unroll",
-            f"        for (int i = 0; i < {2 * twice}; ++i) {{",
-            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self._other_place()}];",
-            "        }",
-            "    }",
-            "};",
-            f"unsigned int left_high[2][{twice}][4], left_low[2][{twice}][4];",
-            "const auto split_left = [&](int part) {",
-            "    const int p = part % 2;",
-            "#pragma unroll",
-            f"    for (int m = 0; m < {twice}; ++m) {{",
-            "#pragma unroll",
-            "        for (int e = 0; e < 4; ++e) {",
-            "            split_in_two(left_now[p][m][e], left_high[p][m][e], left_low[p][m][e]);",
-            "        }",
-            "    }",
-            "};",
-            "// Weights go to shared memory, high and low, where tensor cores read them.",
-            "const auto take_apart = [&](int stage, int place, int share) {",
-            "    const int at = (share * BLOCK + threadIdx.x) * 4;",
-            "    const float4 value = *reinterpret_cast<const float4*>(coming_right + stage * RIGHT + at);",
-            "    float* const high = parts + place * 2 * RIGHT;",
-            "    uint4 first, second;",
-            *(f"    split_in_two(value.{axis}, first.{axis}, second.{axis});" for axis in "xyzw"),
-            "    *reinterpret_cast<uint4*>(high + at) = first;",
-            "    *reinterpret_cast<uint4*>(high + RIGHT + at) = second;",
-            "};",
-        ]
-
-    # -------------------------------------------------------------------------------- sums
-
-    @property
-    def _shares(self) -> int:  # type: ignore[override]
-        """Vectors of a piece of the weights that a thread takes apart."""
-        return self.tiling.stored * TERMS // (4 * self.tiling.threads)
-
-    def _all_apart(self) -> list[str]:
-        """Statements that take weights apart before the first tile: all, or the first piece."""
-        of_piece = ["#pragma unroll", *block(f"for (int share = 0; share < {self._shares}; ++share)", ["@"])]
-        begin = ["look_at(coming_tile);"]
-        if self.tiling.kept:
-            apart = [line.replace("@", "take_apart(0, coming_piece, share);") for line in of_piece]
-            body = [
-                "bring_weights(0);",
-                "__pipeline_commit();",
-                "__pipeline_wait_prior(0);",
-                "__syncthreads();",
-                *apart,
-                "__syncthreads();  // there is a place for the next",
-            ]
-            return [
-                "// All weights stay here.",
-                *block("for (; coming_piece < PIECES; ++coming_piece)", body),
-                "show_to_tensor_cores();",
-                "coming_piece = 0;",
-                *begin,
-                *block("for (int begun = 0; begun < STAGES - 1; ++begun)", ["bring_channels();"]),
-                "__pipeline_wait_prior(STAGES - 2);",
-                "__syncthreads();",
-            ]
-        return [
-            *begin,
-            *block(
-                "for (int begun = 0; begun < STAGES - 1; ++begun)",
-                ["bring_weights(begun);", "bring_channels();"],
-            ),
-            "__pipeline_wait_prior(STAGES - 2);",
-            "__syncthreads();",
-            *(line.replace("@", "take_apart(0, 0, share);") for line in of_piece),
-        ]
-
     def _loop(self) -> list[str]:
-        kept, twice = self.tiling.kept, self.tiling.twice
-        zeros = " ".join(f"sums[{m}][i] = total[{m}][i] = 0.0f;" for m in range(twice))
-        joined = "\n            ".join(
-            f"total[{m}][i] += sums[{m}][i];\n            sums[{m}][i] = 0.0f;" for m in range(twice)
-        )
-        begin = """
-    __pipeline_wait_prior(STAGES - 3);
-    __syncthreads();  // the next piece has come
-    const unsigned long long high = right_at(parts + piece * 2 * RIGHT);
-    const unsigned long long low = right_at(parts + piece * 2 * RIGHT + RIGHT);"""
-        beside = """
-        // Tensor cores are at it. Meanwhile another piece is asked for, and the next eight terms taken apart.
-        if (part == 1) {
-            bring_channels();
-        }
-        products_done<1>();
-        split_left(part + 1);
-        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);"""
-        end = ""
-        if not kept:
-            begin = """
-    show_to_tensor_cores();
-    __pipeline_wait_prior(STAGES - 3);
-    __syncthreads();  // this piece's weights are apart, and the next piece has come
-    const unsigned long long high = right_at(parts + odd * 2 * RIGHT);
-    const unsigned long long low = right_at(parts + odd * 2 * RIGHT + RIGHT);
-    const int following = (stage + 1) % STAGES, free = (stage + STAGES - 1) % STAGES;"""
-            beside = f"""
-        // Tensor cores are at it. Meanwhile another piece is asked for, and the next one taken apart.
-        if (part == 0) {{
-            bring_weights(free);
-        }} else if (part == 1) {{
-            bring_channels();
-        }}
-        products_done<1>();
-        split_left(part + 1);
-        read_left(part < 2 ? ahead : ahead_after, (part + 2) % 4);
-        if (part == 0) {{
-            __syncthreads();  // all have done with the piece before: there is a place for weights
-        }} else {{
-#pragma unroll
-            for (int share = part - 1; share < {self._shares}; share += 3) {{
-                take_apart(following, 1 - odd, share);
-            }}
-        }}"""
-            end = """
-    odd = 1 - odd;
-    stage = following;"""
-        body = f"""
-float sums[{twice}][ACROSS / 2], total[{twice}][ACROSS / 2];
-#pragma unroll
-for (int i = 0; i < ACROSS / 2; ++i) {{
-    {zeros}
-}}
-#pragma unroll 1
-for (int piece = 0; piece < PIECES; ++piece) {{{begin}
-    const bool is_last = piece + 1 == PIECES;
-    first_slot = is_last ? (first_slot + CHANNELS_READ) % RING : first_slot;
-    const int ahead_after = find_term(is_last ? 0 : piece + 1);
-#pragma unroll
-    for (int part = 0; part < 4; ++part) {{
-        // Eight terms are 32 bytes of a channel's line: two pieces of 16.
-        const int p = part % 2, at = part * 2;
-        products_begin();
-#pragma unroll
-        for (int m = 0; m < {twice}; ++m) {{
-            multiply_add(sums[m], left_low[p][m], high + at);
-            multiply_add(sums[m], left_high[p][m], low + at);
-            multiply_add(sums[m], left_high[p][m], high + at);
-        }}
-        products_end();{beside}
-    }}
-    ahead = ahead_after;{end}
-    if ((piece + 1) % JOINED == 0 || is_last) {{
-        products_done<0>();
-#pragma unroll
-        for (int i = 0; i < ACROSS / 2; ++i) {{
-            {joined}
-        }}
-    }}
-}}""".strip("\n")
+        """Tile after tile."""
         return [
-            *self._all_apart(),
-            "int ahead = find_term(0);",
-            "read_left(ahead, 0);",
-            "split_left(0);",
-            "read_left(ahead, 1);",
+            *self.factors.read(),
+            *self.factors.first(),
             "#pragma unroll 1",
             *block(
                 "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
-                [*body.split("\n"), *self.written()],
+                [*self.factors.summed(), *self.written()],
             ),
         ]

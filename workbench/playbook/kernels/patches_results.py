@@ -9,9 +9,14 @@ from workbench.playbook.analysis.places import flattened, sides_together
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.kernels.kernel_text import Site, block
+from workbench.playbook.kernels.patches_16bit import WholeFactors
+from workbench.playbook.kernels.patches_factors import PatchFactors, SplitFactors
 from workbench.playbook.kernels.patches_tiling import PatchTiling
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
+
+_EIGHT = 8
+"""Places of a warp that lanes have side by side."""
 
 
 class PatchResults(PlacesKernel):
@@ -21,7 +26,30 @@ class PatchResults(PlacesKernel):
         super().__init__(site, made, turned)
         self.tiling = tiling
         self.flat = SeenPlaces(flattened(made), self.sides.size)
+        self.factors = self._factors()
         self.lines = tiling.chunk
+
+    def _factors(self) -> PatchFactors:
+        place = self._other_place()
+        if self.tiling.dtype == "f32":
+            return SplitFactors(self.tiling, place)
+        return WholeFactors(self.tiling, place, self.tiling.dtype)
+
+    def _other_place(self) -> str:
+        """Elements of a patch from what a thread's first place sees to what place ``i`` of these does."""
+        down, across = self._places_step("row"), self._places_step("col")
+        line = "PATCH_LINE" if down == 1 else f"{down} * PATCH_LINE"
+        rows, box_across = self.tiling.box
+        if box_across == _EIGHT:
+            return f"i * {line}"
+        if rows > 1:
+            return f"i / 2 * {line} + i % 2 * {_EIGHT * across}"
+        return f"i * {_EIGHT * across}"
+
+    def _places_step(self, name: str) -> int:
+        """Elements from one place of a patch to the next."""
+        side = dict(self.flat.named).get(name)
+        return side.step if side is not None else 1
 
     @property
     def low(self) -> bool:
@@ -100,7 +128,7 @@ class PatchResults(PlacesKernel):
         changed = [
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
-            "results[sum_column * LINE + sum_row] = total[m][c * CHUNK / 2 + i];",
+            f"results[sum_column * LINE + sum_row] = {self.factors.sums}[m][c * CHUNK / 2 + i];",
         ]
         chunk = [
             "#pragma unroll",

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.analysis.matrix_products import worth_patches
 from workbench.playbook.analysis.places import Places, flattened, met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.product_tiling import TERMS, WAITING
+from workbench.playbook.kernels.product_tiling import LINE_BYTES, WAITING
 
 THREADS = (256, 128)
-"""Of a block. One of the first, or two of the second, fill a multiprocessor."""
-_TWICE, _MOST_COLUMNS, _ROWS, _EIGHT = 64, 128, 16, 8
-"""Columns of sums up to which a warp takes twice sixteen rows, so that there are registers for all; at most;
-rows that tensor cores take of a warp; and columns that go together."""
+"""Of a block."""
+_BLOCKS = {256: ((1, 128),), 128: ((4, 64), (3, 128), (2, 128))}
+"""Blocks that a multiprocessor may have at the same time, and registers of a thread for its sums up to which
+there are enough for that. While some store their results others multiply: of 64 x 3 x 224 x 224 to 64 with a
+pool three take 257 us, two 313; of 64 x 8 x 128 x 128 to 32 four take 111, two 124."""
+_TWICE, _MOST_COLUMNS, _ROWS, _EIGHT = {4: 64, 2: 128}, 128, 16, 8
+"""Columns of sums up to which a warp takes twice sixteen rows, so that there are registers for all, by the
+bytes of a factor: those of 16 bits have no totals beside their sums. Columns at most; rows that tensor cores
+take of a warp; and columns that go together."""
 ACROSS = (32, 16, 64, 128, 256, 8)
 """Places side by side."""
 _LINE, _OF_SHORT_LINES = 32, 1.05
@@ -29,9 +35,26 @@ _CHUNKS = (16, 8)
 """Channels of results that change hands at a time."""
 _FREE = 4
 """Floats between the channels of a warp's results: what four lanes have is in different banks."""
-_APART = (12, 16, 20)
-"""Banks from a line of a patch to the next: eight places are in others than eight of the line below."""
-_BANKS, _FLOAT_BYTES, VECTOR = 32, 4, 4
+_APART = {4: (12, 16, 20), 2: (12, 16, 20, 24)}
+"""Banks from a line of a patch to the next, by the bytes of an element: eight places are in others than eight
+of the line below."""
+_BANKS, _FLOAT_BYTES, _VECTOR_BYTES = 32, 4, 16
+_FEW_PIECES = 4
+"""Pieces of a tile up to which the last may be half as long: of more it costs more to ask, a tenth of 9."""
+WEIGHT_STAGES = WAITING + 1
+"""Pieces of 16-bit weights that there is room for: tensor cores may be at the last one when another comes."""
+
+
+def terms_of(dtype: DType) -> int:
+    """Terms that a tile takes in at a time, a piece."""
+    return LINE_BYTES // DTYPE_BYTES[dtype]
+
+
+def vector_of(dtype: DType) -> int:
+    """Elements that are copied together, where they lie so."""
+    return _VECTOR_BYTES // DTYPE_BYTES[dtype]
+
+
 _MOST_BYTES = 227 * 1024
 _MOST_COPIES = 8
 """Elements of a patch that a thread copies, of one channel."""
@@ -42,12 +65,16 @@ class PatchTiling:
     """The tiling of a convolution."""
 
     threads: int
+    blocks: int
+    """That a multiprocessor has at the same time."""
     down: int
     """Rows of places of a tile."""
     across: int
     """Places of such a row."""
     box: tuple[int, int]
     """Rows of places that a warp has, and places of such a row."""
+    twice: int
+    """Times that a warp has sixteen rows."""
     columns: int
     """Columns of sums: channels of a tile, rounded up to eight."""
     channel_tiles: int
@@ -59,23 +86,37 @@ class PatchTiling:
     patch: tuple[int, int, int]
     """What a tile sees of a channel: planes, rows and elements of a row."""
     pitch: int
-    """Floats from one row of a patch to the next: with room for whole vectors."""
+    """Elements from one row of a patch to the next: with room for whole vectors."""
     ring: int
     """Patches that there is room for."""
     pieces: int
     """Pieces of a tile."""
+    last: int
+    """Terms of the last of them."""
     one_set: bool
     """True where all tiles meet the same weights."""
+    dtype: DType
+    """Of the factors."""
 
     @property
-    def blocks(self) -> int:
-        """That fill a multiprocessor."""
-        return THREADS[0] // self.threads
+    def terms(self) -> int:
+        """Of a piece."""
+        return terms_of(self.dtype)
 
     @property
-    def twice(self) -> int:
-        """Times that a warp has sixteen rows."""
-        return 2 if self.columns <= _TWICE else 1
+    def vector(self) -> int:
+        """Elements that are copied together, where they lie so."""
+        return vector_of(self.dtype)
+
+    @property
+    def is_short(self) -> bool:
+        """True where half of the last piece is left out, of factors of 16 bits."""
+        return self.dtype != "f32" and self.pieces <= _FEW_PIECES and self.last <= self.terms // 2
+
+    @property
+    def registers(self) -> int:
+        """Of a thread, for its sums, and their totals."""
+        return self.twice * self.columns // 2 * (2 if self.dtype == "f32" else 1)
 
     @property
     def line(self) -> int:
@@ -84,25 +125,30 @@ class PatchTiling:
 
     @property
     def kept(self) -> bool:
-        """True where there is room for all weights, taken apart: they stay."""
-        return self.one_set and self._bytes(self.pieces, 1) <= _MOST_BYTES // self.blocks
+        """True where there is room for all weights, as tensor cores read them: they stay."""
+        return self.one_set and self._bytes(*self._room(kept=True)) <= _MOST_BYTES // self.blocks
 
     @property
     def channel(self) -> int:
-        """Floats from one patch to the next."""
+        """Elements from one patch to the next."""
         planes, rows, _ = self.patch
         return planes * rows * self.pitch
 
     @property
     def shared_bytes(self) -> int:
-        """Pieces of weights in two parts, pieces of them on the way, patches, and results."""
-        return self._bytes(self.pieces, 1) if self.kept else self._bytes(2, WAITING)
+        """Pieces of weights, of float32 in two parts and on the way, patches, and results."""
+        return self._bytes(*self._room(self.kept))
 
-    def _bytes(self, apart: int, coming: int) -> int:
-        weights = (2 * apart + coming) * self.stored * TERMS
-        return _FLOAT_BYTES * (
-            weights + self.ring * self.channel + self.threads // 32 * self.chunk * self.line
-        )
+    def _room(self, kept: bool) -> tuple[int, int]:
+        """Pieces of weights that are in two parts, and others."""
+        if self.dtype == "f32":
+            return (self.pieces, 1) if kept else (2, WAITING)
+        return 0, self.pieces if kept else WEIGHT_STAGES
+
+    def _bytes(self, apart: int, others: int) -> int:
+        weights = (2 * apart + others) * self.stored * self.terms
+        factors = DTYPE_BYTES[self.dtype] * (weights + self.ring * self.channel)
+        return factors + _FLOAT_BYTES * self.threads // 32 * self.chunk * self.line
 
     @property
     def has_room(self) -> bool:
@@ -127,23 +173,32 @@ def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str,
     found = [
         tiling
         for across in ACROSS
-        if (tiling := _tiling(made, (channels, reads), threads, across)) is not None and tiling.has_room
+        for twice in (2, 1)
+        if (one := _tiling(made, (channels, reads), (threads, across, twice))) is not None
+        for blocks, most in _BLOCKS[threads]
+        if one.registers <= most and (tiling := replace(one, blocks=blocks)).has_room
     ]
 
-    def cost(tiling: PatchTiling) -> tuple[float, int]:
+    def cost(tiling: PatchTiling) -> tuple[float, int, int]:
         more = 1.0 if tiling.across >= _LINE else _OF_SHORT_LINES
-        return more * sum(tiling.tiles(made, case) for case in cases), math.prod(tiling.patch)
+        tiles = more * sum(tiling.tiles(made, case) for case in cases)
+        return tiles, math.prod(tiling.patch), -tiling.blocks
 
     return min(found, key=cost, default=None)
 
 
-def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: int) -> PatchTiling | None:
-    """The tiling with so many places side by side; None where these are no part of a block's."""
-    made_channels, reads = channels
+def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int, int]) -> PatchTiling | None:
+    """The tiling of a block of so many threads, with so many places side by side, whose warps have so many
+    times sixteen rows; None where the places are no part of a block's, or registers too few."""
+    (made_channels, reads), (threads, across, twice) = channels, asked
     channel_tiles = math.ceil(made_channels / _MOST_COLUMNS)
     columns = math.ceil(made_channels / channel_tiles / _EIGHT) * _EIGHT
-    places = threads // 32 * _ROWS * (2 if columns <= _TWICE else 1)
+    wide = DTYPE_BYTES[made.dtype]
+    places = threads // 32 * _ROWS * twice
     sides_of = flattened(made).sides
+    most = 2 if columns <= _TWICE[wide] else 1
+    if twice > most or (twice < most and made.dtype == "f32"):
+        return None
     if places % across or (len(sides_of) == 1 and across != places):
         return None
     box = _box(made, threads // 32, (places // across, across))
@@ -156,14 +211,17 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
     rows = _seen(sides[-2], down) if len(sides) > 1 else 1
     elements = _seen(sides[-1], across)
     # A vector begins before the first element that is seen, and another ends behind the last.
-    pitch = math.ceil((elements + VECTOR - 1) / VECTOR) * VECTOR
-    while rows > 1 and pitch % _BANKS not in _APART:
-        pitch += VECTOR
+    terms, vector = terms_of(made.dtype), vector_of(made.dtype)
+    pitch = math.ceil((elements + vector - 1) / vector) * vector
+    while rows > 1 and pitch * wide // _FLOAT_BYTES % _BANKS not in _APART[wide]:
+        pitch += vector
     return PatchTiling(
         threads=threads,
+        blocks=1,
         down=down,
         across=across,
         box=box,
+        twice=twice,
         columns=columns,
         channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
@@ -171,9 +229,11 @@ def _tiling(made: Convolution, channels: tuple[int, int], threads: int, across: 
         patch=(planes, rows, elements),
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.
-        ring=(WAITING * TERMS - 2) // taps + 3,
-        pieces=math.ceil(reads * taps / TERMS),
+        ring=(WAITING * terms - 2) // taps + 3,
+        pieces=math.ceil(reads * taps / terms),
+        last=(reads * taps - 1) % terms + 1,
         one_set=made.groups.is_one and phases_of(made) == 1 and channel_tiles == 1,
+        dtype=made.dtype,
     )
 
 

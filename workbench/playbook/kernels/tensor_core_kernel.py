@@ -54,7 +54,7 @@ OF_ALL share cluster clusters first_tile first_piece b made lost first other
 """What the kernel calls its own."""
 _COMING = ("matrix", "first_row", "first_column")
 """Where the tile is that pieces come for."""
-_HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two")
+HELPERS = ("copy_or_zero", "multiply_add", "products", "split_in_two")
 
 
 class TensorCoreKernel(ProductResults):
@@ -67,7 +67,7 @@ class TensorCoreKernel(ProductResults):
         self.lines = ROWS_OF_WARP
         self.blocks = site.schedule.split_k
         self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
-        frame.helpers |= set(_HELPERS)
+        frame.helpers |= set(HELPERS)
         for word in _WORDS:
             frame.names.new(word)
         frame.least_blocks, frame.own_threads, frame.own_width = 1, THREADS, VECTOR

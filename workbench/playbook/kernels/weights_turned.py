@@ -10,9 +10,10 @@ from workbench.playbook.analysis.places import met_taps_of, phases_of
 from workbench.playbook.ir.program import Buffer, Convolution, Matrix
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number
 from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block
-from workbench.playbook.kernels.product_tiling import TERMS
+from workbench.playbook.kernels.patches_tiling import terms_of
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.kernels.seen_weights import SeenWeights
+from workbench.playbook.text.cuda_text import CTYPES, stored
 from workbench.playbook.text.names import Names
 from workbench.playbook.text.scope import statement
 
@@ -31,7 +32,7 @@ def turned_weights(made: Convolution, buffer: str) -> Matrix:
 def turned_buffer(site: Site, made: Convolution) -> str:
     """A buffer for them."""
     name = Names([*site.program.buffers, *site.partials]).new(f"{made.weight}_turned")
-    site.partials[name] = Buffer(name, "f32", (turned_elements(made),), "partial")
+    site.partials[name] = Buffer(name, made.dtype, (turned_elements(made),), "partial")
     return name
 
 
@@ -45,8 +46,8 @@ def _sets(made: Convolution) -> Size:
 
 
 def _line(made: Convolution) -> Size:
-    terms = made.read * number(met_taps_of(made))
-    return (terms + number(TERMS - 1)) // number(TERMS) * number(TERMS)
+    terms, piece = made.read * number(met_taps_of(made)), terms_of(made.dtype)
+    return (terms + number(piece - 1)) // number(piece) * number(piece)
 
 
 def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> KernelText:
@@ -73,8 +74,11 @@ def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> Ker
         *(["const int matrix = e / (LINE * MADE);"] if many else []),
         *weights.channel_and_tap("of_all"),
         *sides.kind("matrix"),
-        f"const float* const begun = {source};",
+        f"const {CTYPES[made.dtype]}* const begun = {source};",
         *statement(f"const bool there = of_all < TERMS{weights.is_tap()};"),
-        *statement(f"{to}[e] = there ? begun[(channel * MADE + own){weights.turned(known=True)}] : 0.0f;"),
+        *statement(
+            f"{to}[e] = there ? begun[(channel * MADE + own){weights.turned(known=True)}]"
+            f" : {stored('0.0f', made.dtype)};"
+        ),
     ]
     return frame.finish(name, lines, f"cdiv({site.size(turned_elements(made))}, {_THREADS})")

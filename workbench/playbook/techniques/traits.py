@@ -280,7 +280,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     summing = Schedule(row_sums="warp")
     declared = [case.size_map for case in problem.cases]
     tabled = _tabled(program, cases, len(declared))
-    convolved = behind_patches(program, declared) if problem.contract == "ieee-fp32" else set[int]()
+    convolved = behind_patches(program, declared) if problem.contract != "tf32" else set[int]()
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
         kernels=len(every),
@@ -324,7 +324,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             if k.stores[0].level != "flat"
         ),
         pooled=sum(k.stores[0].level == "flat" and id(k) in convolved for k in kernels),
-        convolutions=convolutions_in(program) if problem.contract == "ieee-fp32" else (),
+        convolutions=convolutions_in(program) if problem.contract != "tf32" else (),
         products=_products(program, problem.contract, declared),
         pairs=tuple(pairs.values()),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),

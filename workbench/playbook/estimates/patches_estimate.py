@@ -49,9 +49,9 @@ _COSTS = {
     4: _Costs(0.19, 0.00675, 0.0016, {1: 0.1, 2: 0.06, 4: 0.0}, 0.7, 0.016, 0.5, 0.024, 0.6),
     2: _Costs(0.377, 0.00217, 0.0, {}, 0.3, 0.0167, 0.75, 0.2, 0.75),
 }
-"""By the bytes of a factor. Of bfloat16 what takes longest is to read patches, two bytes a lane; and every second
-of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, transposed, 4 x 4 by 2, take 562 us where
-float32 takes 271."""
+"""By the bytes of a factor. Of bfloat16 what takes longest is to read patches, two bytes a lane; and every
+second of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, transposed, 4 x 4 by 2, take 562 us
+where float32 takes 271."""
 _NARROW_US, _NARROW = 0.04, 16
 """More for each column where rows of results are shorter than so many."""
 _LOAD_US = 0.02

@@ -89,11 +89,18 @@ def test_right_with_places_as_rows(seed: int) -> None:
     torch.manual_seed(seed)
     while True:  # until tiles have room, and something to do
         call, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
+        tensors = of_a_type(draw, tensors)
         vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
         problem = problem_of(call, tensors, varying=False)
         if dict(settled(problem, vector))["convolution"] == "patches":
             break
     right(call, generate(problem, vector).kernel.source, tensors)
+
+
+def of_a_type(draw: random.Random, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Half of them are float32, the others of 16 bits."""
+    dtype = draw.choice((torch.float32, torch.float32, torch.bfloat16, torch.float16))
+    return {name: tensor.to(dtype) for name, tensor in tensors.items()}
 
 
 def behind(draw: random.Random, call: Call) -> Call:
@@ -129,7 +136,7 @@ def test_right_with_more_behind_places_as_rows(seed: int) -> None:
     torch.manual_seed(seed)
     while True:
         inner, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
-        call = behind(draw, inner)
+        call, tensors = behind(draw, inner), of_a_type(draw, tensors)
         vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
         problem = problem_of(call, tensors, varying=False)
         if dict(settled(problem, vector))["convolution"] == "patches":
@@ -141,5 +148,7 @@ def right(call: Call, source: str, tensors: dict[str, Tensor]) -> None:
     execution = run(source, tensors, "checked")
     assert not execution.report.hazards
     for got, want in zip(execution.outputs, reference(call, tensors), strict=True):
-        error = (got.double() - want).abs().max().item()
-        assert error < 2e-5 * (1 + want.abs().mean().item())
+        mean = want.abs().mean()
+        # Results of 16 bits are rounded, where a kernel of its own is behind twice.
+        rounded = 4 * torch.finfo(got.dtype).eps * (want.abs() + mean) if got.dtype != torch.float32 else 0.0
+        assert ((got.double() - want).abs() < 2e-5 * (1 + mean) + rounded).all()

@@ -1,6 +1,7 @@
 """The playbook's convolutions on a GPU: the library's, on float32 units, and two on tensor cores.
 
-    WORKBENCH_RECEIPTS=out python benchmarks/convolution_kernels.py [--seconds 240] [--named "pool"]
+    export WORKBENCH_RECEIPTS=out
+    python benchmarks/convolution_kernels.py [--seconds 240] [--named "pool"] [--dtype float32]
 
 A row is a convolution with a bias, and a ReLU, a pool, or what goes across channels: the referee's verdict
 and quick time of every way to make it, in microseconds, and what the model of time had expected. Eager alone
@@ -152,12 +153,12 @@ async def row_of(device: Any, shape: Shape) -> dict[str, Any]:
     return row
 
 
-async def measure(seconds: float, named: str) -> list[str]:
-    """All rows of such a name that there is time for; the names of the others."""
+async def measure(seconds: float, named: str, dtype: str) -> list[str]:
+    """All rows of such a name and type that there is time for; the names of the others."""
     give_up, left = time.monotonic() + seconds, list[str]()
     receipt = gpu.Receipt("convolution_kernels")
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
-    for shape in (one for one in SHAPES if named in one.name):
+    for shape in (one for one in SHAPES if named in one.name and dtype in one.dtype):
         if time.monotonic() > give_up:
             left.append(shape.name)
             continue
@@ -177,8 +178,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=240.0)
     parser.add_argument("--named", default="", help="part of the names of rows")
+    parser.add_argument("--dtype", default="", help="of the rows, as float32; all without it")
     told = parser.parse_args()
-    if left := asyncio.run(measure(told.seconds, told.named)):
+    if left := asyncio.run(measure(told.seconds, told.named, told.dtype)):
         raise SystemExit(f"no times: {'; '.join(left)}")
 
 

@@ -92,7 +92,7 @@ def test_right_with_places_as_rows(seed: int) -> None:
         tensors = of_a_type(draw, tensors)
         vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
         problem = problem_of(call, tensors, varying=False)
-        if dict(settled(problem, vector))["convolution"] == "patches":
+        if dict(settled(problem, vector)).get("convolution") == "patches":
             break
     right(call, generate(problem, vector).kernel.source, tensors)
 
@@ -139,7 +139,7 @@ def test_right_with_more_behind_places_as_rows(seed: int) -> None:
         call, tensors = behind(draw, inner), of_a_type(draw, tensors)
         vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
         problem = problem_of(call, tensors, varying=False)
-        if dict(settled(problem, vector))["convolution"] == "patches":
+        if dict(settled(problem, vector)).get("convolution") == "patches":
             break
     right(call, generate(problem, vector).kernel.source, tensors)
 

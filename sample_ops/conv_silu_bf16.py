@@ -5,7 +5,7 @@ memory. The library wants channels side by side: it turns the input round, and t
 convolution itself. A kernel that takes the tensors as they lie moves each once, and has the rest in it.
 
 Look for: the library share of a first branch, and none in the best; the block size of the best, and how many
-blocks share a multiprocessor then; the worst error, as results are rounded once where eager rounds four times.
+blocks share a multiprocessor then; the worst error: results are rounded once, in eager mode four times.
 """
 
 import torch

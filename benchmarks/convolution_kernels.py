@@ -118,6 +118,8 @@ WAYS: dict[str, Vector] = {
     "tensor cores, places across": (("convolution", "three_tf32"),),
     "tensor cores, channels across": (("block_size", "256"), ("convolution", "patches")),
     "the same, blocks of 128": (("block_size", "128"), ("convolution", "patches")),
+    "channels in pairs": (("block_size", "256"), ("channel_pairs", "on"), ("convolution", "patches")),
+    "in pairs, blocks of 128": (("block_size", "128"), ("channel_pairs", "on"), ("convolution", "patches")),
 }
 
 

@@ -276,8 +276,8 @@ def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) 
 def _with_weights_turned(
     site: Site, step: Convolution, name: str, names: Names, write: Callable[..., KernelText]
 ) -> Step:
-    """The kernel of a convolution on tensor cores; of a transposed one, behind that of its weights."""
-    if not step.transposed:
+    """The kernel of a convolution on tensor cores, behind that of its weights where these are laid out."""
+    if not (step.transposed or step.paired):
         return write(site, step, name)
     buffer = turned_buffer(site, step)
     first = weights_turned(site, step, names.new(f"{name}_weights"), buffer)

@@ -150,6 +150,31 @@ __device__ inline void copy_or_zero(unsigned short* to, const T* from, bool ther
     }
 }
 """,
+    "side_by_side": """
+// VEC elements of 16 bits of one channel, and behind them as many of another: a word of each two.
+template <int VEC>
+__device__ inline void side_by_side(unsigned int* at) {
+    if constexpr (VEC == 8) {
+        uint4* const place = reinterpret_cast<uint4*>(at);
+        const uint4 one = place[0], other = place[1];
+        place[0] = make_uint4(
+            __byte_perm(one.x, other.x, 0x5410), __byte_perm(one.x, other.x, 0x7632),
+            __byte_perm(one.y, other.y, 0x5410), __byte_perm(one.y, other.y, 0x7632));
+        place[1] = make_uint4(
+            __byte_perm(one.z, other.z, 0x5410), __byte_perm(one.z, other.z, 0x7632),
+            __byte_perm(one.w, other.w, 0x5410), __byte_perm(one.w, other.w, 0x7632));
+    } else if constexpr (VEC == 4) {
+        const uint4 both = *reinterpret_cast<uint4*>(at);
+        *reinterpret_cast<uint4*>(at) = make_uint4(
+            __byte_perm(both.x, both.z, 0x5410), __byte_perm(both.x, both.z, 0x7632),
+            __byte_perm(both.y, both.w, 0x5410), __byte_perm(both.y, both.w, 0x7632));
+    } else if constexpr (VEC == 2) {
+        const unsigned int one = at[0], other = at[1];
+        at[0] = __byte_perm(one, other, 0x5410);
+        at[1] = __byte_perm(one, other, 0x7632);
+    }  // one element of each is where it belongs
+}
+""",
     "summed_alone": """
 // One sum of products, term by term.
 __device__ __noinline__ float summed_alone(const float* left, size_t left_step, const float* right,

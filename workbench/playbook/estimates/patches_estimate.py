@@ -86,8 +86,8 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
 
 
 def turning_us(asked: Asked, made: Convolution) -> float:
-    """Of the small kernel before it that lays a transposed convolution's weights out."""
-    return asked.target.launch_us + _LAID_OUT_US if made.transposed else 0.0
+    """Of the small kernel before it that lays weights out, where there is one."""
+    return asked.target.launch_us + _LAID_OUT_US if made.transposed or made.paired else 0.0
 
 
 def _piece_us(tiling: PatchTiling) -> float:

@@ -248,6 +248,9 @@ class Convolution:
     """True where what is stored needs all channels of a place: stores are over rows, each of a place's."""
     dtype: DType = "f32"
     """Of input and weights."""
+    paired: bool = False
+    """True where elements of 16 bits of two channels that are read lie side by side in shared memory, and in
+    the weights."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

@@ -36,7 +36,7 @@ class PlacesKernel(TensorCoreKernel):
     """The kernel being written: its columns are places of all images, its terms taps of all channels."""
 
     def __init__(self, site: Site, made: Convolution, turned: str = "") -> None:
-        assert made.transposed == bool(turned)
+        assert (made.transposed or made.paired) == bool(turned)
         self.convolution, self.turned = made, turned
         self.sides = SeenPlaces(made, lambda size: self.frame.macros.text(size))
         self.weights = SeenWeights(self.sides)

@@ -7,6 +7,7 @@ in_place_of_calls.py, windows_behind.py and channels_behind.py do.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from workbench.playbook.analysis.channels_behind import with_channels
 from workbench.playbook.analysis.convolutions import convolution_of
@@ -27,7 +28,7 @@ from workbench.playbook.ir.program import (
     ProgramStep,
 )
 from workbench.playbook.kernels.convolution_tiling import tiling_of
-from workbench.playbook.kernels.patches_tiling import THREADS, patches_tiling
+from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
 
@@ -43,9 +44,10 @@ def made_by_kernels(
             return convolution if tiling_of(convolution, schedule, cases) is not None else None
         if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
             if schedule.places_down:
-                return (
-                    convolution if patches_tiling(convolution, schedule.threads, cases) is not None else None
-                )
+                paired = schedule.channel_pairs and pairable(convolution)
+                ways = [replace(convolution, paired=True), convolution] if paired else [convolution]
+                fits = (one for one in ways if patches_tiling(one, schedule.threads, cases) is not None)
+                return next(fits, None)
             return convolution if worth_a_product(convolution, cases) else None
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None

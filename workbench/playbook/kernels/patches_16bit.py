@@ -17,11 +17,12 @@ from workbench.playbook.kernels.patches_tiling import WEIGHT_STAGES
 
 @dataclass(frozen=True)
 class WholeFactors(PatchFactors):
-    """Factors of one kind of 16 bits."""
+    """Factors of one kind of 16 bits, read one by one."""
 
     dtype: str
 
-    element, element_name, sums, halves = "unsigned short", "elements", "sums", 2
+    element, weight, element_name, sums = "unsigned short", "unsigned short", "elements", "sums"
+    halves = 2
     weights_to = "weights + stage * RIGHT"
 
     @property
@@ -95,14 +96,8 @@ class WholeFactors(PatchFactors):
         ]
 
     def first(self) -> list[str]:
-        left = [
-            "int ahead[2] = {find_term(0, 0), find_term(0, 1)};",
-            "read_left(ahead[0], 0);",
-            "join_left(0);",
-            "read_left(ahead[0], 1);",
-        ]
         if not self.tiling.kept:
-            return [*self.first_asked(), *left]
+            return [*self.first_asked(), *self._first_left()]
         return [
             "// All weights stay here.",
             *block(
@@ -111,8 +106,34 @@ class WholeFactors(PatchFactors):
             ),
             "coming_piece = 0;",
             *self.first_asked(),
-            *left,
+            *self._first_left(),
         ]
+
+    def _first_left(self) -> list[str]:
+        """Statements that make the first two parts ready."""
+        return [
+            "int ahead[2] = {find_term(0, 0), find_term(0, 1)};",
+            "read_left(ahead[0], 0);",
+            "join_left(0);",
+            "read_left(ahead[0], 1);",
+        ]
+
+    _come = """
+    __pipeline_wait_prior(STAGES - 3);
+    show_to_tensor_cores();
+    __syncthreads();  // the next piece has come"""
+    """Statements at the begin of a piece."""
+    _after = "const int ahead_after[2] = {find_term(following, 0), find_term(following, 1)};"
+    """Where the terms of the next piece are."""
+    _further = "const int further = h + 1 < halves ? ahead[1] : ahead_after[0];"
+    """Where those are that are read while two parts are multiplied."""
+    _read = """
+            join_left(1 - p);
+            read_left(further, p);"""
+    """Statements that do so."""
+    _went_on = "ahead[0] = ahead_after[0], ahead[1] = ahead_after[1];"
+    _arranged = ""
+    """Statements beside the last products of a piece."""
 
     def summed(self) -> list[str]:
         kept, twice = self.tiling.kept, self.tiling.twice
@@ -128,19 +149,16 @@ for (int i = 0; i < ACROSS / 2; ++i) {{
     {zeros}
 }}
 #pragma unroll 1
-for (int piece = 0; piece < PIECES; ++piece) {{
-    __pipeline_wait_prior(STAGES - 3);
-    show_to_tensor_cores();
-    __syncthreads();  // the next piece has come
+for (int piece = 0; piece < PIECES; ++piece) {{{self._come}
     const unsigned long long right = right_at(weights + {place} * RIGHT);
     const bool is_last = piece + 1 == PIECES;
     first_slot = is_last ? (first_slot + CHANNELS_READ) % RING : first_slot;
     const int following = is_last ? 0 : piece + 1;
-    const int ahead_after[2] = {{find_term(following, 0), find_term(following, 1)}};
+    {self._after}
     const int halves = {halves};  // two parts each
 #pragma unroll
     for (int h = 0; h < halves; ++h) {{
-        const int further = h + 1 < halves ? ahead[1] : ahead_after[0];
+        {self._further}
 #pragma unroll
         for (int p = 0; p < 2; ++p) {{
             // Sixteen terms are 32 bytes of a channel's line: two pieces of 16.
@@ -154,12 +172,103 @@ for (int piece = 0; piece < PIECES; ++piece) {{
             // Meanwhile another piece is asked for, and the next terms are made ready.
             if (h == 0 && p == 1) {{{asked}
                 bring_channels();
-            }}
-            products_done<1>();
-            join_left(1 - p);
-            read_left(further, p);
+            }}{self._arranged}
+            products_done<1>();{self._read}
         }}
     }}
-    ahead[0] = ahead_after[0], ahead[1] = ahead_after[1];{end}
+    {self._went_on}{end}
 }}
 products_done<0>();""".strip("\n").split("\n")
+
+
+class PairedFactors(WholeFactors):
+    """The same where elements of two channels share a word: one read has two terms."""
+
+    element, element_name, halves = "unsigned int", "words", 1
+
+    @property
+    def helpers(self) -> frozenset[str]:
+        return super().helpers | {"side_by_side"}
+
+    def weights_place(self) -> list[str]:
+        *before, last = super().weights_place()
+        name, _, rest = last.partition(" = ")
+        place, _, comment = rest.partition(";")
+        return [
+            *before,
+            f"{name.replace('short', 'int')} = reinterpret_cast<unsigned int*>({place});{comment}",
+        ]
+
+    def read(self) -> list[str]:
+        twice = self.tiling.twice
+        return [
+            "// Eight words are a part, sixteen terms; a thread has two of them, of each of its places.",
+            "// Those of the next part are read before they are needed.",
+            f"unsigned int left_now[2][{twice}][4], left[2][{twice}][4];",
+            "const auto read_left = [&](int ahead, int part) {",
+            "#pragma unroll",
+            "    for (int t = 0; t < 2; ++t) {",
+            "        const unsigned int* const from =",
+            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
+            "#pragma unroll",
+            f"        for (int i = 0; i < {2 * twice}; ++i) {{",
+            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self.other_place}];",
+            "        }",
+            "    }",
+            "};",
+            "const auto take_left = [&](int p) {",
+            "#pragma unroll",
+            f"    for (int m = 0; m < {twice}; ++m) {{",
+            "#pragma unroll",
+            "        for (int e = 0; e < 4; ++e) {",
+            "            left[p][m][e] = left_now[p][m][e];",
+            "        }",
+            "    }",
+            "};",
+        ]
+
+    def arranged(self) -> list[str]:
+        return [
+            "// The channels of a piece have come, one behind the other: who asked for them puts their",
+            "// elements side by side.",
+            "int arranged_piece = 0, arranged_slot = 0;",
+            "const auto arrange = [&]() {",
+            "    const int before = arranged_piece > 0 ? channels(arranged_piece - 1) : 0;",
+            "#pragma unroll 1",
+            "    for (int more = channels(arranged_piece) - before; more > 0; more -= AT_ONCE) {",
+            "        const int count = min(more, AT_ONCE), place = arranged_slot + own_channel;",
+            "        unsigned int* const here = patches + (place < RING ? place : place - RING) * PATCH;",
+            "#pragma unroll",
+            "        for (int e = 0; e < COPIES; ++e) {",
+            "            if (own_channel < count && e * BLOCK + own_copy < SEEN) {",
+            "                side_by_side<VEC>(here + to_here[e]);",
+            "            }",
+            "        }",
+            "        arranged_slot = arranged_slot + count < RING ? arranged_slot + count",
+            "                                                     : arranged_slot + count - RING;",
+            "    }",
+            "    arranged_piece = arranged_piece + 1 < PIECES ? arranged_piece + 1 : 0;",
+            "};",
+        ]
+
+    def first_asked(self) -> list[str]:
+        *asked, _, barrier = super().first_asked()
+        return [*asked, "__pipeline_wait_prior(STAGES - 3);", "arrange();", "arrange();", barrier]
+
+    def _first_left(self) -> list[str]:
+        return ["int ahead = find_term(0);", "read_left(ahead, 0);", "take_left(0);", "read_left(ahead, 1);"]
+
+    _come = """
+    show_to_tensor_cores();
+    __syncthreads();  // the next piece is there"""
+    _after = "const int ahead_after = find_term(following);"
+    _further = "const bool here = h + 1 < halves;"
+    _read = """
+            take_left(1 - p);
+            read_left(here ? ahead : ahead_after, here ? h * 2 + 2 + p : p);"""
+    _went_on = "ahead = ahead_after;"
+    _arranged = """
+            if (h + 1 == halves && p == 1) {
+                __pipeline_wait_prior(STAGES - 3);
+                arrange();
+            }"""

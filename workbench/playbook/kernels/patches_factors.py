@@ -21,7 +21,9 @@ class PatchFactors(ABC):
     """What a kernel does with patches and weights that have come."""
 
     element: ClassVar[str]
-    """What a factor is in shared memory."""
+    """What an element of a patch is in shared memory."""
+    weight: ClassVar[str]
+    """The same of a weight."""
     element_name: ClassVar[str]
     """What comments call several of them."""
     sums: ClassVar[str]
@@ -60,6 +62,10 @@ class PatchFactors(ABC):
     def read(self) -> list[str]:
         """Functions that get patches into registers, and make factors of what has come."""
 
+    def arranged(self) -> list[str]:
+        """A function that puts elements that have come in place, where that takes more than copies."""
+        return []
+
     @abstractmethod
     def first(self) -> list[str]:
         """Statements before the first tile, from what is asked for first to the factors of a first part."""
@@ -82,7 +88,7 @@ class PatchFactors(ABC):
 class SplitFactors(PatchFactors):
     """Factors of float32, in two parts each."""
 
-    element, element_name, sums, halves = "float", "floats", "total", 1
+    element, weight, element_name, sums, halves = "float", "float", "floats", "total", 1
     weights_to = "coming_right + stage * RIGHT"
 
     @property

@@ -20,7 +20,9 @@ from workbench.playbook.text.scope import statement
 _WORDS = """
 m own_place following free take_apart sum_row sum_column channels slot is_last patches to_here from_here
 ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
-bring_weights find_term first_slot patch_col patch_row patch_plane before own_copy own_channel count along
+bring_weights find_term weights further halves h which one other PLACES_OF_WEIGHTS HALVES_OF_LAST join_left
+take_left arrange arranged_piece arranged_slot first_slot patch_col patch_row patch_plane before own_copy
+own_channel count along
 """.split()  # noqa: SIM905
 
 
@@ -97,7 +99,7 @@ class PatchesKernel(PatchResults):
             f"constexpr int PLACES_DOWN = {tiling.down}, PLACES_ACROSS = {tiling.across};",
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
-            f"constexpr int CHANNELS_READ = {self._size(self.convolution.read)};",
+            *self._channels_read(),
             f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
             *self.factors.constants(),
             *self._tiles(),
@@ -114,6 +116,15 @@ class PatchesKernel(PatchResults):
             "constexpr int RIGHT = WIDE * TERMS;",
             "extern __shared__ __align__(1024) float on_chip[];",
             *self.factors.weights_place(),
+        ]
+
+    def _channels_read(self) -> list[str]:
+        read = self._size(self.convolution.read)
+        if not self.tiling.paired:
+            return [f"constexpr int CHANNELS_READ = {read};"]
+        return [
+            "// Two channels that are read are one of pairs: in a patch their elements share a word.",
+            f"constexpr int CHANNELS_READ = {read} / 2;",
         ]
 
     @property
@@ -205,13 +216,22 @@ class PatchesKernel(PatchResults):
             "const int patch_plane = at / (COPIED * PATCH_DOWN);",
         ]
         to = "(patch_plane * PATCH_DOWN + patch_row) * PATCH_LINE + patch_col"
+        plane = self._size(self._plane())
+        element, ctype = self.factors.element, CTYPES[self.convolution.dtype]
         copied = [
             "if (own_channel < count && e * BLOCK + own_copy < SEEN) {",
             f"    copy_or_zero<{vec}>(to + to_here[e], from + from_here[e], from_here[e] >= 0);",
             "}",
         ]
-        plane = self._size(self._plane())
-        element, ctype = self.factors.element, CTYPES[self.convolution.dtype]
+        apart = "own_channel"
+        if self.tiling.paired:
+            apart = "2 * own_channel"
+            copied[1:2] = [
+                "    unsigned short* const here = reinterpret_cast<unsigned short*>(to + to_here[e]);",
+                f"    copy_or_zero<{vec}>(here, from + from_here[e], from_here[e] >= 0);",
+                f"    const {ctype}* const other = from + {plane};",
+                f"    copy_or_zero<{vec}>(here + {vec}, other + from_here[e], from_here[e] >= 0);",
+            ]
         return [
             "constexpr int SEEN = PATCH_DEEP * PATCH_DOWN * COPIED, COPIES = (SEEN + BLOCK - 1) / BLOCK;",
             "constexpr int AT_ONCE = SEEN < BLOCK ? BLOCK / SEEN : 1;  // channels that are copied together",
@@ -231,10 +251,10 @@ class PatchesKernel(PatchResults):
                 [
                     "const int place = slot + own_channel;",
                     f"{element}* const to = patches + (place < RING ? place : place - RING) * PATCH;",
-                    f"const {ctype}* const from = seen + own_channel * {plane};",
+                    f"const {ctype}* const from = seen + {apart} * {plane};",
                     "#pragma unroll",
                     *block("for (int e = 0; e < COPIES; ++e)", copied),
-                    f"seen += count * {plane};",
+                    f"seen += {'2 * ' if self.tiling.paired else ''}count * {plane};",
                     "slot = slot + count < RING ? slot + count : slot + count - RING;",
                 ]
             ),
@@ -279,7 +299,9 @@ class PatchesKernel(PatchResults):
 
     def _pieces(self) -> list[str]:
         tap = self.taps
-        needed = f"(piece * TERMS + TERMS - 1) / {tap} + 1" if tap > 1 else "(piece + 1) * TERMS"
+        terms = "TERMS / 2" if self.tiling.paired else "TERMS"
+        last = f"piece * ({terms}) + {terms} - 1" if self.tiling.paired else "piece * TERMS + TERMS - 1"
+        needed = f"({last}) / {tap} + 1" if tap > 1 else f"(piece + 1) * {terms}"
         return [
             "// Channels that pieces of a tile up to this one have terms of.",
             "const auto channels = [](int piece) {",
@@ -312,7 +334,7 @@ class PatchesKernel(PatchResults):
         own = "first_channel + " if several else ""
         more = "true" if self.tiling.kept else "coming_tile < TILES"
         begin = [*coming, f"const bool more = {more};"]
-        element, ctype = self.factors.element, CTYPES[self.convolution.dtype]
+        element, ctype = self.factors.weight, CTYPES[self.convolution.dtype]
         begin.append(f"const {ctype}* const right = {self.left_from};")
         vec, vector = self.weights_by, self.tiling.vector
         term = "threadIdx.x % TERMS" if vec == "1" else f"threadIdx.x % (TERMS / {vec}) * {vec}"
@@ -363,14 +385,19 @@ class PatchesKernel(PatchResults):
             f"// A lane finds out where in the patches one of {whose} terms is, seen from a place; others",
             "// ask it. Weights behind the last term are zeros: there any element will do.",
         ]
+        bound = self.terms
+        if self.tiling.paired:
+            bound = f"{self.terms} / 2"
         first = "piece * TERMS" if self.factors.halves == 1 else "piece * TERMS + which * 32"
+        if self.tiling.paired:
+            first = "piece * (TERMS / 2)"
         return [
             *found,
             "int first_slot = 0;",
             f"const auto find_term = [&](int piece{', int which' if self.factors.halves > 1 else ''}) {{",
             *indented(
                 [
-                    *statement(f"const int of_all = min({first} + lane, {self.terms} - 1);"),
+                    *statement(f"const int of_all = min({first} + lane, {bound} - 1);"),
                     *self.weights.channel_and_tap("of_all"),
                     *statement(f"return (first_slot + channel) % RING * PATCH{within};"),
                 ]
@@ -381,6 +408,7 @@ class PatchesKernel(PatchResults):
     def _loop(self) -> list[str]:
         """Tile after tile."""
         return [
+            *self.factors.arranged(),
             *self.factors.read(),
             *self.factors.first(),
             "#pragma unroll 1",

@@ -9,7 +9,7 @@ from workbench.playbook.analysis.places import flattened, sides_together
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.convolution_product import PlacesKernel
 from workbench.playbook.kernels.kernel_text import Site, block
-from workbench.playbook.kernels.patches_16bit import WholeFactors
+from workbench.playbook.kernels.patches_16bit import PairedFactors, WholeFactors
 from workbench.playbook.kernels.patches_factors import PatchFactors, SplitFactors
 from workbench.playbook.kernels.patches_tiling import PatchTiling
 from workbench.playbook.kernels.seen_places import SeenPlaces
@@ -33,7 +33,8 @@ class PatchResults(PlacesKernel):
         place = self._other_place()
         if self.tiling.dtype == "f32":
             return SplitFactors(self.tiling, place)
-        return WholeFactors(self.tiling, place, self.tiling.dtype)
+        kind = PairedFactors if self.tiling.paired else WholeFactors
+        return kind(self.tiling, place, self.tiling.dtype)
 
     def _other_place(self) -> str:
         """Elements of a patch from what a thread's first place sees to what place ``i`` of these does."""

@@ -45,6 +45,11 @@ WEIGHT_STAGES = WAITING + 1
 """Pieces of 16-bit weights that there is room for: tensor cores may be at the last one when another comes."""
 
 
+def pairable(made: Convolution) -> bool:
+    """True where channels of 16-bit numbers can be read in pairs, and places are all of one kind."""
+    return made.dtype != "f32" and (made.read.number or 1) % 2 == 0 and phases_of(made) == 1
+
+
 def terms_of(dtype: DType) -> int:
     """Terms that a tile takes in at a time, a piece."""
     return LINE_BYTES // DTYPE_BYTES[dtype]
@@ -97,6 +102,8 @@ class PatchTiling:
     """True where all tiles meet the same weights."""
     dtype: DType
     """Of the factors."""
+    paired: bool
+    """True where an element of a patch is one of two channels, in 32 bits."""
 
     @property
     def terms(self) -> int:
@@ -147,8 +154,11 @@ class PatchTiling:
 
     def _bytes(self, apart: int, others: int) -> int:
         weights = (2 * apart + others) * self.stored * self.terms
-        factors = DTYPE_BYTES[self.dtype] * (weights + self.ring * self.channel)
-        return factors + _FLOAT_BYTES * self.threads // 32 * self.chunk * self.line
+        patches = self.ring * self.channel * (2 if self.paired else 1)
+        return (
+            DTYPE_BYTES[self.dtype] * (weights + patches)
+            + _FLOAT_BYTES * self.threads // 32 * self.chunk * self.line
+        )
 
     @property
     def has_room(self) -> bool:
@@ -213,8 +223,10 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
     # A vector begins before the first element that is seen, and another ends behind the last.
     terms, vector = terms_of(made.dtype), vector_of(made.dtype)
     pitch = math.ceil((elements + vector - 1) / vector) * vector
-    while rows > 1 and pitch * wide // _FLOAT_BYTES % _BANKS not in _APART[wide]:
+    each = _FLOAT_BYTES if made.paired else wide
+    while rows > 1 and pitch * each // _FLOAT_BYTES % _BANKS not in _APART[each]:
         pitch += vector
+    of_patches = terms // 2 if made.paired else terms
     return PatchTiling(
         threads=threads,
         blocks=1,
@@ -229,11 +241,12 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
         patch=(planes, rows, elements),
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.
-        ring=(WAITING * terms - 2) // taps + 3,
+        ring=(WAITING * of_patches - 2) // taps + 3,
         pieces=math.ceil(reads * taps / terms),
         last=(reads * taps - 1) % terms + 1,
         one_set=made.groups.is_one and phases_of(made) == 1 and channel_tiles == 1,
         dtype=made.dtype,
+        paired=made.paired,
     )
 
 

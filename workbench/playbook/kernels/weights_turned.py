@@ -1,4 +1,5 @@
-"""The weights of a transposed convolution as an ordinary one has them, laid out once, before its kernel.
+"""Weights laid out once, before a kernel: of a transposed convolution as an ordinary one has them, and those
+of two channels side by side where a kernel reads channels in pairs.
 
 Owns the text of that small kernel, and where each weight is then. Blocks of the convolution read the weights
 again and again; as torch has them, those of a channel that is made lie far from one another.
@@ -50,6 +51,17 @@ def _line(made: Convolution) -> Size:
     return (terms + number(piece - 1)) // number(piece) * number(piece)
 
 
+def _channel_and_tap(weights: SeenWeights, paired: bool) -> list[str]:
+    if not paired:
+        return weights.channel_and_tap("of_all")
+    taps = weights.sides.taps
+    if taps == 1:
+        return ["const int channel = of_all;"]
+    return [
+        f"const int channel = of_all / {2 * taps} * 2 + of_all % 2, tap = of_all / 2 % {taps};",
+    ]
+
+
 def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> KernelText:
     """Write the kernel that fills it."""
     frame = Frame(site, Names(_WORDS), (buffer,), own_threads=_THREADS)
@@ -62,23 +74,30 @@ def weights_turned(site: Site, made: Convolution, name: str, buffer: str) -> Ker
         group = "matrix" if kinds == 1 else f"matrix / {kinds}"
         source += f" + size_t({group}) * {reads} * MADE * {weights.taps}"
     of_kinds = ", of each kind of places those that these meet" if kinds > 1 else ""
-    lines = [
+    told = [
         "// A transposed convolution is an ordinary one whose weights are read from the last tap to the",
         "// first, and lie by the channel that is read. Here each channel that is made has its weights in a",
         f"// LINE, as in an ordinary one{of_kinds}. What is behind the last is zero.",
+    ]
+    if not made.transposed:
+        told = ["// Each channel that is made has its weights in a LINE. What is behind the last is zero."]
+    if made.paired:
+        told.append("// Those of two channels that are read are next to each other, tap by tap.")
+    place = f"(channel * MADE + own){weights.turned(known=True)}"
+    if not made.transposed:
+        place = f"(own * {reads} + channel) * {weights.taps}{' + tap' if sides.taps > 1 else ''}"
+    lines = [
+        *told,
         f"constexpr int MADE = {rows}, TERMS = {reads} * {sides.taps};",
         f"constexpr int LINE = {frame.macros.text(_line(made))}, SETS = {frame.macros.text(_sets(made))};",
         f"const int e = blockIdx.x * {_THREADS} + threadIdx.x;",
         *block("if (e >= SETS * MADE * LINE)", ["return;"]),
         "const int of_all = e % LINE, own = e / LINE % MADE;",
         *(["const int matrix = e / (LINE * MADE);"] if many else []),
-        *weights.channel_and_tap("of_all"),
+        *_channel_and_tap(weights, made.paired),
         *sides.kind("matrix"),
         f"const {CTYPES[made.dtype]}* const begun = {source};",
         *statement(f"const bool there = of_all < TERMS{weights.is_tap()};"),
-        *statement(
-            f"{to}[e] = there ? begun[(channel * MADE + own){weights.turned(known=True)}]"
-            f" : {stored('0.0f', made.dtype)};"
-        ),
+        *statement(f"{to}[e] = there ? begun[{place}] : {stored('0.0f', made.dtype)};"),
     ]
     return frame.finish(name, lines, f"cdiv({site.size(turned_elements(made))}, {_THREADS})")

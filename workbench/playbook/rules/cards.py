@@ -70,6 +70,7 @@ RISKS: Mapping[str, str] = {
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",
     "pair_tile": "Two barriers a piece of the columns; the last tiles of a row or column are partly empty.",
     "convolution": "Arithmetic without the library's shortcuts; tiles at the edges are partly empty.",
+    "channel_pairs": "A small launch before it that lays weights out; each patch is gone through once more.",
     "matrix_product": "Tiles at the edges are partly empty; an infinity makes its sums slow.",
     "split_k": "Blocks of a tile wait for one another, and bring what they share of a factor once each.",
     "scan_tile": "Registers limit how many threads fit on a multiprocessor.",

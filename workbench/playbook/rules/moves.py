@@ -76,6 +76,7 @@ _WEIGHT = (
     *REWRITES,
     "turned_tile",
     "convolution",
+    "channel_pairs",
     "matrix_product",
     "split_k",
     "pair_tile",

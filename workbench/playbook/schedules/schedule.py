@@ -96,6 +96,8 @@ class Schedule:
     """A convolution is a product of matrices on tensor cores, of three TF32 products each."""
     places_down: bool = False
     """Places are the rows of such a product, and channels, which are few, the columns."""
+    channel_pairs: bool = False
+    """Two channels of a patch of 16-bit numbers lie side by side in shared memory."""
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
     split_k: int = 1
@@ -368,6 +370,7 @@ def schedule_of(vector: Vector) -> Schedule:
         convolve=_convolved(values.get("convolution", "library")),
         convolve_as_product=values.get("convolution") in ("three_tf32", "patches"),
         places_down=values.get("convolution") == "patches",
+        channel_pairs=on("channel_pairs", "off"),
         multiply=values.get("matrix_product", "library") == "three_tf32",
         split_k=int(values.get("split_k", "1")),
         strip=int(values.get("strip", "off").replace("off", "0")),

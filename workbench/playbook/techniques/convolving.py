@@ -48,4 +48,23 @@ CONVOLVING = (
             "its convolution and 134 in one kernel."
         ),
     ),
+    Technique(
+        name="channel_pairs",
+        title="neighbouring channels of a patch share a word of shared memory",
+        values=("off", "on"),
+        offers=offers.channel_pairs,
+        structural=True,
+        bottleneck="compute",
+        look_for="requests to shared memory, against multiplications of tensor cores",
+        teaches=(
+            "Shared memory gives each lane of a warp four bytes a clock. A lane that reads an element of 16 "
+            "bits leaves half of that, and tensor cores, which take two such elements in a register, wait "
+            "for two reads and for the instruction that puts them together. A convolution reads every "
+            "element of its patch once for each tap, nine times for 3 x 3, and writes it there once. So it "
+            "pays to write it well: when a patch has come, the thread that asked for it puts elements of "
+            "two channels side by side (__byte_perm), 32 bits that are a register of the left factor, two "
+            "terms of the sum. The order of terms is free, if weights have the same: a small kernel lays "
+            "them out so, channel by channel in pairs, and tap by tap."
+        ),
+    ),
 )

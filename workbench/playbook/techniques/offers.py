@@ -7,6 +7,7 @@ trying come out, none where the technique says nothing. Never changes a schedule
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from workbench.model import H100
 from workbench.playbook.analysis.matrix_products import worth_a_product
@@ -19,7 +20,7 @@ from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
-from workbench.playbook.kernels.patches_tiling import THREADS, patches_tiling
+from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
 from workbench.playbook.kernels.product_tiling import splits_of
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
@@ -371,6 +372,18 @@ def _patches_of(traits: Traits, threads: int) -> bool:
     """True where every convolution has tiles of places for blocks of so many threads."""
     found = [patches_tiling(made, threads, traits.declared_cases) for made in traits.convolutions]
     return bool(found) and None not in found
+
+
+def channel_pairs(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where tiles of patches have room for channels in pairs."""
+    if settings.get("convolution") != "patches" or not any(map(pairable, traits.convolutions)):
+        return ()
+    found = [replace(made, paired=pairable(made)) for made in traits.convolutions]
+    able = any(
+        all(patches_tiling(made, threads, traits.declared_cases) is not None for made in found)
+        for threads in THREADS
+    )
+    return ("off", "on") if able else ()
 
 
 def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:

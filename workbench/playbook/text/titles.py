@@ -120,6 +120,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("pair_tile", "32"): "Tiles of 32 x 32 results share their rows in shared memory",
     ("pair_tile", "64"): "Tiles of 64 x 64 results share their rows in shared memory",
     ("pair_tile", "128"): "Tiles of 128 x 128 results share their rows in shared memory",
+    ("channel_pairs", "off"): "Read elements of a patch two bytes at a time",
+    ("channel_pairs", "on"): "Two channels of a patch lie side by side: a read gets both",
     ("matrix_product", "library"): "Leave the product of matrices to the library",
     ("matrix_product", "three_tf32"): "Multiply on tensor cores: three TF32 products for one of float32",
     ("split_k", "1"): "A block has all terms of its tile",

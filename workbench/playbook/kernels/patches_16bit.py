@@ -98,6 +98,7 @@ class WholeFactors(PatchFactors):
     def first(self) -> list[str]:
         if not self.tiling.kept:
             return [*self.first_asked(), *self._first_left()]
+        *asked, barrier = self.first_asked()
         return [
             "// All weights stay here.",
             *block(
@@ -105,7 +106,9 @@ class WholeFactors(PatchFactors):
                 ["bring_weights(coming_piece);", "__pipeline_commit();"],
             ),
             "coming_piece = 0;",
-            *self.first_asked(),
+            *asked,
+            "show_to_tensor_cores();",
+            barrier,
             *self._first_left(),
         ]
 
@@ -119,10 +122,9 @@ class WholeFactors(PatchFactors):
         ]
 
     _come = """
-    __pipeline_wait_prior(STAGES - 3);
-    show_to_tensor_cores();
+    __pipeline_wait_prior(STAGES - 3);@
     __syncthreads();  // the next piece has come"""
-    """Statements at the begin of a piece."""
+    """Statements at the begin of a piece, with a place to show weights that have come."""
     _after = "const int ahead_after[2] = {find_term(following, 0), find_term(following, 1)};"
     """Where the terms of the next piece are."""
     _further = "const int further = h + 1 < halves ? ahead[1] : ahead_after[0];"
@@ -139,6 +141,7 @@ class WholeFactors(PatchFactors):
         kept, twice = self.tiling.kept, self.tiling.twice
         zeros = " ".join(f"sums[{m}][i] = 0.0f;" for m in range(twice))
         place = "piece" if kept else "stage"
+        come = self._come.replace("@", "" if kept else "\n    show_to_tensor_cores();")
         halves = "is_last ? HALVES_OF_LAST : 2" if self.tiling.is_short else "2"
         asked = "" if kept else "\n                bring_weights((stage + STAGES - 1) % PLACES_OF_WEIGHTS);"
         end = "" if kept else "\n    stage = (stage + 1) % PLACES_OF_WEIGHTS;"
@@ -149,7 +152,7 @@ for (int i = 0; i < ACROSS / 2; ++i) {{
     {zeros}
 }}
 #pragma unroll 1
-for (int piece = 0; piece < PIECES; ++piece) {{{self._come}
+for (int piece = 0; piece < PIECES; ++piece) {{{come}
     const unsigned long long right = right_at(weights + {place} * RIGHT);
     const bool is_last = piece + 1 == PIECES;
     first_slot = is_last ? (first_slot + CHANNELS_READ) % RING : first_slot;
@@ -258,8 +261,7 @@ class PairedFactors(WholeFactors):
     def _first_left(self) -> list[str]:
         return ["int ahead = find_term(0);", "read_left(ahead, 0);", "take_left(0);", "read_left(ahead, 1);"]
 
-    _come = """
-    show_to_tensor_cores();
+    _come = """@
     __syncthreads();  // the next piece is there"""
     _after = "const int ahead_after = find_term(following);"
     _further = "const bool here = h + 1 < halves;"

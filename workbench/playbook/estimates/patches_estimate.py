@@ -13,7 +13,7 @@ from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
-from workbench.playbook.analysis.places import flattened, places_of
+from workbench.playbook.analysis.places import flattened, met_taps_of, places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.patches_tiling import THREADS, PatchTiling, patches_tiling
@@ -52,6 +52,9 @@ _COSTS = {
 """By the bytes of a factor. Of bfloat16 what takes longest is to read patches, two bytes a lane; and every
 second of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, transposed, 4 x 4 by 2, take 562 us
 where float32 takes 271."""
+_IN_PAIRS_US, _ARRANGED_US = 0.24, 0.6
+"""A piece of 128 places whose channels are read in pairs, and more, divided by taps: each patch is gone
+through once more. 32 x 64 x 128 x 128 to 64, 3 x 3, take 165 us, and 185 without; 5 x 1 windows 103 for 81."""
 _NARROW_US, _NARROW = 0.04, 16
 """More for each column where rows of results are shorter than so many."""
 _LOAD_US = 0.02
@@ -75,7 +78,7 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     moved = factors + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
     behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
-    each = (tiling.pieces - tiling.is_short / 2) * _piece_us(tiling) + _tile_us(asked, made, tiling)
+    each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling) + _tile_us(asked, made, tiling)
     beside = tiling.blocks * tiling.threads / THREADS[0]
     each *= math.pow(beside, _COSTS[DTYPE_BYTES[tiling.dtype]].beside)
     behind += _LOAD_US * max(0, len(loads) - 1)
@@ -90,11 +93,12 @@ def turning_us(asked: Asked, made: Convolution) -> float:
     return asked.target.launch_us + _LAID_OUT_US if made.transposed or made.paired else 0.0
 
 
-def _piece_us(tiling: PatchTiling) -> float:
+def _piece_us(made: Convolution, tiling: PatchTiling) -> float:
     """Of the blocks of a multiprocessor together."""
     costs = _COSTS[DTYPE_BYTES[tiling.dtype]]
     joined = 4 if tiling.pieces >= LONG else 2 if tiling.pieces >= SOME else 1
-    found = tiling.twice * (costs.places + costs.column * tiling.columns) + costs.joining.get(joined, 0.0)
+    places = _IN_PAIRS_US + _ARRANGED_US / met_taps_of(made) if tiling.paired else costs.places
+    found = tiling.twice * (places + costs.column * tiling.columns) + costs.joining.get(joined, 0.0)
     if not tiling.kept:
         found += costs.weight * tiling.stored * tiling.blocks
     return found

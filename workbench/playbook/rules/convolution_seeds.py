@@ -15,17 +15,20 @@ from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
 _TILES = (
-    *(("three_tf32", "256", str(blocks)) for blocks in SPLITS),
-    ("patches", "256", "1"),
-    ("patches", "128", "1"),
-    ("8x8", "128", "1"),
-    ("8x4", "128", "1"),
-    ("4x8", "128", "1"),
-    ("8x8", "256", "1"),
-    ("16x4", "128", "1"),
-    ("8x4", "256", "1"),
+    *(("three_tf32", "256", str(blocks), "off") for blocks in SPLITS),
+    ("patches", "256", "1", "off"),
+    ("patches", "128", "1", "off"),
+    ("patches", "256", "1", "on"),
+    ("patches", "128", "1", "on"),
+    ("8x8", "128", "1", "off"),
+    ("8x4", "128", "1", "off"),
+    ("4x8", "128", "1", "off"),
+    ("8x8", "256", "1", "off"),
+    ("16x4", "128", "1", "off"),
+    ("8x4", "256", "1", "off"),
 )
-"""Channels and places of a thread, threads of a block, and blocks that share the terms of a tile."""
+"""Channels and places of a thread, threads of a block, blocks that share the terms of a tile, and whether
+16-bit elements of two channels share a word."""
 _BEHIND = (
     ("block", "reread", "off"),
     ("block", "registers", "off"),
@@ -52,9 +55,10 @@ def convolution_seeds(problem: Problem) -> list[Vector]:
     return list(found)
 
 
-def _vector(tile: str, threads: str, blocks: str, team: str, cache: str, split: str) -> Vector:
+def _vector(tile: str, threads: str, blocks: str, pairs: str, team: str, cache: str, split: str) -> Vector:
     return (
         ("block_size", threads),
+        ("channel_pairs", pairs),
         ("convolution", tile),
         ("grid_split", split),
         ("row_cache", cache),

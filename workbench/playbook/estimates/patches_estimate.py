@@ -54,7 +54,7 @@ second of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, trans
 where float32 takes 271."""
 _IN_PAIRS_US, _ARRANGED_US = 0.24, 0.6
 """A piece of 128 places whose channels are read in pairs, and more, divided by taps: each patch is gone
-through once more. 32 x 64 x 128 x 128 to 64, 3 x 3, take 165 us, and 185 without; 5 x 1 windows 103 for 81."""
+through once more. 32 x 64 x 128 x 128 to 64, 3 x 3, take 165 us, 185 without; 5 x 1 windows 103 and 81."""
 _NARROW_US, _NARROW = 0.04, 16
 """More for each column where rows of results are shorter than so many."""
 _LOAD_US = 0.02

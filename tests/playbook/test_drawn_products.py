@@ -90,11 +90,16 @@ def test_right_with_places_as_rows(seed: int) -> None:
     while True:  # until tiles have room, and something to do
         call, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
         tensors = of_a_type(draw, tensors)
-        vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
+        vector = patches(draw)
         problem = problem_of(call, tensors, varying=False)
         if dict(settled(problem, vector)).get("convolution") == "patches":
             break
     right(call, generate(problem, vector).kernel.source, tensors)
+
+
+def patches(draw: random.Random) -> Vector:
+    threads, pairs = draw.choice(["128", "256"]), draw.choice(["off", "on"])
+    return (("block_size", threads), ("channel_pairs", pairs), ("convolution", "patches"))
 
 
 def of_a_type(draw: random.Random, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -137,7 +142,7 @@ def test_right_with_more_behind_places_as_rows(seed: int) -> None:
     while True:
         inner, tensors = drawn_convolution(draw, READS_OF_PATCHES, MAKES_OF_PATCHES)
         call, tensors = behind(draw, inner), of_a_type(draw, tensors)
-        vector = (("block_size", draw.choice(["128", "256"])), ("convolution", "patches"))
+        vector = patches(draw)
         problem = problem_of(call, tensors, varying=False)
         if dict(settled(problem, vector)).get("convolution") == "patches":
             break

@@ -17,7 +17,7 @@ from tests.playbook.running import check, plan_of, reference, run
 from tests.playbook.test_patches import CASES, THREADS, convolutions_of, patches
 from workbench.model import H100
 from workbench.playbook.generate import generate
-from workbench.playbook.kernels.patches_tiling import patches_tiling
+from workbench.playbook.kernels.patches_tiling import pairable, patches_tiling
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
 from workbench.playbook.techniques.table import settled
@@ -38,8 +38,9 @@ def in_16_bits(tensors: Tensors, dtype: torch.dtype) -> Tensors:
     return {name: (0.25 * t if name == "w" else t).to(dtype) for name, t in tensors.items()}
 
 
-def source_of(call: Call, tensors: Tensors, threads: str) -> str:
-    return generate(problem_of(call, tensors, varying=False), patches(threads)).kernel.source
+def source_of(call: Call, tensors: Tensors, threads: str, pairs: str = "off") -> str:
+    vector = (*patches(threads), ("channel_pairs", pairs))
+    return generate(problem_of(call, tensors, varying=False), vector).kernel.source
 
 
 def rounded_once(got: Tensor, want: Tensor) -> None:
@@ -48,15 +49,19 @@ def rounded_once(got: Tensor, want: Tensor) -> None:
     assert ((got.double() - want).abs() <= allowed).all()
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
+@pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
 @pytest.mark.parametrize("name", [name for name in CASES if name != "results wanted twice"])
-def test_right(name: str, dtype: torch.dtype, threads: str) -> None:
+def test_right(name: str, dtype: torch.dtype, threads: str, pairs: str) -> None:
     call, tensors = CASES[name]
     tensors = in_16_bits(tensors, dtype)
-    source = source_of(call, tensors, threads)
+    source = source_of(call, tensors, threads, pairs)
     assert "own_place" in source and "library(" not in source
+    if pairs == "on":
+        (made,) = convolutions_of(call, tensors)
+        assert ("side_by_side" in source) == pairable(made)
     execution = run(source, tensors, "checked")
     assert not execution.report.hazards
     for got, want in zip(execution.outputs, reference(call, tensors), strict=True):
@@ -66,13 +71,15 @@ def test_right(name: str, dtype: torch.dtype, threads: str) -> None:
 
 @pytest.mark.many(3)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
+@pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("name", BEHIND)
-def test_what_is_behind_is_made_of_float32(name: str, dtype: torch.dtype) -> None:
+def test_what_is_behind_is_made_of_float32(name: str, pairs: str, dtype: torch.dtype) -> None:
     """A pool's largest, or a softmax, of results that are not rounded before."""
     call, tensors = BEHIND[name]
     tensors = in_16_bits(tensors, dtype)
-    source = source_of(call, tensors, "256")
-    assert source.count("__global__") == (2 if "kinds" in name else 1)
+    source = source_of(call, tensors, "256", pairs)
+    of_weights = "kinds" in name or "side_by_side" in source
+    assert source.count("__global__") == (2 if of_weights else 1)
     (got,) = check(call, source, tensors, "checked").outputs
     (want,) = reference(call, tensors)
     if got.is_floating_point():
@@ -84,10 +91,11 @@ def test_what_is_behind_is_made_of_float32(name: str, dtype: torch.dtype) -> Non
 def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, together: int) -> None:
     call = ordinary(padding=1)
     tensors = in_16_bits(of(x=(2, 8, 9, columns), w=(16, 8, 3, 3), b=(16,))(), torch.bfloat16)
-    source = source_of(call, tensors, "256")
-    check(call, source, tensors, "checked")
-    (launch,) = plan_of(source, tensors).launches
-    assert launch.kernel.endswith(f"<{together}>")
+    for pairs in ("off", "on"):
+        source = source_of(call, tensors, "256", pairs)
+        check(call, source, tensors, "checked")
+        *_, launch = plan_of(source, tensors).launches
+        assert launch.kernel.endswith(f"<{together}>")
 
 
 @pytest.mark.parametrize(("reads", "together"), [(64, "VEC"), (12, "(VEC < 4 ? VEC : 4)"), (7, "1")])
@@ -112,10 +120,10 @@ def test_of_a_last_piece_a_part_without_terms_is_left_out(reads: int, short: boo
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_met_by_no_other_result(value: float) -> None:
     """Zeros of the last piece's missing weights would otherwise make NaN of it."""
-    for name in ("strided", "transposed by two"):
+    for name, pairs in (("strided", "off"), ("transposed by two", "off"), ("transposed in groups", "on")):
         call, tensors = CASES[name]
         tensors = with_one(in_16_bits(tensors, torch.bfloat16), value)
-        (got,) = run(source_of(call, tensors, "256"), tensors).outputs
+        (got,) = run(source_of(call, tensors, "256", pairs), tensors).outputs
         (want,) = reference(call, tensors)
         assert torch.equal(torch.isnan(got), torch.isnan(want))
         torch.testing.assert_close(got.double(), want, rtol=2**-7, atol=1e-3, equal_nan=True)
@@ -166,6 +174,17 @@ def test_it_is_proposed_first_where_it_was_faster_and_last_where_not() -> None:
 
     assert first(ordinary(padding=1), (64, 16, 128, 128), (64, 16, 3, 3)) == "patches"
     assert first(transposed(stride=2, padding=1), (32, 64, 64, 64), (64, 64, 4, 4)) == "library"
+
+
+def test_pairs_are_offered_where_channels_are_even_and_nowhere_else() -> None:
+    def offered(reads: int, dtype: torch.dtype) -> str | None:
+        tensors = {name: t.to(dtype) for name, t in of(x=(1, reads, 9, 16), w=(16, reads, 3, 3))().items()}
+        asked = (*patches("256"), ("channel_pairs", "on"))
+        return dict(settled(problem_of(ordinary(), tensors, varying=False), asked)).get("channel_pairs")
+
+    assert offered(8, torch.bfloat16) == "on"
+    assert offered(7, torch.bfloat16) is None
+    assert offered(8, torch.float32) is None
 
 
 def test_ways_that_multiply_float32_are_not_offered() -> None:

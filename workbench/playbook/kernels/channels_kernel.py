@@ -68,7 +68,7 @@ class _Channels(PatchesKernel):
             f"lost |= isnan({self.factors.sums}[m][i]);",
         ]
         finished = [
-            "// An infinity has no low part. Where one was met, sums are made anew.",
+            f"// {self.why_lost} Where one was met, sums are made anew.",
             *block("if (lost)", block(f"for (int own = 0; own < {self.rows}; ++own)", self._repaired())),
             *statement(f"const int own_row = {self._row_number()};"),
             *block("", ["const int row = own_row;", *self._row]),

@@ -27,6 +27,8 @@ class PatchResults(PlacesKernel):
         self.tiling = tiling
         self.flat = SeenPlaces(flattened(made), self.sides.size)
         self.factors = self._factors()
+        if tiling.dtype != "f32":
+            self.why_lost = "An infinity times the zero of a missing weight is NaN."
         self.lines = tiling.chunk
 
     def _factors(self) -> PatchFactors:

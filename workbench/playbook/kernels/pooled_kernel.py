@@ -107,7 +107,7 @@ class _Pooled(PatchesKernel):
             *block(
                 f"if ({self.is_row})",
                 [
-                    "// An infinity has no low part. Where one was met, sums are made anew.",
+                    f"// {self.why_lost} Where one was met, sums are made anew.",
                     *block("if (lost)", ["#pragma unroll 1", *block(every, self._again())]),
                     *self.stored(),
                 ],

@@ -20,6 +20,8 @@ _READ_AT_ONCE = 8
 class ProductResults(ABC):
     """The end of a kernel's tile: neighbouring lanes go on with neighbouring results."""
 
+    why_lost = "An infinity has no low part."
+    """What becomes of one in the sums, so that they are no numbers."""
     lines: int
     """Results of a column that a warp has at hand."""
     blocks: int
@@ -131,7 +133,7 @@ class ProductResults(ABC):
             f"float made[{at_once}];",
             "bool lost = false;",
             *of_each([read, *self._sum(), "lost |= isnan(made[r]);"]),
-            "// An infinity has no low part. Where one was met, sums are made anew.",
+            f"// {self.why_lost} Where one was met, sums are made anew.",
             *block("if (lost)", again),
             *of_each(
                 [

@@ -66,6 +66,8 @@ def table() -> Mapping[Any, Callable[..., Any]]:
         for overload in getattr(aten, name).overloads():
             decompositions.pop(getattr(getattr(aten, name), overload), None)
     decompositions.update(_own())
+    for op, product in ((aten.addmm.default, torch.mm), (aten.baddbmm.default, torch.bmm)):
+        decompositions[op] = partial(_added_to_product, decompositions[op], product)
     return decompositions
 
 
@@ -120,6 +122,30 @@ def _own() -> dict[Any, Callable[..., Any]]:
             x, dims, correction=correction
         ),
     }
+
+
+def _added_to_product(
+    whole: Callable[..., Tensor],
+    product: Callable[[Tensor, Tensor], Tensor],
+    added: Tensor,
+    left: Tensor,
+    right: Tensor,
+    *,
+    beta: float = 1,
+    alpha: float = 1,
+) -> Tensor:
+    """A product of 16-bit matrices stays one, and what is added to it is added in float32.
+
+    torch's own decomposition, ``whole``, would make all three float32 before it multiplies: factors of 16
+    bits are multiplied more than ten times as fast.
+    """
+    if left.dtype not in (torch.float16, torch.bfloat16):
+        return whole(added, left, right, beta=beta, alpha=alpha)
+    made = product(left, right).float()
+    made = made if alpha == 1 else made * alpha
+    if beta != 0:
+        made = made + (added.float() if beta == 1 else added.float() * beta)
+    return made.to(left.dtype)
 
 
 def _accumulator(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:

@@ -16,7 +16,9 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
+import torch
 from torch import Tensor, nn
 from torch.export import Dim as ExportDim
 from torch.export import ExportedProgram, export
@@ -130,7 +132,7 @@ def _export(
 
     class Reference(nn.Module):
         def forward(self, tensors: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-            with _Lines(), _lengths_that_vary():
+            with _Lines(), _lengths_that_vary(), _autocast_that_counts():
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
@@ -142,6 +144,23 @@ def _export(
         returned = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
         orders = tuple(made.get(spec.arg.name) for spec in returned)
         return lowered(program), orders
+
+
+@contextmanager
+def _autocast_that_counts() -> Iterator[None]:
+    """Refuses ``torch.autocast("cuda")``: it leaves the tensors of an export as they are."""
+    begin = torch.autocast.__init__
+
+    def checked(self: Any, device_type: str, *rest: Any, **named: Any) -> None:
+        if device_type == "cuda":
+            raise ProblemError(
+                'torch.autocast("cuda") does nothing here: a reference is read with tensors of the CPU. '
+                "Write torch.autocast(x.device.type, ...), with one of the inputs as x."
+            )
+        begin(self, device_type, *rest, **named)
+
+    with patch.object(torch.autocast, "__init__", checked):
+        yield
 
 
 @contextmanager

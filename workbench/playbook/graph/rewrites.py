@@ -120,20 +120,46 @@ def _with_bias(
     users: dict[str, list[OpNode | None]],
     dtypes: dict[str, DType],
 ) -> OpNode:
+    node, found = _as_added(node, nodes, users), node
     match node:
         case OpNode(op="aten.add.Tensor", args=(Ref(ref=name), Ref() as bias), kwargs=()):
             product = nodes.get(name)
         case _:
-            return node
+            return found
     after = users.get(node.name, [])
-    if product is None or product.op != "aten.mm.default" or users[name] != [node]:
-        return node
+    if product is None or product.op != "aten.mm.default" or len(users[name]) > 1:
+        return found
     if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
-        return node
+        return found
     same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
     if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
-        return node
+        return found
     return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
+
+
+_CONVERT = "prims.convert_element_type.default"
+
+
+def _as_added(node: OpNode, nodes: dict[str, OpNode], users: dict[str, list[OpNode | None]]) -> OpNode:
+    """Of 16-bit numbers: a sum that is made of two of them in float32 and rounded, as a sum of the two."""
+    added = nodes.get(_converted(node) or "")
+    if added is None or added.op != "aten.add.Tensor" or len(users[added.name]) > 1:
+        return node
+    given = [nodes.get(ref.ref) for ref in added.args if isinstance(ref, Ref)]
+    if added.kwargs or len(given) != len(added.args) or None in given:
+        return node
+    wide = [one for one in given if one is not None and _converted(one) is not None]
+    if len(wide) < len(given) or any(len(users[one.name]) > 1 for one in wide):
+        return node
+    return node.model_copy(update={"op": added.op, "args": tuple(one.args[0] for one in wide), "kwargs": ()})
+
+
+def _converted(node: OpNode) -> str | None:
+    """What a node converts to another type; None where it does something else."""
+    match node:
+        case OpNode(op=op, args=(Ref(ref=name), _)) if op == _CONVERT:
+            return name
+    return None
 
 
 class _RowSum:

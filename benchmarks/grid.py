@@ -65,6 +65,7 @@ JOINED = 2
 """Then, files with each shape's fastest kernel, timed as their parts were; the best of all is measured."""
 SECONDS = {
     "argmax": 25, "avg_pool": 20, "batch_norm_act": 52, "column_mean": 30, "conv_bias_relu_pool": 60,
+    "conv_silu_bf16": 94,
     "cosine_similarity": 51, "cross_entropy": 42, "cumsum": 44, "embedding": 21, "gelu_bias": 23,
     "depthwise_conv": 40, "group_norm": 100, "instance_norm": 40, "kl_div": 138, "l2_norm": 26,
     "layer_norm": 70, "log_softmax": 72, "logsumexp": 44, "masked_softmax": 36, "max_pool": 20,

@@ -69,7 +69,7 @@ def vector(threads: str, **more: str) -> Vector:
     return tuple(sorted({"block_size": threads, "convolution": "patches", **more}.items()))
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize("threads", ["256", "128"])
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:

@@ -114,7 +114,7 @@ def source_of(call: Call, tensors: dict[str, Tensor], vector: Vector) -> str:
     return generate(problem, settled(problem, vector)).kernel.source
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("name", [*CALLS, "down"])
 def test_two_passes_become_one_and_the_search_has_both(name: str) -> None:
     call = {**CALLS, "down": down}[name]
@@ -134,7 +134,7 @@ def test_rows_of_any_size(name: str, layout: str) -> None:
         check(CALLS[name], source, tensors, "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("layout", COLUMNS)
 def test_columns_of_any_size(layout: str) -> None:
     for rows, columns in ((2, 1), (37, 5), (132, 68), (2053, 8)):

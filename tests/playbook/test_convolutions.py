@@ -105,7 +105,7 @@ SHARED = {"plane": "2", "in groups": "2", "many channels": "2", "volume": "3", "
 """Blocks that share the terms of a tile."""
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", SHARED)
 def test_the_blocks_of_a_cluster_share_the_terms_of_a_convolution(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]
@@ -123,7 +123,7 @@ def test_right_on_tensor_cores(name: str) -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", ["plane", "transposed in groups", "transposed by two, three taps"])
 def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]
@@ -134,7 +134,7 @@ def test_an_infinity_among_a_convolutions_elements_is_met_by_no_other_result(nam
     torch.testing.assert_close(got, call(tensors), rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("vector", OTHERS)
 @pytest.mark.parametrize("name", ["many channels", "transposed by two", "volume"])
 def test_right_with_other_tiles(name: str, vector: Vector) -> None:
@@ -226,7 +226,7 @@ def right_as_drawn(seed: int) -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("seed", range(6))
 def test_right_as_drawn(seed: int) -> None:
     right_as_drawn(seed)

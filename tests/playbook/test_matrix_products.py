@@ -89,7 +89,7 @@ def made(call: Call, tensors: dict[str, Tensor], vector: Vector = TENSOR_CORES) 
     return problem, generate(problem, vector).kernel.source
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @NAMES
 def test_products_are_right_and_without_hazards(name: str) -> None:
     call, tensors = CALLS[name]

@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:

@@ -80,7 +80,7 @@ def vector(threads: str) -> Vector:
     return (("block_size", threads), ("convolution", "patches"))
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:

@@ -117,7 +117,7 @@ def found_in(call: Call, tensors: Tensors) -> Recurrence | None:
     return recurrence_of(kernel)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("call", LOOPS)
 def test_steps_that_are_alike_are_found(call: Call) -> None:
     found = found_in(call, tensors_of(call))
@@ -125,7 +125,7 @@ def test_steps_that_are_alike_are_found(call: Call) -> None:
     assert (found.steps, len(found.carried)) == LOOPS[call][1:]
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize(("call", "ahead"), crossed(LOOPS, ["8", "16", "32"]))
 def test_a_loop_computes_what_its_steps_did(call: Call, ahead: str) -> None:
     tensors = tensors_of(call)
@@ -236,7 +236,7 @@ def test_what_is_no_vector_is_read_by_the_element() -> None:
     check(as_rows, source, tensors, "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("steps", [8, 9, 19])
 @pytest.mark.parametrize("call", [decayed, two_steps_back])
 def test_any_number_of_steps(call: Call, steps: int) -> None:

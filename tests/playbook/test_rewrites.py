@@ -138,7 +138,7 @@ def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
     assert evaluation.outcome == Passed()
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("name", GRAPH_REWRITES)
 def test_a_rewrite_can_be_turned_off_and_is_expected_to_gain(name: str) -> None:
     problem = opened(name)

@@ -152,7 +152,7 @@ def test_a_corner_that_all_of_a_plane_share_is_read_within_the_plane() -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize(("padding", "width"), crossed(range(5), (7, 8)))
 def test_every_padding(padding: int, width: int) -> None:
     """Windows that reach beyond either side, up to those that lie outside but for one row."""
@@ -173,7 +173,7 @@ def test_pieces_begin_with_rows_of_the_piece_above() -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize(("channels", "width"), [(16, "8"), (12, "4"), (6, "1")])
 def test_vectors_are_as_wide_as_planes_allow(channels: int, width: str) -> None:
     tensors = images(x=((1, channels, 6, 5), half), w=((channels, 1, 3, 3), half))
@@ -275,7 +275,7 @@ NOT_WALKED: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize("name", NOT_WALKED)
 def test_what_is_not_walked(name: str) -> None:
     call, tensors = NOT_WALKED[name]
@@ -292,7 +292,7 @@ def test_kernels_that_share_a_launch() -> None:
     check(call, generate(problem_of(call, tensors), vector).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(8)
 @pytest.mark.parametrize(
     ("name", "vector"), crossed(["block", "pools", "two results a channel", "bfloat16"], VECTORS[:3])
 )

@@ -16,7 +16,6 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -148,19 +147,24 @@ def _export(
 
 @contextmanager
 def _autocast_that_counts() -> Iterator[None]:
-    """Refuses ``torch.autocast("cuda")``: it leaves the tensors of an export as they are."""
-    begin = torch.autocast.__init__
+    """Refuses ``torch.autocast("cuda")`` unless it is turned off: an export has no tensors there."""
+    ordinary = torch.autocast.__init__
 
-    def checked(self: Any, device_type: str, *rest: Any, **named: Any) -> None:
-        if device_type == "cuda":
+    def begin(
+        self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+    ) -> None:
+        if device_type == "cuda" and enabled:
             raise ProblemError(
                 'torch.autocast("cuda") does nothing here: a reference is read with tensors of the CPU. '
                 "Write torch.autocast(x.device.type, ...), with one of the inputs as x."
             )
-        begin(self, device_type, *rest, **named)
+        ordinary(self, device_type, dtype, enabled, cache_enabled)
 
-    with patch.object(torch.autocast, "__init__", checked):
+    torch.autocast.__init__ = begin  # type: ignore[method-assign]
+    try:
         yield
+    finally:
+        torch.autocast.__init__ = ordinary  # type: ignore[method-assign]
 
 
 @contextmanager

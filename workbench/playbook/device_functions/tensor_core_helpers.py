@@ -68,6 +68,22 @@ OTHER_COLUMNS: Mapping[int, str] = {columns: f"multiply_add_{columns}" for colum
 """The text of ``multiply_add`` for so many columns of sums; of 128 it is under its own name."""
 
 
+_COPIED = """if constexpr (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+            ::"r"(place), "l"(from), "r"(read) : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+            ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");
+    }
+"""
+"""A statement that begins a copy of BYTES from ``from`` to ``place``, of which so many are ``read``."""
+
+
+def _with_copies(text: str) -> str:
+    """The text of a function with that statement at its @."""
+    return text.replace("@", _COPIED)
+
+
 def of_16_bits(dtype: str, columns: int) -> str:
     """The text of ``multiply_add`` for factors of 16 bits, and so many columns of sums."""
     return f"multiply_add_{dtype}_{columns}"
@@ -114,23 +130,16 @@ __device__ inline void show_to_tensor_cores() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 """,
-    "copy_or_zero": """
+    "copy_or_zero": _with_copies("""
 // VEC floats on their way to shared memory, zeros where there are none: the thread does not wait.
 template <int VEC>
 __device__ inline void copy_or_zero(float* to, const float* from, bool there) {
     constexpr int BYTES = VEC * sizeof(float);
     const unsigned int place = static_cast<unsigned int>(__cvta_generic_to_shared(to));
     const int read = there ? BYTES : 0;
-    if constexpr (BYTES == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-            ::"r"(place), "l"(from), "r"(read) : "memory");
-    } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-            ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");
-    }
-}
-""",
-    "copy_or_zero_16bit": """
+    @}
+"""),
+    "copy_or_zero_16bit": _with_copies("""
 // VEC elements of 16 bits on their way to shared memory, zeros where there are none. The thread does not wait
 // for two and more; one alone goes through a register, as no such copy is that small.
 template <int VEC, typename T>
@@ -141,15 +150,8 @@ __device__ inline void copy_or_zero(unsigned short* to, const T* from, bool ther
     const int read = there ? BYTES : 0;
     if constexpr (BYTES == 2) {
         *to = there ? *reinterpret_cast<const unsigned short*>(from) : 0;
-    } else if constexpr (BYTES == 16) {
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-            ::"r"(place), "l"(from), "r"(read) : "memory");
-    } else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-            ::"r"(place), "l"(from), "n"(BYTES), "r"(read) : "memory");
-    }
-}
-""",
+    } else @}
+"""),
     "side_by_side": """
 // VEC elements of 16 bits of one channel, and behind them as many of another: a word of each two.
 template <int VEC>

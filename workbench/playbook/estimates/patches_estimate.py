@@ -50,11 +50,11 @@ _COSTS = {
     2: _Costs(0.377, 0.00217, 0.0, {}, 0.3, 0.0167, 0.75, 0.2, 0.75),
 }
 """By the bytes of a factor. Of bfloat16 what takes longest is to read patches, two bytes a lane; and every
-second of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, transposed, 4 x 4 by 2, take 562 us
+second of neighbouring elements is stored slowly: 32 x 64 x 64 x 64 to 64, transposed, 4 x 4 by 2, take 556 us
 where float32 takes 271."""
 _IN_PAIRS_US, _ARRANGED_US = 0.24, 0.6
 """A piece of 128 places whose channels are read in pairs, and more, divided by taps: each patch is gone
-through once more. 32 x 64 x 128 x 128 to 64, 3 x 3, take 165 us, 185 without; 5 x 1 windows 103 and 81."""
+through once more. 32 x 64 x 128 x 128 to 64, 3 x 3, take 167 us, 181 without; 5 x 1 windows 102 and 79."""
 _NARROW_US, _NARROW = 0.04, 16
 """More for each column where rows of results are shorter than so many."""
 _LOAD_US = 0.02

@@ -120,20 +120,20 @@ def _with_bias(
     users: dict[str, list[OpNode | None]],
     dtypes: dict[str, DType],
 ) -> OpNode:
-    node, found = _as_added(node, nodes, users), node
+    original, node = node, _as_added(node, nodes, users)
     match node:
         case OpNode(op="aten.add.Tensor", args=(Ref(ref=name), Ref() as bias), kwargs=()):
             product = nodes.get(name)
         case _:
-            return found
+            return original
     after = users.get(node.name, [])
     if product is None or product.op != "aten.mm.default" or len(users[name]) > 1:
-        return found
+        return original
     if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
-        return found
+        return original
     same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
     if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
-        return found
+        return original
     return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
 
 

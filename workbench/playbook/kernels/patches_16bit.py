@@ -45,16 +45,14 @@ class WholeFactors(PatchFactors):
 
     def weights_place(self) -> list[str]:
         # Elements are copied and handed over, never computed with: their bits are all that matters here.
-        lines = ["unsigned short* const weights = reinterpret_cast<unsigned short*>(on_chip);"]
-        if self.tiling.kept:
-            return [
-                *lines,
-                "unsigned short* const patches = weights + PIECES * RIGHT;  // behind all weights",
-            ]
+        kept, element = self.tiling.kept, self.element
+        behind = f"weights + {'PIECES' if kept else 'PLACES_OF_WEIGHTS'} * RIGHT"
+        if element != self.weight:
+            behind = f"reinterpret_cast<{element}*>({behind})"
         return [
-            f"constexpr int PLACES_OF_WEIGHTS = {WEIGHT_STAGES};",
-            *lines,
-            "unsigned short* const patches = weights + PLACES_OF_WEIGHTS * RIGHT;",
+            *([] if kept else [f"constexpr int PLACES_OF_WEIGHTS = {WEIGHT_STAGES};"]),
+            "unsigned short* const weights = reinterpret_cast<unsigned short*>(on_chip);",
+            f"{element}* const patches = {behind};{'  // behind all weights' if kept else ''}",
         ]
 
     def in_turn(self) -> list[str]:
@@ -193,32 +191,13 @@ class PairedFactors(WholeFactors):
     def helpers(self) -> frozenset[str]:
         return super().helpers | {"side_by_side"}
 
-    def weights_place(self) -> list[str]:
-        *before, last = super().weights_place()
-        name, _, rest = last.partition(" = ")
-        place, _, comment = rest.partition(";")
-        return [
-            *before,
-            f"{name.replace('short', 'int')} = reinterpret_cast<unsigned int*>({place});{comment}",
-        ]
-
     def read(self) -> list[str]:
         twice = self.tiling.twice
         return [
             "// Eight words are a part, sixteen terms; a thread has two of them, of each of its places.",
             "// Those of the next part are read before they are needed.",
             f"unsigned int left_now[2][{twice}][4], left[2][{twice}][4];",
-            "const auto read_left = [&](int ahead, int part) {",
-            "#pragma unroll",
-            "    for (int t = 0; t < 2; ++t) {",
-            "        const unsigned int* const from =",
-            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
-            "#pragma unroll",
-            f"        for (int i = 0; i < {2 * twice}; ++i) {{",
-            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self.other_place}];",
-            "        }",
-            "    }",
-            "};",
+            *self._words_read(),
             "const auto take_left = [&](int p) {",
             "#pragma unroll",
             f"    for (int m = 0; m < {twice}; ++m) {{",

@@ -66,6 +66,22 @@ class PatchFactors(ABC):
         """A function that puts elements that have come in place, where that takes more than copies."""
         return []
 
+    def _words_read(self) -> list[str]:
+        """A function that reads a part of eight elements: two of a thread, of each of its places."""
+        return [
+            "const auto read_left = [&](int ahead, int part) {",
+            "#pragma unroll",
+            "    for (int t = 0; t < 2; ++t) {",
+            f"        const {self.element}* const from =",
+            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
+            "#pragma unroll",
+            f"        for (int i = 0; i < {2 * self.tiling.twice}; ++i) {{",
+            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self.other_place}];",
+            "        }",
+            "    }",
+            "};",
+        ]
+
     @abstractmethod
     def first(self) -> list[str]:
         """Statements before the first tile, from what is asked for first to the factors of a first part."""
@@ -141,17 +157,7 @@ class SplitFactors(PatchFactors):
             "// Eight terms at a time are a part; a thread has two of them, of each of its places. Those of",
             "// the next part are read before they are needed.",
             f"float left_now[2][{twice}][4];",
-            "const auto read_left = [&](int ahead, int part) {",
-            "#pragma unroll",
-            "    for (int t = 0; t < 2; ++t) {",
-            "        const float* const from =",
-            "            in_patches + __shfl_sync(0xffffffff, ahead, part * 8 + t * 4 + quarter);",
-            "#pragma unroll",
-            f"        for (int i = 0; i < {2 * twice}; ++i) {{",
-            f"            left_now[part % 2][i / 2][t * 2 + i % 2] = from[{self.other_place}];",
-            "        }",
-            "    }",
-            "};",
+            *self._words_read(),
             f"unsigned int left_high[2][{twice}][4], left_low[2][{twice}][4];",
             "const auto split_left = [&](int part) {",
             "    const int p = part % 2;",

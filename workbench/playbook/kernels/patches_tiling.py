@@ -20,7 +20,7 @@ THREADS = (256, 128)
 _BLOCKS = {256: ((1, 128),), 128: ((4, 64), (3, 128), (2, 128))}
 """Blocks that a multiprocessor may have at the same time, and registers of a thread for its sums up to which
 there are enough for that. While some store their results others multiply: of 64 x 3 x 224 x 224 to 64 with a
-pool three take 257 us, two 313; of 64 x 8 x 128 x 128 to 32 four take 111, two 124."""
+pool three take 256 us, two 314; of 64 x 8 x 128 x 128 to 32 four take 112, two 124."""
 _TWICE, _MOST_COLUMNS, _ROWS, _EIGHT = {4: 64, 2: 128}, 128, 16, 8
 """Columns of sums up to which a warp takes twice sixteen rows, so that there are registers for all, by the
 bytes of a factor: those of 16 bits have no totals beside their sums. Columns at most; rows that tensor cores

@@ -41,11 +41,11 @@ CONVOLVING = (
             "whole windows of a pool behind it, and all channels of a place for a softmax or an argmax: "
             "these are made of results on the chip, and the tensor that they would read is nowhere in "
             "memory. 64 x 3 x 224 x 224 to 64 channels with ReLU and a 2 x 2 pool took an H100 748 us with "
-            "the pool in a kernel of its own, 307 with it here, and 257 where three small blocks share a "
+            "the pool in a kernel of its own, 307 with it here, and 256 where three small blocks share a "
             "multiprocessor, of which one stores while others multiply. Numbers of 16 bits go to tensor "
             "cores as they are; the library wants their channels side by side and moves the input and the "
-            "results once more for that: 64 x 16 x 128 x 128 to 64 channels of bfloat16 take 429 us with "
-            "its convolution and 134 in one kernel."
+            "results once more for that: 64 x 16 x 128 x 128 to 64 channels of bfloat16 take 427 us with "
+            "its convolution and 132 in one kernel."
         ),
     ),
     Technique(

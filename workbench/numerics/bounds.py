@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType, Problem
+from workbench.numerics.coarser import reach
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.running import Running
@@ -26,10 +27,16 @@ RMS_FLOOR = 2 * U32
 """Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
 DECISIVE = 0.1
 """A check tells right from zeros when the bound stays below this part of the output's size."""
+WIDE, WIDE_UNITS = 0.01, 12
+"""Part of an output's size that a running error may be, and units of its dtype; a larger one is held against
+coarser arithmetic."""
+MUCH = 0.25
+"""Part of an output's size that coarser arithmetic may make; where it makes more, it tells nothing."""
 FALLBACK_SAFETY = 4.0
 OWN_MARGIN = 2.0
 SWINGS = 8.0
 """Times what inputs off by a rounding make of a result, where nothing is known of what is between."""
+FEWER_BITS = "what arithmetic with three bits less makes of the graph"
 OWN = "for the reference's own error"
 DIFFER = "the graph and the float64 reference differ"
 
@@ -94,6 +101,7 @@ def bounds(
     ) as error:
         tracked, reason = (), f"the graph could not be interpreted ({type(error).__name__})"
     own = native()
+    coarse = cache(lambda: reach(problem.graph, tensors, running))
     swings = cache(lambda: oracle.swings(tensors))
     infinite = any(t.is_floating_point() and bool(t.isinf().any()) for t in tensors.values())
     result = []
@@ -101,6 +109,7 @@ def bounds(
         odd = _in_dispute(tracked[position].value, expected, infinite) if position < len(tracked) else None
         if odd is not None and agrees(_as_the_oracle(tracked[position], expected, odd), expected):
             bound = _from_graph(tracked[position], expected, running.unknown, spec.dtype)
+            bound = _narrowed(bound, coarse, position)
             swing = partial(_of, swings, position)
             result.append(_admitting(_asking_nothing(bound, odd), own[position], swing))
         else:
@@ -233,6 +242,31 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     step = Step(widened(tracked.down), widened(tracked.up), tracked.step.distance)
     allowed = torch.maximum(step.down, step.up)
     return OutputBound(dtype, expected, allowed, tracked.tie, basis, step)
+
+
+def _narrowed(
+    bound: OutputBound, coarse: Callable[[], tuple[Tensor, ...] | None], position: int
+) -> OutputBound:
+    """Where roundings that all went the worst way could make much of the output: no more than arithmetic with
+    fewer bits makes of it.
+
+    Unless that is much as well: what turns over for a rounding is no matter of chance that a few draws tell.
+    """
+    if bound.step is not None or bound.tie is not None or not is_float(bound.dtype):
+        return bound
+    number = torch.isfinite(bound.expected)
+    size, usual = _rms(bound.expected), max(WIDE, WIDE_UNITS * UNIT[bound.dtype])
+    if not bool(number.any()) or bool(bound.allowed[number].square().mean().sqrt() <= usual * size):
+        return bound
+    moves = coarse()
+    if moves is None:
+        return bound
+    known = number & torch.isfinite(moves[position])
+    if not bool(known.any()) or bool(_rms(moves[position][known]) > MUCH * size):
+        return bound
+    by_chance = moves[position] + _output_floor(bound.expected, bound.dtype, size)
+    allowed = torch.where(known, torch.minimum(bound.allowed, by_chance), bound.allowed)
+    return replace(bound, allowed=allowed, basis=FEWER_BITS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,7 @@ class Running:
         with torch.no_grad():
             for node in graph.nodes:
                 self.results[node.name] = self._apply(node)
-        return tuple(self._resolved(ref) for ref in graph.outputs)
+        return tuple(map(self.of, graph.outputs))
 
     def _apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
@@ -91,7 +91,7 @@ class Running:
     def _argument(self, arg: Arg) -> Any:
         match arg:
             case Ref():
-                return self._resolved(arg)
+                return self.of(arg)
             case Sym(sym=text):
                 return size_of(text, self.sizes)
             case tuple():
@@ -101,7 +101,8 @@ class Running:
             case _:
                 return arg
 
-    def _resolved(self, ref: Ref) -> Tracked:
+    def of(self, ref: Ref) -> Tracked:
+        """A result, once ``outputs`` has been there."""
         result = self.results[ref.ref]
         if isinstance(result, tuple):
             return result[ref.item or 0]

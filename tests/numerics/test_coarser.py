@@ -1,0 +1,174 @@
+"""Blocks of many products: what roundings make of them is allowed, what a missing part makes is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from workbench.model import Problem
+from workbench.numerics import bounds as limits
+from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
+from workbench.numerics.coarser import reach
+from workbench.numerics.compare import compare
+from workbench.numerics.conditioning import Oracle
+from workbench.numerics.inputs import draw
+from workbench.numerics.kinds import KINDS, InputKind
+from workbench.numerics.running import Running
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.problem.reference import Reference
+
+Tensors = dict[str, Tensor]
+BLOCK = """
+import torch, torch.nn as nn, torch.nn.functional as F
+
+class Block(nn.Module):
+    def __init__(self, width=64, heads=4):
+        super().__init__()
+        self.heads, self.norm, self.again = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.all, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        parts = self.all(self.norm(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = parts.permute(2, 0, 3, 1, 4)
+        met = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(met.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.again(x))))
+
+net = Block().to(torch.bfloat16)
+inputs = [torch.randn(2, 16, 64, dtype=torch.bfloat16)]
+"""
+TURNS_OVER = """
+import torch, torch.nn as nn
+
+class Scores(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k = nn.Linear(64, 64, dtype=torch.bfloat16), nn.Linear(64, 64, dtype=torch.bfloat16)
+
+    def forward(self, x):
+        return torch.softmax((self.q(x) @ self.k(x).transpose(-1, -2)).float(), -1) @ x.float()
+
+inputs = [torch.randn(64, 64, dtype=torch.bfloat16)]
+"""
+
+
+def block(t: Tensors, without: str = "", stored: torch.dtype = torch.float32) -> Tensor:
+    """The block with a part left out, in the dtype of its tensors; weights of attention as ``stored``."""
+    bias = {name: None if name == without else tensor for name, tensor in t.items()}
+    x = t["x"]
+    q, k, v = (
+        F.linear(F.layer_norm(x, (64,), t["norm_weight"], t["norm_bias"]), t["all_weight"], bias["all_bias"])
+        .unflatten(-1, (3, 4, 16))
+        .permute(2, 0, 3, 1, 4)
+        .float()
+    )
+    scores = q @ k.transpose(-1, -2) / 4.0 * (without != "scores")
+    if without != "mask":
+        scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf)
+    weights = (scores - scores.amax(-1, keepdim=True)).exp()
+    met = weights.to(stored).float() @ v / weights.sum(-1, keepdim=True)
+    met = met.to(x.dtype).transpose(1, 2).flatten(2)
+    if without != "attention":
+        x = x + F.linear(met, t["out_weight"], bias["out_bias"])
+    again = F.layer_norm(x, (64,), t["again_weight"], t["again_bias"])
+    inner = F.linear(again, t["up_weight"], bias["up_bias"])
+    inner = inner if without == "gelu" else F.gelu(inner)
+    return x if without == "MLP" else x + F.linear(inner, t["down_weight"], bias["down_bias"])
+
+
+def wide(t: Tensors) -> Tensor:
+    """Nothing is rounded before the end."""
+    return block({name: tensor.float() for name, tensor in t.items()}).to(torch.bfloat16)
+
+
+def as_flash_attention_does(t: Tensors) -> Tensor:
+    """Weights of attention are stored in 16 bits, before they are divided by their sum."""
+    return block(t, stored=torch.bfloat16)
+
+
+@cache
+def problem_of(source: str) -> Problem:
+    return open_problem(read_cell(source))
+
+
+@cache
+def bounded(source: str, kind: InputKind, seed: int = 0) -> tuple[Tensors, OutputBound]:
+    problem = problem_of(source)
+    reference, case = Reference(problem), problem.cases[0]
+    tensors = draw(problem, case, kind, seed)
+    oracle = Oracle(reference.oracle(tensors), reference.oracle)
+    return tensors, bounds(problem, case.size_map, tensors, oracle, lambda: reference.call(tensors))[0]
+
+
+@pytest.mark.parametrize("honest", [block, wide, as_flash_attention_does], ids=lambda one: one.__name__)
+def test_a_block_may_round_where_it_likes(honest: Callable[[Tensors], Tensor]) -> None:
+    for kind in KINDS:
+        tensors, bound = bounded(BLOCK, kind)
+        assert bound.basis == FEWER_BITS or kind in ("scale 64", "special values"), kind
+        assert compare(honest(tensors), bound).max_ratio < 0.6, kind
+
+
+PARTS = ("scores", "mask", "attention", "MLP", "gelu", "all_bias", "out_bias", "up_bias", "down_bias")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_block_without_one_of_its_parts_is_refused(part: str) -> None:
+    for kind in ("normal", "sparse"):
+        tensors, bound = bounded(BLOCK, kind)
+        assert compare(block(tensors, part), bound).max_ratio > 1.5, kind
+
+
+def test_the_running_error_alone_would_let_it_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above says something."""
+    monkeypatch.setattr(limits, "WIDE", torch.inf)
+    tensors, bound = bounded.__wrapped__(BLOCK, "normal")
+    assert compare(block(tensors, "MLP"), bound).max_ratio < 1
+
+
+def test_what_turns_over_for_a_rounding_may() -> None:
+    """Of scores in the thousands the largest is another one where they are rounded otherwise."""
+    turned = 0
+    for kind, seed in product(("scale 64", "heavy-tailed"), range(3)):
+        tensors, bound = bounded(TURNS_OVER, kind, seed)
+        x = tensors["x"].double()
+        q, k = (x @ tensors[f"{one}_weight"].double().t() + tensors[f"{one}_bias"].double() for one in "qk")
+        low_q, low_k = q.bfloat16().double(), k.bfloat16().double()
+        for one, other in ((low_q, k), (q, low_k), (low_q, low_k)):
+            scores = (one @ other.t()).bfloat16().double()
+            got = (torch.softmax(scores, -1) @ x).float()
+            assert compare(got, bound).max_ratio <= 1, (kind, seed)
+            turned += int(((got - bound.expected).abs() > 0.1 * bound.expected.abs().max()).sum())
+    assert turned, "no score was near another one"
+
+
+def test_a_draw_that_passes_an_edge_tells_nothing() -> None:
+    """Whether a value is counted is decided by a rounding: no draw says what the next will decide."""
+    source = """
+import torch
+
+def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    return ((x @ w) > 0).float() @ w
+
+inputs = [torch.randn(64, 64, dtype=torch.float32), torch.randn(64, 64, dtype=torch.float32)]
+"""
+    problem = problem_of(source)
+    tensors = draw(problem, problem.cases[0], "normal", 0)
+
+    def moves() -> tuple[Tensor, ...] | None:
+        running = Running(sizes=problem.cases[0].size_map, contract=problem.contract)
+        running.outputs(problem.graph, tensors)
+        return reach(problem.graph, tensors, running)
+
+    assert moves() is not None, "no product is near zero"
+    tensors["x"][0] = 0.0
+    tensors["x"][0, :2] = torch.stack([tensors["w"][1, 0], -tensors["w"][0, 0]])
+    assert moves() is None

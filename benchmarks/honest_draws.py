@@ -396,9 +396,10 @@ def told(path: Path, seeds: int) -> dict[str, Any]:
         row = tally(path, seeds)
     except Exception as error:  # an operation that cannot be computed here says nothing of the others
         return {"op": path.stem, "failed": f"{type(error).__name__}: {error}"[:300]}
+    worst = max(row["worst"].values(), default=0.0)
     print(
         f"{path.stem:22} {row['sets']:4} sets, refused {sum(row['refused'].values()):3}, "
-        f"widened {row['widened']:3}, open {row['open']:3}, worst {max(row['worst'].values()):8.3g}, "
+        f"widened {row['widened']:3}, open {row['open']:3}, worst {worst:8.3g}, "
         f"caught of {row['judgements']} {' '.join(str(n) for n in row['caught'].values())}, "
         f"bounds {row['seconds']:.1f} s of {time.perf_counter() - started:.0f}",
         flush=True,

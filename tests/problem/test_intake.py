@@ -122,7 +122,22 @@ REFUSED = {
         r"the output does not depend on input 'x'",
     ),
     "zeros": ("def f(x): return x - x\n" + X, r"a kernel that does nothing would pass"),
-    "a copy": ("def f(x): return x.clone()\n" + X, r"the output is a copy of x: there is nothing to compute"),
+    "infinite": (
+        "def f(x): return (x.abs() + 1) * 1e30 * 1e30\n" + X,
+        r"the output is NaN or infinite for every input tried",
+    ),
+    "a copy": (
+        "def f(x): return x.clone()\n" + X,
+        r"the output is a copy of x for every input tried: there is nothing to compute",
+    ),
+    "types that do not meet": (
+        "net = nn.Linear(5, 3)\ninputs = [torch.randn(4, 5, dtype=torch.bfloat16)]\n",
+        r"16-bit inputs meet float32 weights .*: convert these, a module with .to\(torch.bfloat16\)",
+    ),
+    "autocast as a decorator": (
+        "@torch.autocast('cuda', dtype=torch.bfloat16)\ndef f(x): return x @ x.t()\n" + X,
+        r"Write `with torch.autocast\(x.device.type, ...\):` around what it is for",
+    ),
     "a view": ("def f(x): return x.t()\n" + X, r"the output is a view of x: there is nothing to compute"),
     "list of tensors": (
         "def f(xs): return torch.cat(xs)\ninputs = [[torch.randn(4), torch.randn(4)]]\n",

@@ -185,17 +185,22 @@ def _passes(answer: Tensor, trial: _Trial, output: int) -> bool:
 def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
     for output in range(len(trials[0].results)):
         where = f"output {output}" if len(trials[0].results) > 1 else "the output"
-        if all(_passes(torch.zeros_like(t.results[output]), t, output) for t in trials):
+        if not any(_has_numbers(t, output) for t in trials):
+            yield _refuse(
+                f"{where} is NaN or infinite for every input tried: there is no number to hold a kernel to. "
+                "Give it inputs, or constants, for which it is finite"
+            )
+        elif all(_passes(torch.zeros_like(t.results[output]), t, output) for t in trials):
             yield _refuse(
                 f"{where} is zero, or too small to tell from rounding, for every input tried: "
                 "a kernel that does nothing would pass. Give it inputs, or constants, for which it is not"
             )
-        elif all(_all_nan(t.results[output]) for t in trials):
-            yield _refuse(f"{where} is NaN for every input tried")
         for name in trials[0].tensors:
             if all(_is_copy(trial, name, output) for trial in trials):
                 instead = ". Leave it out of the results" if len(trials[0].results) > 1 else ""
-                yield _refuse(f"{where} is a copy of {name}: there is nothing to compute{instead}")
+                yield _refuse(
+                    f"{where} is a copy of {name} for every input tried: there is nothing to compute{instead}"
+                )
 
 
 def _views(trials: list[_Trial]) -> Iterator[Finding]:
@@ -218,8 +223,9 @@ def _refuse(message: str) -> Finding:
     return Finding(severity="refuse", message=message)
 
 
-def _all_nan(result: Tensor) -> bool:
-    return bool(result.numel()) and bool(result.isnan().all())
+def _has_numbers(trial: _Trial, output: int) -> bool:
+    """True where an element is finite in the reference's own precision and in float64."""
+    return bool((trial.results[output].isfinite() & trial.bounds[output].expected.isfinite()).any())
 
 
 def _is_copy(trial: _Trial, name: str, output: int) -> bool:

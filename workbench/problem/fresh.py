@@ -6,6 +6,7 @@ the reference raises there, on data. Runs in a worker child.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
@@ -27,6 +28,7 @@ _DRAWN: tuple[tuple[InputKind, int], ...] = (
     ("normal", 0), ("normal", 1), ("scale 64", 2), ("scale 64", 3), ("offset", 4), ("sparse", 5),
 )  # fmt: skip
 """Kinds and seeds of the values on which a reference is run at sizes that it may refuse."""
+_NARROW = {"BFloat16": "torch.bfloat16", "Half": "torch.float16"}
 _MOST_RUNS = 80
 """Sizes that are tried then."""
 _RUN_ELEMENTS = 2**22
@@ -107,10 +109,26 @@ def _sizes_it_takes(problem: Problem, form: Form, accept: Accept) -> tuple[tuple
 def _as_told(error: Exception) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
+    if mixed := _narrow_type_of_a_mix(error):
+        return ProblemError(
+            f"{told(error, 'the reference')}\n(16-bit inputs meet float32 weights or constants: convert "
+            f"these, a module with .to({mixed}))"
+        )
     return ProblemError(
         f"{told(error, 'the reference')}\n(on fresh random values of the inputs' range; where only some "
         "values of that range suit, compute them in the reference, with clamp or %)"
     )
+
+
+def _narrow_type_of_a_mix(error: Exception) -> str:
+    """``torch.bfloat16`` where torch says that it met float32 in an operation that takes one type; else
+    nothing."""
+    message = str(error)
+    if not re.search(r"same dtype|should be the same|expected scalar type", message):
+        return ""
+    if not re.search(r"\b[Ff]loat\b", message):
+        return ""
+    return next((name for word, name in _NARROW.items() if word in message), "")
 
 
 def _bound_choices(problem: Problem) -> Iterator[Problem]:

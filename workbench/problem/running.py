@@ -24,6 +24,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
+from workbench.problem.autocast import remembering
 from workbench.problem.lines import line_of_traceback
 from workbench.problem.payload import unpack
 from workbench.problem.statements import CELL, needed, read_statements
@@ -47,7 +48,7 @@ def run_source(
     linecache.cache[CELL] = (len(source), None, source.splitlines(keepends=True), CELL)
     torch.manual_seed(0)
     np.random.seed(0)
-    with telling(f"the {text}"):
+    with telling(f"the {text}"), remembering():
         given = {**unpack(payload), **(own or {})}
         namespace.update(given)
         # What came as an object is not defined again: its text is for people, and may lack its base class.

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.export import Dim as ExportDim
 from torch.export import ExportedProgram, export
@@ -27,6 +26,7 @@ from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
 from workbench.model import Dim, Graph, OutputSpec
+from workbench.problem.autocast import autocast_that_counts
 from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.layout import Order
 from workbench.problem.lines import call_from_persons_frame, line_of_traceback
@@ -131,7 +131,7 @@ def _export(
 
     class Reference(nn.Module):
         def forward(self, tensors: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-            with _Lines(), _lengths_that_vary(), _autocast_that_counts():
+            with _Lines(), _lengths_that_vary(), autocast_that_counts():
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
@@ -143,28 +143,6 @@ def _export(
         returned = [s for s in program.graph_signature.output_specs if s.kind is OutputKind.USER_OUTPUT]
         orders = tuple(made.get(spec.arg.name) for spec in returned)
         return lowered(program), orders
-
-
-@contextmanager
-def _autocast_that_counts() -> Iterator[None]:
-    """Refuses ``torch.autocast("cuda")`` unless it is turned off: an export has no tensors there."""
-    ordinary = torch.autocast.__init__
-
-    def begin(
-        self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
-    ) -> None:
-        if device_type == "cuda" and enabled:
-            raise ProblemError(
-                'torch.autocast("cuda") does nothing here: a reference is read with tensors of the CPU. '
-                "Write torch.autocast(x.device.type, ...), with one of the inputs as x."
-            )
-        ordinary(self, device_type, dtype, enabled, cache_enabled)
-
-    torch.autocast.__init__ = begin  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.autocast.__init__ = ordinary  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ DEGENERATE: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         lambda x: 1 + 2e-7 * torch.tanh(x),
         "other values of input 'x' change the output by no more than rounding may",
     ),
-    "always nan": (lambda x: torch.log(-x.abs() - 1), "NaN for every input"),
+    "always nan": (lambda x: torch.log(-x.abs() - 1), "NaN or infinite for every input"),
 }
 
 

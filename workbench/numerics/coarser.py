@@ -20,6 +20,7 @@ from torch import Tensor
 
 from workbench.model import Arg, Graph, OpNode, Ref
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
+from workbench.numerics.movement import MOVES
 from workbench.numerics.running import Result, Running
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import Tracked, deviation, exact, narrowing
@@ -38,14 +39,18 @@ class Coarser(Running):
 
     def _apply(self, node: OpNode) -> Result:
         result = super()._apply(node)
+        if node.op.split(".")[1] in MOVES:
+            return result
         if isinstance(result, tuple):
             return tuple(self._moved(one) for one in result)
         return self._moved(result)
 
     def _moved(self, made: Tracked) -> Tracked:
-        if not is_float(made.dtype) or made.is_exact:
+        if not is_float(made.dtype):
             return made
         value, error = made.value, made.error
+        if not bool(error.any()):
+            return exact(value, made.dtype)
         stored = narrowing(value, made.dtype)
         moved = value + COARSER * self._share(value) * (error - stored).clamp_min(0.0)
         if UNIT[made.dtype] > accumulate_unit(made.dtype):

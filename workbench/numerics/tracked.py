@@ -113,7 +113,9 @@ def exact(value: Tensor, dtype: DType) -> Tracked:
     """Track a tensor that carries no error, such as an input."""
     wide = value.to(torch.float64) if is_float(dtype) else value
     zero = torch.zeros(wide.shape, dtype=torch.float64)
-    return Tracked(wide, zero, zero, dtype)
+    made = Tracked(wide, zero, zero, dtype)
+    made.__dict__["is_exact"] = True  # known, and on a GPU a question to wait for
+    return made
 
 
 def rounded(

@@ -127,7 +127,16 @@ def test_a_comparison_in_the_cuda_text_counts() -> None:
 
 def test_numbers_are_folded_and_bounded() -> None:
     program = parse(text("if cols > 3 * 2 ** 10 + 1 or cols > 10 ** 9:", launching("short")).source)
-    assert 3073 in numbers_of(program, 4096) and 10**9 not in numbers_of(program, 4096)
+    found = numbers_of(program, 4096, EMULATED)
+    assert 3073 in found and 10**9 not in found
+
+
+@pytest.mark.parametrize("kind", [Judgement, GpuJudgement])
+def test_a_branch_far_beyond_the_declared_sizes_is_tried(kind: type[Judgement]) -> None:
+    far = text("if cols > 20000:", launching("long_row"), "else:", launching("short"))
+    assert any(cols > 20000 and cols % 2 for cols in columns(probed(far, kind)))
+    given = text("require(cols <= 20000, 'rows are short')", launching("short").strip())
+    assert not any(cols > 8192 for cols in columns(probed(given, kind)))
 
 
 def test_sizes_stay_within_reach_and_are_new() -> None:

@@ -80,7 +80,7 @@ def candidates(problem: Problem, program: Program, reach: Reach) -> tuple[Case, 
     if not problem.symbols or not problem.proofs:
         return ()
     known = {case.sizes for case in (*problem.proofs, *problem.cases)}
-    numbers = numbers_of(program, max(n for case in problem.cases for _, n in case.sizes))
+    numbers = numbers_of(program, max(n for case in problem.cases for _, n in case.sizes), reach)
     steps = {s: _step(problem, s) for s in problem.symbols}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
     for sizes in _around(problem, numbers, steps):
@@ -135,15 +135,27 @@ def unexercised(problem: Problem, taken: Sequence[Taken], ran: Sequence[Case]) -
 # ------------------------------------------------------------------------------------ sizes
 
 
-def numbers_of(program: Program, most: int) -> tuple[int, ...]:
-    """Numbers of the plan and of the CUDA text that sizes may be compared with, up to twice the largest."""
-    found = set()
-    for node in ast.walk(program.function):
-        if isinstance(node, ast.Constant | ast.BinOp):
-            value = _folded(node)
-            found |= {value} if isinstance(value, int) and not isinstance(value, bool) else set()
-    found |= set(compared(program.source))
-    return tuple(sorted(n for n in found if 1 < n <= 2 * most))
+def numbers_of(program: Program, most: int, reach: Reach) -> tuple[int, ...]:
+    """Numbers that sizes may be compared with: those of comparisons, in the plan and in the CUDA text, as far
+    as a lane reaches; others of the plan up to twice the largest size."""
+    far = {n for one in _comparisons(program.function) for n in _numbers(one)} | set(compared(program.source))
+    near = {n for n in _numbers(program.function) if n <= 2 * most}
+    return tuple(sorted(n for n in near | far if 1 < n <= reach.elements))
+
+
+def _comparisons(tree: ast.AST) -> Iterator[ast.Compare]:
+    """All but those that turn sizes away."""
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "require":
+        return
+    if isinstance(tree, ast.Compare):
+        yield tree
+    for inside in ast.iter_child_nodes(tree):
+        yield from _comparisons(inside)
+
+
+def _numbers(tree: ast.AST) -> set[int]:
+    values = (_folded(node) for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.BinOp))
+    return {value for value in values if isinstance(value, int) and not isinstance(value, bool)}
 
 
 def compared(source: str) -> tuple[int, ...]:

@@ -352,6 +352,7 @@ def test_an_interrupted_wait_for_a_kernel_is_told_in_a_line(
 CUDA_CELL = "/* plan\ndef plan(x):\n    return x\n*/\n__global__ void k() {}\n"
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("cell", "words"),
     [

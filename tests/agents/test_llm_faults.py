@@ -191,7 +191,7 @@ LASTING: dict[str, tuple[Turn, str]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", LASTING)
 def test_a_lasting_fault_costs_branches_and_is_told(tmp_path: Path, name: str) -> None:
     turn, message = LASTING[name]

@@ -234,6 +234,7 @@ def test_a_stopped_session_goes_on(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------ what it costs
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("parallel", [1, 4])
 @pytest.mark.parametrize("cap", [1, 5000, 12_000])
 def test_a_cap_in_tokens_is_passed_by_one_call_at_most(tmp_path: Path, cap: int, parallel: int) -> None:

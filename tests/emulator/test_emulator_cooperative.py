@@ -85,7 +85,7 @@ def run(source: str, mode: Mode = "checked", reverse: bool = False, count: int =
     return execution
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("blocks", [1, 2, 7, 132])
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -178,6 +178,7 @@ __global__ void hope(const float* x, float* parts, int* arrived, float* y, int c
 """
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     "wait",
     [

@@ -40,6 +40,7 @@ def test_order_and_workers_change_nothing(options: dict[str, Any]) -> None:
     assert torch.equal(y, expected)
 
 
+@pytest.mark.many(3)
 @MODES
 @pytest.mark.parametrize("kernel", ["transpose<0>", "transpose<1>", "transpose_naive"])
 def test_transpose(mode: Any, kernel: str) -> None:
@@ -57,6 +58,7 @@ def test_dynamic_shared_memory_and_float_atomics(mode: Any) -> None:
     assert total.item() == pytest.approx(x.double().sum().item(), abs=1e-3)
 
 
+@pytest.mark.many(3)
 @MODES
 @pytest.mark.parametrize(
     ("kernel", "shape"),

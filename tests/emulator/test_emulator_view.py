@@ -21,6 +21,7 @@ def seen(condition: str) -> str:
     return nvrtc_view(source, (("N", "4"),)).strip()
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("condition", "taken"),
     [

@@ -110,6 +110,7 @@ def test_a_whole_session(tmp_path: Path) -> None:
     assert tree.failures == ()
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("salt", range(5))
 def test_the_tree_does_not_depend_on_who_returns_first(tmp_path: Path, salt: int) -> None:
     expected = search(tmp_path / "at once", parallel=4)
@@ -282,6 +283,7 @@ def test_stages_may_come_from_another_thread_and_late(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ being cut off
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("after", [1, 3, 6, 12])
 def test_cancelling_leaves_a_journal_that_goes_on(tmp_path: Path, after: int) -> None:
     expected = search(tmp_path / "whole")

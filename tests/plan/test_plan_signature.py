@@ -249,6 +249,7 @@ def test_what_grows_without_end_is_left_to_the_compiler() -> None:
         assert len(bind(kernel_table(text), kernel_name(name), (), [x])) == 1
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     "piece", ["__global__ (", "__global__ void k(", "template <", "struct {", "typedef int x", "using"]
 )

@@ -39,7 +39,7 @@ CALLS: dict[str, tuple[Call, dict[str, tuple[int, ...]], str]] = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", CALLS)
 def test_factors_are_not_widened(name: str, dtype: torch.dtype) -> None:

@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [True, False]))
 def test_right(name: str, varying: bool) -> None:
     call, tensors = CALLS[name]

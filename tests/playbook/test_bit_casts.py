@@ -49,7 +49,7 @@ def exactly(got: Tensor, want: Tensor) -> bool:
     return got.dtype == want.dtype and torch.equal(got.nan_to_num(7), want.nan_to_num(7))
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("vector", VECTORS, ids=["plain", "vectors", "unfused"])
 @pytest.mark.parametrize("dtype", WHOLE, ids=str)
 @pytest.mark.parametrize("call", [read, made, both, sums, looked_up])

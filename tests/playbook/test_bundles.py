@@ -54,7 +54,7 @@ NARROW = [
 """Bundles of so many lanes, where columns would have wider ones or narrower."""
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "lanes"), [*((name, "most") for name in CALLS), *NARROW])
 def test_right_at_awkward_sizes(name: str, lanes: str) -> None:
     call, shape, dtype = CALLS[name]

@@ -69,7 +69,7 @@ def vector(threads: str, **more: str) -> Vector:
     return tuple(sorted({"block_size": threads, "convolution": "patches", **more}.items()))
 
 
-@pytest.mark.many(8)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("threads", ["256", "128"])
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -90,6 +90,7 @@ def test_what_is_not_finite_is_in_no_other_row(name: str, value: float) -> None:
     torch.testing.assert_close(got, call(tensors), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("then", "settings", "channels"),
     [

@@ -39,7 +39,7 @@ def opened(call: Call, dtype: torch.dtype) -> Problem:
     return problem_of(call, {"x": torch.randn(3, 5).to(dtype)}, "op", cases=cases)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("call", "shape", "dtype", "vector"),
     [

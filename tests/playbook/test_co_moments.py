@@ -124,7 +124,7 @@ def test_two_passes_become_one_and_the_search_has_both(name: str) -> None:
     assert (row.passes, row.joint_passes) == (2, 1)
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("layout", "name"), crossed(ROWS, CALLS))
 def test_rows_of_any_size(name: str, layout: str) -> None:
     for rows, columns in ((1, 2), (5, 37), (3, 132), (2, 2053 if layout in ("split", "last") else 64)):
@@ -144,7 +144,7 @@ def test_columns_of_any_size(layout: str) -> None:
         check(down, source, tensors, "checked")
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("layout", ROWS)
 def test_far_from_zero_it_is_as_exact_as_two_passes(layout: str) -> None:
     """Sums of products as they are would have lost everything: 1e8 beside 1."""

@@ -77,7 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_alone_and_in_strips(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -149,7 +149,7 @@ TRANSPOSED: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", TRANSPOSED)
 def test_transposed_windows_are_gathered(name: str) -> None:
     call, tensors = TRANSPOSED[name]

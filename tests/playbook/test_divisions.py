@@ -13,6 +13,7 @@ from workbench.playbook.generate import generate
 REGISTERS = (("row_cache", "registers"), ("vector_width", "4"))
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "product"),
     [

@@ -48,7 +48,7 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("single", ["off", "on"])
 @pytest.mark.parametrize("cache", ["registers", "reread"])
 @pytest.mark.parametrize(("lanes", "team"), [(8, EIGHT), (4, FOUR)])

@@ -45,7 +45,7 @@ REFERENCES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", REFERENCES)
 def test_whole_numbers(name: str) -> None:
     call, tensors = REFERENCES[name]

@@ -70,7 +70,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

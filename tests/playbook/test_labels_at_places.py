@@ -60,7 +60,7 @@ Loss = Callable[..., Tensor]
 SHAPES = [(2, 5, 3, 7), (1, 21, 8, 8), (3, 2, 5), (2, 3, 2, 3, 4)]
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("layout", "reduction"), crossing(LAYOUTS, ["mean", "sum", "none"]))
 @pytest.mark.parametrize(("shape", "loss"), crossing(SHAPES, [crossed, likelihood]))
 def test_places_of_any_number(layout: str, reduction: str, shape: tuple[int, ...], loss: Loss) -> None:

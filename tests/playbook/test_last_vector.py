@@ -42,7 +42,7 @@ LAYOUTS: list[Vector] = [
 ]
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("shape", [(7, 143), (1, 3)])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("call", [gated, with_a_bias, whole_numbers])

@@ -68,7 +68,7 @@ def _order(result: object) -> tuple[int, ...] | None:
     return memory_order(result.shape, result.stride())
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_results_lie_in_memory_as_torch_has_them(name: str) -> None:
     call, tensors = CALLS[name]
@@ -82,7 +82,7 @@ ACROSS = ("row-major on demand", "softmax of channels", "instance norm")
 """Results that torch makes row-major from images that are not: either reads or writes go across."""
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in (*ACROSS, "batch norm")])
 def test_neighbouring_threads_read_neighbours(name: str) -> None:
     call, tensors = CALLS[name]

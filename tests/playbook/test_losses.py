@@ -46,7 +46,7 @@ def test_the_logarithm_of_a_softmax_takes_none_an_element() -> None:
         check(divergence, source, tensors)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     "options", [{}, {"full": True, "reduction": "sum"}, {"eps": 0.5, "reduction": "none"}]
 )

@@ -49,7 +49,7 @@ CALLS: dict[str, Call] = {"causal": causal, "kept": kept, "past_hidden": past_hi
 SHAPES = [(2, 3, 24, 24), (5, 37, 40), (7, 1), (1, 8), (3, 5, 17), (64, 132)]
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("layout", "name"), crossed(LAYOUTS, CALLS))
 def test_masked_rows_of_any_size(name: str, layout: str) -> None:
     torch.manual_seed(0)

@@ -89,7 +89,7 @@ def made(call: Call, tensors: dict[str, Tensor], vector: Vector = TENSOR_CORES) 
     return problem, generate(problem, vector).kernel.source
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(17)
 @NAMES
 def test_products_are_right_and_without_hazards(name: str) -> None:
     call, tensors = CALLS[name]
@@ -122,7 +122,7 @@ SHARED: dict[str, tuple[str, Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("name", SHARED)
 def test_the_blocks_of_a_cluster_share_the_terms_of_a_tile(name: str) -> None:
     blocks, call, tensors = SHARED[name]

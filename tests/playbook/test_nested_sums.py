@@ -37,7 +37,7 @@ def both(t: Tensors) -> Tensor:
     return torch.stack([(share(t).sum(1) * across).sum(1), (share(t).sum(2) * down).sum(1)], 1)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("call", [column, kept, largest_apart, both])
 @pytest.mark.parametrize("team", ["warp", "block"])
 def test_one_kernel_adds_up_what_a_row_is_needed_for(call: Call, team: str) -> None:

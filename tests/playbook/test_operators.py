@@ -24,7 +24,7 @@ def every_pair(dtype: torch.dtype) -> dict[str, Tensor]:
     return {"x": one.repeat_interleave(len(WHOLES)).reshape(13, 13), "y": one.repeat(13).reshape(13, 13)}
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("vector", VECTORS, ids=["plain", "vectors"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", PAIRS)

@@ -65,7 +65,7 @@ def written(call: Call) -> tuple[str, dict[str, Tensor]]:
     return generate(problem_of(call, tensors), vector).kernel.source, tensors
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("target", [H100, ONE_SM], ids=["H100", "one multiprocessor"])
 @pytest.mark.parametrize("call", [running_sum, squares, sixteen_told, log_sum, responses])
 def test_right_whichever_block_begins_first(call: Call, target: Target) -> None:

@@ -85,7 +85,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes_without_bank_conflicts(name: str) -> None:
     call, tensors = CALLS[name]
@@ -161,7 +161,7 @@ ODD: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("name", ODD)
 def test_right_however_operands_lie(name: str) -> None:
     call, tensors = ODD[name]

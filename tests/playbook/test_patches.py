@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(10)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -76,6 +76,7 @@ def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, togethe
     assert launch.kernel.endswith(f"<{together}>")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", ["strided", "transposed in groups", "transposed by two"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_met_by_no_other_result(name: str, value: float) -> None:

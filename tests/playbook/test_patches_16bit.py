@@ -49,7 +49,7 @@ def rounded_once(got: Tensor, want: Tensor) -> None:
     assert ((got.double() - want).abs() <= allowed).all()
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
@@ -69,7 +69,7 @@ def test_right(name: str, dtype: torch.dtype, threads: str, pairs: str) -> None:
         rounded_once(got, want)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
 @pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("name", BEHIND)

@@ -86,7 +86,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_rows_of_pieces_are_right(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

@@ -80,7 +80,7 @@ def vector(threads: str) -> Vector:
     return (("block_size", threads), ("convolution", "patches"))
 
 
-@pytest.mark.many(8)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -100,6 +100,7 @@ def test_what_is_not_finite_is_in_no_other_window(value: float) -> None:
     torch.testing.assert_close(got, call(tensors), rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("then", "settings"),
     [

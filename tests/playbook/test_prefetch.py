@@ -49,7 +49,7 @@ def short_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "prefetch_from", lambda shape: 4)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.usefixtures("short_rows_too")
 @pytest.mark.parametrize(
     ("call", "rows", "columns", "dtype", "width"),

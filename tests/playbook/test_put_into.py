@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
 VECTORS: tuple[Vector, ...] = ((), (("fusion", "none"),), (("vector_width", "2"),))
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("vector", VECTORS, ids=["plain", "apart", "vectors"])
 def test_no_library_is_called(name: str, vector: Vector) -> None:

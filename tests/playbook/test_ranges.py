@@ -71,6 +71,7 @@ def from_the_end(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return t["x"][t["at"] % -4]
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "asks"),
     [

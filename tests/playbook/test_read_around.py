@@ -52,7 +52,7 @@ CALLS: dict[str, tuple[Call, int]] = {
 }
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_many_places_read_is_written_once(name: str) -> None:
     call, kernels = CALLS[name]

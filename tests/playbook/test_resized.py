@@ -49,7 +49,7 @@ COMPUTED: dict[str, tuple[Call, int]] = {
 }
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("width", ["1", "4"])
 @pytest.mark.parametrize("name", [*COPIED, *COMPUTED])
 def test_right(name: str, width: str) -> None:
@@ -60,7 +60,7 @@ def test_right(name: str, width: str) -> None:
     check(call, source, {"x": torch.randn(3, 2, *(6, 2, 4)[3 - axes :])})
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("name", COPIED)
 def test_copies_are_found_without_computing_places(name: str) -> None:
     call, axes = COPIED[name]

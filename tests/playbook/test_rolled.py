@@ -53,7 +53,7 @@ def slices(t: Tensors) -> Tensor:
 CALLS = [ring, far, torus, flat, by_half, slices]
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("width", ["1", "2", "4", "8"])
 @pytest.mark.parametrize("columns", [8, 24, 7])
 @pytest.mark.parametrize("call", CALLS)

@@ -36,7 +36,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(9)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("width", ["1", "8"])
 def test_right(name: str, width: str) -> None:

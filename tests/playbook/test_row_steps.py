@@ -151,7 +151,7 @@ def chains(call: Call, tensors: dict[str, Tensor], varying: bool = False) -> lis
     return [len(step.steps.kernels) if step.steps else 0 for step in steps if isinstance(step, Kernel)]
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("vector", [BLOCKS, WARPS], ids=["blocks", "warps"])
 @pytest.mark.parametrize("name", CALLS)
 def test_one_kernel_goes_through_all_steps(name: str, vector: Vector) -> None:
@@ -182,7 +182,7 @@ WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("width", ["2", "4", "8", "16"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize("name", WIDE)
@@ -263,7 +263,7 @@ def summed(t: dict[str, Tensor]) -> Tensor:
 ELSEWHERE = (flattened, shifted_lines, upside_down, of_the_first_row, also_returned, turned_back, summed)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("call", ELSEWHERE, ids=lambda call: call.__name__)
 def test_what_other_rows_or_others_need_is_not_kept(call: Call) -> None:
     tensors = of(x=(5, 16))()

@@ -77,7 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_rows_in_tables_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]

@@ -52,7 +52,7 @@ _ROWS: list[tuple[int, int, Vector]] = [
 ]
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "case"), crossed(_CALLS, _ROWS))
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_rows_and_their_sum_are_one_launch(
@@ -148,7 +148,7 @@ _TEAMS: dict[str, Vector] = {
 }
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("team", _TEAMS)
 @pytest.mark.parametrize("join", [LAST, TOLD], ids=["last", "told"])
 def test_launches_one_after_the_other_give_the_same(team: str, join: tuple[str, str]) -> None:

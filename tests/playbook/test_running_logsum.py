@@ -71,7 +71,7 @@ def result(call: Call, x: Tensor, vector: Vector) -> tuple[Tensor, ...]:
     return execution.outputs
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_every_total_is_right_beside_those_before_it(axis: int, vector: Vector) -> None:
     """What lies far below a later maximum does not vanish from the totals before that maximum."""

@@ -83,7 +83,7 @@ def taken(call: Call, given: Tensors) -> Tensors:
     return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(9)
 @pytest.mark.parametrize(("call", "vector"), crossed(CHAINS, VECTORS))
 def test_one_kernel_for_both(call: Call, vector: str) -> None:
     source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source

@@ -121,7 +121,7 @@ def launches(source: str) -> int:
     return source.partition("*/")[0].count("launch(")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_one_kernel_reads_everything_once(name: str, vector: str) -> None:
     call = CALLS[name]
@@ -131,7 +131,7 @@ def test_one_kernel_reads_everything_once(name: str, vector: str) -> None:
         check(call, source, tensors(call, rows, columns, beside), "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("call", [rendered, depths, means])
 def test_of_other_types(call: Call, dtype: torch.dtype) -> None:

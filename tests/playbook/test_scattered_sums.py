@@ -167,7 +167,7 @@ BY_BLOCK: Vector = (*VECTORS, ("scatter_by", "block"))
 NARROW: Vector = (*VECTORS, ("index_width", "32"), ("loads_in_flight", "2"))
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(19)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, [PLAIN, VECTORS, NARROW]))
 def test_no_library_is_called(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
@@ -203,7 +203,7 @@ def test_zeros_have_signs_and_nan_has_the_last_word(reduce: str, dtype: torch.dt
     check(call, generate(problem_of(call, given), PLAIN).kernel.source, given, "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("reduce", ["amax", "amin", "sum", "mean"])
 @pytest.mark.parametrize("before", [False, True])
 def test_places_that_nothing_comes_to_keep_what_they_have(reduce: str, before: bool) -> None:

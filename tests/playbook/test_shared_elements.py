@@ -52,7 +52,7 @@ def tensors_of(call: Call, rows: int, pairs: int) -> Tensors:
     return {"x": made(rows, 2 * pairs), "weight": made(rows, 2 * pairs)}
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("call", "sizes"),
     crossed(

@@ -65,7 +65,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_whoever_shares(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

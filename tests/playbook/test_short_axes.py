@@ -36,7 +36,7 @@ def length(t: Tensors) -> Tensor:
     return sides(t).square().sum(-1).sqrt()
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize(
     ("call", "launches"), [(area, 1), (widest, 1), (narrowest, 1), (nearest, 1), (length, 1)]

@@ -38,7 +38,7 @@ CALLS: dict[str, tuple[Call, tuple[int, int], int]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("name", "loads"), [*((name, "1") for name in CALLS), ("two_passes", "4"), ("places", "4")]
 )

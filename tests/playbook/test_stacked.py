@@ -195,7 +195,7 @@ def test_the_model_sees_stretches_wait_for_one_another() -> None:
     assert times[0] > 3 * times[1] > 3 * 22
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_compiles_for_the_gpu(name: str) -> None:
     call, dtype = CALLS[name]

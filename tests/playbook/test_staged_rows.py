@@ -80,7 +80,7 @@ def source_of(call: Call, tensors: Tensors, *more: tuple[str, str]) -> str:
     return source
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("call", "more"), [*((call, ()) for call in ALL), (twelve, NARROW), (features, NARROW)]
 )

@@ -92,7 +92,7 @@ def test_a_result_reads_what_it_waits_for(call: Call, again: bool) -> None:
     assert reduces(made_by(program)[last]) is again
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(
     ("call", "dtype"), crossed([responses, responses_first, gated, two_ways, both], DTYPES)
 )

@@ -47,7 +47,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes_and_read_along_its_neighbours(name: str) -> None:
     call, tensors = CALLS[name]

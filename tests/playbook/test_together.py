@@ -59,7 +59,7 @@ CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
 }
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [False, True]))
 @pytest.mark.parametrize("vector", [GRID, WORDS], ids=["grid", "words"])
 def test_right_in_any_order(name: str, vector: Vector, varying: bool) -> None:

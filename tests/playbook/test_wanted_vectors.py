@@ -61,7 +61,7 @@ SOME: dict[str, tuple[Call, list[str]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("vector", VECTORS, ids=["vectors", "narrow", "plain"])
 @pytest.mark.parametrize("name", SOME)
 def test_what_no_element_wants_is_not_looked_up(name: str, vector: Vector) -> None:

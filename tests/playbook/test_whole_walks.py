@@ -84,7 +84,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_walks_over_the_whole_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]

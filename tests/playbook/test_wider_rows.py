@@ -70,7 +70,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_wider_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]
@@ -86,7 +86,7 @@ def test_one_kernel_has_the_rows_for_both(name: str) -> None:
     assert len(program_of(problem, True, frozenset(["wider_rows"])).steps) >= 2
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("name", "shape"),
     [

@@ -50,7 +50,7 @@ def test_colours_side_by_side_are_runs_though_their_number_is_a_size(dtype: torc
             check(grey, source, {"x": (torch.rand(shape) * 250).to(dtype)}, "checked")
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_every_width(name: str) -> None:
     call, tensors = CALLS[name]

@@ -42,7 +42,7 @@ def images(channels: int, height: int, width: int, dtype: torch.dtype = torch.fl
     return {name: tensor.to(dtype) for name, tensor in found.items()}
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("call", [last, patches, scaled, two])
 @pytest.mark.parametrize("channels", [2, 3, 4])
 @pytest.mark.parametrize("more", [(("index_width", "32"),), (("stream_hints", "on"), ("block_size", "64"))])

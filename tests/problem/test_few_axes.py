@@ -7,7 +7,7 @@ from tests.problem.test_intake import opened
 MIXED = "def f(x, w):\n    return (x * w[..., None]).{after}\n"
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("few", "beside", "after", "shapes", "fixed"),
     [

@@ -99,6 +99,7 @@ def test_lengths_end_with_the_axis_that_they_are_counted_along() -> None:
         assert drawn.min() >= 1 and size / 2 < drawn.max() <= size
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("body", "more"),
     [

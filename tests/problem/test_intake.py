@@ -175,7 +175,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_refused(case: str) -> None:
     source, message = REFUSED[case]

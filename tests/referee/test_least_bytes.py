@@ -53,6 +53,7 @@ CELLS = {
 }
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("what", CELLS)
 def test_what_a_result_is_made_of(what: str) -> None:
     source, wanted = CELLS[what]

@@ -104,6 +104,7 @@ def of(call: Callable[[Tensors], Tensor], dtype: torch.dtype = torch.float32) ->
     return problem_of(call, tensors(dtype), varying=False)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "part"),
     [

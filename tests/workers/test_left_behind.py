@@ -91,7 +91,7 @@ def importing(pids: set[Process]) -> bool:
     return any("slow_to_import" in command for command in commands(pids))
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(11)
 @pytest.mark.parametrize(
     ("kind", "ready", "how"),
     [

@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test check lint everything sweep browser in-the-browser notebooks sample assets format clean
+.PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -64,7 +64,8 @@ lint: $(VENV)/installed-dev
 # pytest-xdist waits for ever when it replaces one. Three on two cores: tests of processes mostly wait.
 # What the emulator needs once, ten seconds of a compiler, is built once for all the parts.
 test: export WORKBENCH_SUITE_CACHE := $(CURDIR)/$(VENV)/cache-of-tests
-test: $(VENV)/installed-dev
+test:
+	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-older had-for-the-browser
 	rm -rf $(WORKBENCH_SUITE_CACHE)
 	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample
 	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
@@ -91,6 +92,10 @@ $(VENV)/installed-older: $(VENV)/installed-dev
 	@# CUDA's libraries are looked for in an environment's own folder only.
 	cd $(VENV)/older/lib/python*/site-packages && ln -sfn ../../../../lib/$$(basename $$(dirname $$PWD))/site-packages/nvidia nvidia
 	@touch $@
+
+# Beside pip, which leaves a core idle; where it cannot be had, in-the-browser says so.
+had-for-the-browser:
+	@tests/browser/tools.sh 2>/dev/null || true
 
 # Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.
 in-the-browser: $(VENV)/installed-older

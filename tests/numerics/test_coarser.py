@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from workbench.model import Problem
 from workbench.numerics import bounds as limits
+from workbench.numerics import coarser
 from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
 from workbench.numerics.coarser import reach
 from workbench.numerics.compare import compare
@@ -132,6 +133,32 @@ def test_the_running_error_alone_would_let_it_pass(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(limits, "WIDE", torch.inf)
     tensors, bound = bounded.__wrapped__(BLOCK, "normal")
     assert compare(block(tensors, "MLP"), bound).max_ratio < 1
+
+
+def _reach(source: str) -> tuple[Tensor, ...] | None:
+    problem = problem_of(source)
+    tensors = draw(problem, problem.cases[0], "normal", 0)
+    running = Running(sizes=problem.cases[0].size_map, contract=problem.contract)
+    running.outputs(problem.graph, tensors)
+    return reach(problem.graph, tensors, running)
+
+
+def test_values_are_the_same_with_and_without_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shorter way to them: operators alone, where these compute what the rules do."""
+    alone = _reach(BLOCK)
+    monkeypatch.setattr(coarser, "_agrees", lambda *_: False)
+    by_rules = _reach(BLOCK)
+    assert alone is not None and by_rules is not None
+    torch.testing.assert_close(alone, by_rules, rtol=1e-6, atol=1e-9)
+
+
+def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large problems have no room for several side by side."""
+    together = _reach(BLOCK)
+    monkeypatch.setattr(coarser, "AT_ONCE", 1)
+    apart = _reach(BLOCK)
+    assert together is not None and apart is not None
+    assert 0.8 < float(together[0].mean() / apart[0].mean()) < 1.25
 
 
 def test_what_turns_over_for_a_rounding_may() -> None:

@@ -7,12 +7,14 @@ little, the graph is computed again, with every result rounded ``COARSER`` times
 somewhere at random: the Monte Carlo arithmetic of Parker, Pierce and Eggert, "Monte Carlo arithmetic: how to
 gamble with floating point and win", Computing in Science & Engineering 2(4), 2000. Coarser, not as it is: a
 softmax of large scores that turns over for the error of an honest kernel turns over here in many draws.
+
+How far each operation rounds is found once, where its operands are what they should be, and a draw only
+computes values: several of them side by side, along a first axis.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -20,59 +22,192 @@ from torch import Tensor
 
 from workbench.model import Arg, Graph, OpNode, Ref
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
-from workbench.numerics.movement import MOVES
-from workbench.numerics.running import Result, Running
+from workbench.numerics.movement import CASTS, MOVES
+from workbench.numerics.running import Result, Running, argument, free_of_layout, operator
 from workbench.numerics.steps import STEPS
-from workbench.numerics.tracked import Tracked, deviation, exact, narrowing
+from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
 
 COARSER = 8
 """Times an honest rounding: three bits."""
 DRAWS = 16
 """Of a result that turns over in every second draw, all agree once in thirty thousand."""
+AT_ONCE = 2**22
+"""Elements of all results together, of the draws that are made side by side."""
+HARDLY = 1e-200
+"""An error that is none, and yet keeps its value from being taken for one that nobody rounded."""
+ALIKE = 1e-9
+"""Of a result's largest element: two ways of computing it in float64."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounding:
+    """How far one result may be moved."""
+
+    still: Tensor
+    amount: Tensor
+    """At most, elementwise, beside what storing it takes; NaN where nothing is known of it."""
+    rounds: Tensor | None
+    """Where it is stored in a narrower dtype than it is computed in."""
+    unit: float
+    largest: float
+    """Magnitude beyond which the reference has an infinity; inf where no element is near."""
 
 
 @dataclass
-class Coarser(Running):
-    """One draw: every result lies where rounding may have put it, and the next is made of that."""
+class _Local(Running):
+    """What each operation rounds by itself, and whether its values can be had without its rule."""
 
-    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    still: Running | None = None
+    roundings: dict[tuple[str, int], _Rounding | None] = field(default_factory=dict)
+    """None where a result is as exact as its operands."""
+    plain: set[str] = field(default_factory=set)
 
-    def _apply(self, node: OpNode) -> Result:
-        result = super()._apply(node)
-        if node.op.split(".")[1] in MOVES:
-            return result
-        if isinstance(result, tuple):
-            return tuple(self._moved(one) for one in result)
-        return self._moved(result)
+    def apply(self, node: OpNode) -> Result:
+        assert self.still is not None
+        made = super().apply(node)
+        parts = made if isinstance(made, tuple) else (made,)
+        moves = node.op.split(".")[1] in MOVES
+        for item, part in enumerate(parts):
+            self.roundings[node.name, item] = None if moves else _rounding(part)
+        if _agrees(node, lambda ref: self.of(ref).value, self.sizes, parts):
+            self.plain.add(node.name)
+        known = self.still.results[node.name]
+        again = tuple(map(_hardly_off, known if isinstance(known, tuple) else (known,)))
+        return again if isinstance(made, tuple) else again[0]
 
-    def _moved(self, made: Tracked) -> Tracked:
-        if not is_float(made.dtype):
-            return made
-        value, error = made.value, made.error
-        if not bool(error.any()):
-            return exact(value, made.dtype)
-        stored = narrowing(value, made.dtype)
-        moved = value + COARSER * self._share(value) * (error - stored).clamp_min(0.0)
-        if UNIT[made.dtype] > accumulate_unit(made.dtype):
-            moved = self._on_a_grid(moved, made)
-        # Beyond the dtype's range the reference has an infinity: nobody knows what comes of it.
-        moved = torch.where(error.isinf(), torch.nan, torch.where(error > 0, moved, value))
-        return exact(torch.where(torch.isfinite(value), moved, value), made.dtype)
 
-    def _share(self, value: Tensor) -> Tensor:
-        """Of the error of each element: half of it of its own, half as all others have it (an intrinsic that
-        is too large everywhere, sums that are cut off)."""
-        generator = torch.Generator(value.device).manual_seed(self.chance.getrandbits(62))
-        own = torch.rand(value.shape, generator=generator, dtype=torch.float64, device=value.device)
-        return own - 0.5 + 0.5 * self.chance.uniform(-1.0, 1.0) * value.sign()
+def _hardly_off(known: Tracked) -> Tracked:
+    if known.is_exact or not is_float(known.dtype):
+        return exact(known.value, known.dtype)
+    off = torch.where(known.error > 0, HARDLY, 0.0)
+    return Tracked(known.value, off, torch.zeros_like(off), known.dtype)
 
-    def _on_a_grid(self, value: Tensor, made: Tracked) -> Tensor:
-        """Rounded to the dtype less three bits, on a grid that lies anywhere: equal values stay equal, as
-        they do wherever they are rounded."""
-        to = self.chance.uniform(0.5, 1.0)
-        fraction, exponent = torch.frexp(value * to)
-        steps = 1 / (UNIT[made.dtype] * COARSER)
-        return torch.ldexp((fraction * steps).round() / steps, exponent) / to
+
+def _rounding(made: Tracked) -> _Rounding | None:
+    if not is_float(made.dtype) or not bool((made.error > HARDLY).any()):
+        return None
+    value, error = made.value, made.error
+    narrow = UNIT[made.dtype] > accumulate_unit(made.dtype)
+    amount = COARSER * (error - narrowing(value, made.dtype)).clamp_min(0.0)
+    # Beyond the dtype's range the reference has an infinity: nobody knows what comes of it.
+    amount = torch.where(error.isinf(), torch.nan, torch.where(torch.isfinite(value), amount, 0.0))
+    most = LARGEST[made.dtype]
+    near = bool(value.abs().nan_to_num(0.0, 0.0).max() > most / 16)
+    rounds = (error > HARDLY) & torch.isfinite(value) if narrow else None
+    return _Rounding(value, amount, rounds, UNIT[made.dtype], most if near else torch.inf)
+
+
+def _agrees(
+    node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int], parts: tuple[Tracked, ...]
+) -> bool:
+    """True where the operator alone, in float64, computes what its rule does."""
+    try:
+        values = _plainly(node, given, sizes)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return False
+    return len(values) == len(parts) and all(map(_alike, values, (part.value for part in parts)))
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
+        return False
+    if one.dtype != torch.float64:
+        return torch.equal(one, other)
+    off = torch.where(one == other, 0.0, (one - other).abs())
+    size = other.abs().nan_to_num(0.0, 0.0)
+    return not one.numel() or bool(off.max() <= ALIKE * size.max())  # a NaN is not
+
+
+def _plainly(node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
+    """The operator on float64 values."""
+    args = [argument(arg, given, sizes) for arg in node.args]
+    if node.op.split(".")[1] in CASTS and is_float(node.outs[0].dtype):
+        return (args[0].to(torch.float64),)
+    kwargs = {name: argument(arg, given, sizes) for name, arg in node.kwargs if name != "dtype"}
+    made = operator(free_of_layout(node.op))(*args, **kwargs)
+    return tuple(made) if isinstance(made, (tuple, list)) else (made,)
+
+
+@dataclass
+class _Alone(Running):
+    """Of one operation, on any values."""
+
+    given: Callable[[Ref], Tracked] = field(init=False)
+
+    def of(self, ref: Ref) -> Tracked:
+        return self.given(ref)
+
+
+@dataclass
+class _Draws:
+    """Draws side by side: each result lies where rounding may have put it, and the next is made of that."""
+
+    local: _Local
+    count: int
+    generator: torch.Generator
+    moved: dict[tuple[str, int], Tensor] = field(default_factory=dict)
+    """Results that are not as they should be, by name and item: a value a draw, along the first axis."""
+
+    def of(self, ref: Ref) -> Tensor | None:
+        """None where it is the same in every draw."""
+        return self.moved.get((ref.ref, ref.item or 0))
+
+    def through(self, graph: Graph) -> None:
+        with torch.no_grad():
+            for node in graph.nodes:
+                self._apply(node)
+
+    def _apply(self, node: OpNode) -> None:
+        values: tuple[Tensor | None, ...] = (None,) * len(node.outs)
+        if any(self.of(ref) is not None for ref in _refs(_arguments(node))):
+            draws = [self._computed(node, number) for number in range(self.count)]
+            values = tuple(map(torch.stack, zip(*draws, strict=True)))
+        for item, value in enumerate(values):
+            rounding = self.local.roundings[node.name, item]
+            if rounding is not None:
+                value = self._rounded(rounding, rounding.still if value is None else value)
+            if value is not None:
+                self.moved[node.name, item] = value
+
+    def _computed(self, node: OpNode, number: int) -> tuple[Tensor, ...]:
+        """The node's results in one draw."""
+
+        def given(ref: Ref) -> Tensor:
+            moved = self.of(ref)
+            return self.local.of(ref).value if moved is None else moved[number]
+
+        if node.name in self.local.plain:
+            return _plainly(node, given, self.local.sizes)
+        alone = _Alone(self.local.sizes, self.local.contract, constants=self.local.constants)
+        alone.given = lambda ref: exact(given(ref), self.local.of(ref).dtype)
+        made = alone.apply(node)
+        return tuple(part.value for part in (made if isinstance(made, tuple) else (made,)))
+
+    def _rounded(self, rounding: _Rounding, value: Tensor) -> Tensor:
+        """Half of the error of each element is its own, half as all others have it (an intrinsic that is too
+        large everywhere, sums that are cut off)."""
+        still, shape = rounding.still, (self.count, *[1] * rounding.still.dim())
+        common, grid = (self._drawn((self.count,)).view(shape) for _ in range(2))
+        share = self._drawn((self.count, *still.shape)) - 0.5 + (common - 0.5) * still.sign()
+        moved = value + rounding.amount * share
+        if rounding.rounds is not None:
+            stored = _on_a_grid(moved, 0.5 + 0.5 * grid, rounding.unit)
+            moved = torch.where(rounding.rounds, stored, moved)
+        if rounding.largest < torch.inf:
+            moved = torch.where(torch.isfinite(still) & (moved.abs() > rounding.largest), torch.nan, moved)
+        return moved
+
+    def _drawn(self, shape: tuple[int, ...]) -> Tensor:
+        device = self.generator.device
+        return torch.rand(shape, generator=self.generator, dtype=torch.float64, device=device)
+
+
+def _on_a_grid(value: Tensor, to: Tensor, unit: float) -> Tensor:
+    """Rounded to a dtype less three bits, on a grid that lies anywhere: equal values stay equal, as they do
+    wherever they are rounded."""
+    fraction, exponent = torch.frexp(value * to)
+    steps = 1 / (unit * COARSER)
+    return torch.ldexp((fraction * steps).round() / steps, exponent) / to
 
 
 def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[Tensor, ...] | None:
@@ -81,29 +216,49 @@ def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[
     ``still`` has been through the graph with these tensors. Inf where some draw leaves the range of a dtype;
     None where one carries a value over an edge, as others may go the other way.
     """
-    values = tuple(map(still.of, graph.outputs))
+    local = _Local(still.sizes, still.contract, still=still)
+    local.outputs(graph, tensors)
+    elements = sum(
+        local.of(Ref(ref=n.name, item=i)).value.numel() for n in graph.nodes for i in range(len(n.outs))
+    )
     edges = _at_edges(graph)
-    found: list[list[Tensor]] = [[] for _ in values]
-    for number in range(DRAWS):
-        draw = Coarser(sizes=still.sizes, contract=still.contract, chance=random.Random(number))
-        for moves, own, moved in zip(found, values, draw.outputs(graph, tensors), strict=True):
-            moves.append(deviation(own.value, moved.value).nan_to_num(torch.inf, torch.inf))
-        if any(bool(deviation(still.of(ref).value, draw.of(ref).value).any()) for ref in edges):
-            return None
-    return tuple(_farthest(torch.stack(moves)) for moves in found)
+    found: list[list[Tensor]] = [[] for _ in graph.outputs]
+    left = DRAWS
+    while left:
+        count = min(left, max(1, AT_ONCE // max(1, elements)))
+        draws = _Draws(local, count, torch.Generator(torch.empty(0).device).manual_seed(left))
+        draws.through(graph)
+        for ref in edges:
+            moved = draws.of(ref)
+            if moved is not None and bool(deviation(still.of(ref).value, moved).any()):
+                return None
+        for moves, ref in zip(found, graph.outputs, strict=True):
+            own, moved = still.of(ref).value, draws.of(ref)
+            apart = (
+                torch.zeros((count, *own.shape), dtype=torch.float64)
+                if moved is None
+                else deviation(own, moved)
+            )
+            moves.append(apart.nan_to_num(torch.inf, torch.inf))
+        left -= count
+    return tuple(_farthest(torch.cat(moves)) for moves in found)
 
 
 def _at_edges(graph: Graph) -> list[Ref]:
     """Results that jump where what they are made of passes an edge, and that something is made of."""
     used = dict.fromkeys(graph.outputs)
     for node in graph.nodes:
-        used.update(dict.fromkeys(_refs((*node.args, *(value for _, value in node.kwargs)))))
+        used.update(dict.fromkeys(_refs(_arguments(node))))
     nodes = {node.name: node for node in graph.nodes}
     return [ref for ref in used if ref.ref in nodes and _jumps(nodes[ref.ref], ref.item or 0)]
 
 
 def _jumps(node: OpNode, item: int) -> bool:
     return node.op.split(".")[1] in STEPS or not is_float(node.outs[item].dtype)
+
+
+def _arguments(node: OpNode) -> tuple[Arg, ...]:
+    return (*node.args, *(value for _, value in node.kwargs))
 
 
 def _refs(args: tuple[Arg, ...]) -> Iterator[Ref]:

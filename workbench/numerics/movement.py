@@ -24,6 +24,7 @@ slice_scatter
 _CREATION_NAMES = "full full_like zeros zeros_like ones ones_like arange scalar_tensor eye linspace"
 MOVES = frozenset(_MOVE_NAMES.split())
 CREATIONS = frozenset(_CREATION_NAMES.split())
+CASTS = frozenset(("_to_copy", "convert_element_type", "to"))
 _INDEXED = frozenset(("index_select", "gather", "index", "embedding"))
 _SAME_ORDER = frozenset(
     ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous")

@@ -41,16 +41,16 @@ class Running:
         self.results.update({name: exact(t, name_of(t.dtype)) for name, t in tensors.items()})
         with torch.no_grad():
             for node in graph.nodes:
-                self.results[node.name] = self._apply(node)
+                self.results[node.name] = self.apply(node)
         return tuple(map(self.of, graph.outputs))
 
-    def _apply(self, node: OpNode) -> Result:
+    def apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
             own = movement.placed(
-                operator(_free_of_layout(node.op))(
+                operator(free_of_layout(node.op))(
                     *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
                 )
             )
@@ -71,7 +71,7 @@ class Running:
         return [self._native(a) for a in arg] if isinstance(arg, tuple) else self._argument(arg)
 
     def _ruled(self, node: OpNode) -> Result:
-        name, op = node.op.split(".")[1], operator(_free_of_layout(node.op))
+        name, op = node.op.split(".")[1], operator(free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}
         dtype = node.outs[0].dtype
@@ -89,17 +89,7 @@ class Running:
         return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
 
     def _argument(self, arg: Arg) -> Any:
-        match arg:
-            case Ref():
-                return self.of(arg)
-            case Sym(sym=text):
-                return size_of(text, self.sizes)
-            case tuple():
-                return [self._argument(a) for a in arg]
-            case str() if arg in DTYPES:
-                return DTYPES[arg]
-            case _:
-                return arg
+        return argument(arg, self.of, self.sizes)
 
     def of(self, ref: Ref) -> Tracked:
         """A result, once ``outputs`` has been there."""
@@ -109,7 +99,22 @@ class Running:
         return result
 
 
-def _free_of_layout(name: str) -> str:
+def argument(arg: Arg, of: Callable[[Ref], Any], sizes: Mapping[str, int]) -> Any:
+    """An argument of a node as its operator takes it, with what ``of`` knows of results."""
+    match arg:
+        case Ref():
+            return of(arg)
+        case Sym(sym=text):
+            return size_of(text, sizes)
+        case tuple():
+            return [argument(a, of, sizes) for a in arg]
+        case str() if arg in DTYPES:
+            return DTYPES[arg]
+        case _:
+            return arg
+
+
+def free_of_layout(name: str) -> str:
     """A view is a reshape here: float64 arithmetic lays values out otherwise than the reference did."""
     return "aten.reshape.default" if name in ("aten.view.default", "aten._unsafe_view.default") else name
 
@@ -286,7 +291,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
     ),
-    "view": _view, "_to_copy": _cast, "convert_element_type": _cast, "to": _cast,
+    "view": _view, **dict.fromkeys(movement.CASTS, _cast),
 }  # fmt: skip
 
 

@@ -136,6 +136,7 @@ def _steer(url: str, shots: Path, *how: str) -> None:
     assert sum(line.startswith("ok ") for line in findings) >= 50
 
 
+@pytest.mark.many(2)
 @pytest.mark.browser
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ __global__ void hope(const float* x, float* parts, int* arrived, float* y, int c
 """
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize(
     "wait",
     [

@@ -21,6 +21,7 @@ def found_at(hazard: Hazard, kind: str, marker: str) -> str:
     return hazard.message
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_write_past_the_end(workers: int) -> None:
     args = {"x": torch.ones(1000), "y": Out((1000,)), "n": 1000}
@@ -153,6 +154,7 @@ def test_lanes_that_never_come(mode: Any) -> None:
     assert "mask 0xffffffff, but only lanes 0x0000ffff arrived" in message
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("mode", ["plain", "checked"])
 def test_deadlock_ends_the_run(mode: Any) -> None:
     args = {"flag": Out((1,), "i32", zero=True), "y": Out((64,))}

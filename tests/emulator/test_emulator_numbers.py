@@ -23,6 +23,7 @@ def clean(execution: Execution) -> tuple[torch.Tensor, ...]:
     return execution.outputs
 
 
+@pytest.mark.many(2)
 @MODES
 def test_softmax(mode: Any) -> None:
     x = randn(7, 1000) * 3
@@ -58,7 +59,7 @@ def test_dynamic_shared_memory_and_float_atomics(mode: Any) -> None:
     assert total.item() == pytest.approx(x.double().sum().item(), abs=1e-3)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @MODES
 @pytest.mark.parametrize(
     ("kernel", "shape"),
@@ -72,6 +73,7 @@ def test_matrix_product(mode: Any, kernel: str, shape: Shape) -> None:
     torch.testing.assert_close(c, (a.double() @ b.double()).float(), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.many(2)
 @MODES
 def test_tensor_core_product(mode: Any) -> None:
     a, b = randn(32, 48, dtype=torch.float16), randn(48, 32, dtype=torch.float16)
@@ -104,6 +106,7 @@ def test_tensor_cores_with_bfloat_and_int8() -> None:
     assert torch.equal(c.long(), a.long() @ b.long() + (1 << 28))
 
 
+@pytest.mark.many(2)
 @MODES
 def test_half_layernorm_with_cooperative_groups(mode: Any) -> None:
     x = randn(5, 512, dtype=torch.float16)
@@ -114,6 +117,7 @@ def test_half_layernorm_with_cooperative_groups(mode: Any) -> None:
     torch.testing.assert_close(y.double(), expected, rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.many(2)
 @MODES
 @pytest.mark.parametrize("kernel", ["compact_activemask", "compact_coalesced_group"])
 def test_lanes_that_are_there(mode: Any, kernel: str) -> None:
@@ -146,6 +150,7 @@ def test_tiles(mode: Any) -> None:
     torch.testing.assert_close(y, x.view(8, 8).sum(1))
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("threads", [64, 80])
 def test_cub_reductions(threads: int) -> None:
     x = randn(threads)
@@ -194,6 +199,7 @@ def test_rows_of_different_length(mode: Any) -> None:
         assert site.requests >= int(length.max())
 
 
+@pytest.mark.many(2)
 @MODES
 def test_scalar_arguments(mode: Any) -> None:
     scalars = {"f": 1.5, "d": 0.1, "i": -7, "q": 2**40, "b": True, "c": 200, "h": 0.333, "w": 0.333}
@@ -204,6 +210,7 @@ def test_scalar_arguments(mode: Any) -> None:
     torch.testing.assert_close(y, torch.tensor([1.5, 0.1, -7, 2.0**40, 1, 200, half, bfloat]))
 
 
+@pytest.mark.many(2)
 @MODES
 def test_macros_are_part_of_the_instance(mode: Any) -> None:
     x = torch.arange(1.0, 5.0)
@@ -291,6 +298,7 @@ def test_nan_and_infinity() -> None:
     assert of("infinite").tolist() == [-math.inf, math.inf, -math.inf, math.inf]
 
 
+@pytest.mark.many(2)
 @MODES
 def test_copies_are_there_when_they_have_been_waited_for(mode: Any) -> None:
     x = randn(128)
@@ -304,6 +312,7 @@ def test_copies_are_there_when_they_have_been_waited_for(mode: Any) -> None:
     assert y.isnan().all()
 
 
+@pytest.mark.many(2)
 @MODES
 def test_copies_in_a_ring(mode: Any) -> None:
     x = randn(20, 64)

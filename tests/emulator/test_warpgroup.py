@@ -124,7 +124,7 @@ def expected(columns: int, row_bytes: int) -> torch.Tensor:
     return (1 + truncated(x) @ truncated(w).T).float()
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(19)
 @MODES
 @pytest.mark.parametrize("columns", [8, 24, 64, 128, 256])
 def test_sums_of_every_width(columns: int, mode: Any) -> None:
@@ -139,7 +139,7 @@ def test_products_are_counted_and_no_warp_waits_for_them() -> None:
     assert launch.unit_products == 64 * 24 * 64
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("columns", [8, 24, 64, 128, 256])
 @pytest.mark.parametrize("factors", HALVES)
 def test_sums_of_16_bit_factors(factors: str, columns: int) -> None:
@@ -169,13 +169,14 @@ def test_the_least_and_the_largest_16_bit_numbers(factors: str) -> None:
     torch.testing.assert_close(y, expected, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("row_bytes", [128, 64, 32, 0])
 def test_tiles_of_every_swizzle(row_bytes: int) -> None:
     (y,) = clean(product(64, row_bytes, races=True))
     torch.testing.assert_close(y, expected(64, row_bytes), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.many(2)
 @MODES
 def test_sums_that_are_no_array(mode: Any) -> None:
     x, w = operands(8, 32)

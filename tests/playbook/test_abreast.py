@@ -73,6 +73,7 @@ def test_right_in_any_order(name: str, cache: str) -> None:
             _compare(got, want)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ["results_turned", "input_turned"])
 def test_neighbours_are_read_and_written_together(name: str) -> None:
     call, _ = CALLS[name]

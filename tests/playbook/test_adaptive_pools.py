@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [True, False]))
 def test_right(name: str, varying: bool) -> None:
     call, tensors = CALLS[name]
@@ -51,6 +51,7 @@ def test_right(name: str, varying: bool) -> None:
         check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("outs", [7, (5, 3), (6, 33)], ids=str)
 def test_of_equal_ones_the_first_has_the_place(outs: int | tuple[int, int]) -> None:
     call: Call = lambda t: F.adaptive_max_pool2d(t["x"], outs, return_indices=True)  # noqa: E731

@@ -68,7 +68,7 @@ def tensors_of(call: Call, rows: int, dtype: torch.dtype = torch.float32) -> Ten
     return {name: torch.randn(*shapes[name]).to(dtype) for name in NAMES[call]}  # type: ignore[index]
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("rows", [24, 23])
 @pytest.mark.parametrize("width", ["1", "2", "4"])
 @pytest.mark.parametrize("call", ALL)
@@ -87,7 +87,7 @@ def test_a_thread_has_all_elements(call: Call, width: str, rows: int) -> None:
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("width", ["2", "4", "8"])
 @pytest.mark.parametrize("call", ALL)
 def test_of_16_bits(call: Call, width: str) -> None:

@@ -69,7 +69,7 @@ def vector(threads: str, **more: str) -> Vector:
     return tuple(sorted({"block_size": threads, "convolution": "patches", **more}.items()))
 
 
-@pytest.mark.many(17)
+@pytest.mark.many(37)
 @pytest.mark.parametrize("threads", ["256", "128"])
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -80,6 +80,7 @@ def test_right(name: str, threads: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", ["softmax of classes", "norm"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_in_no_other_row(name: str, value: float) -> None:
@@ -90,7 +91,7 @@ def test_what_is_not_finite_is_in_no_other_row(name: str, value: float) -> None:
     torch.testing.assert_close(got, call(tensors), rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize(
     ("then", "settings", "channels"),
     [
@@ -109,6 +110,7 @@ def test_other_rows_are_a_kernel_of_their_own(then: Behind, settings: dict[str, 
     check(call, source, tensors)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("way", ["patches", "three_tf32", "8x8"])
 def test_a_bias_that_stays_with_the_call_is_added(way: str) -> None:
     """The kernel behind it was joined without the bias, so that results were off by that."""

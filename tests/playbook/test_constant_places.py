@@ -32,7 +32,7 @@ def straight(t: Tensors) -> Tensor:
     return t["x"].index_select(1, torch.arange(2) + 1)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("call", [crossed, rolled, chosen, repeated, straight])
 @pytest.mark.parametrize("width", ["1", "4"])
 def test_known_places_are_slices(call: Call, width: str) -> None:

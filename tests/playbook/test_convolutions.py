@@ -91,7 +91,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes(name: str) -> None:
     call, tensors = CALLS[name]
@@ -114,7 +114,7 @@ def test_the_blocks_of_a_cluster_share_the_terms_of_a_convolution(name: str) -> 
     check(call, source, tensors, mode="checked")
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("name", ON_TENSOR_CORES)
 def test_right_on_tensor_cores(name: str) -> None:
     call, tensors = ON_TENSOR_CORES[name]

@@ -72,6 +72,7 @@ def test_rows_of_any_size(name: str, layout: str) -> None:
         check(CALLS[name], source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ["similarity", "normalized"])
 def test_special_values_come_out_as_they_did(name: str) -> None:
     """Rows with a value that is none, infinite rows, rows of zeros, and as large as squares allow."""

@@ -77,7 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_alone_and_in_strips(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

@@ -48,7 +48,7 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("single", ["off", "on"])
 @pytest.mark.parametrize("cache", ["registers", "reread"])
 @pytest.mark.parametrize(("lanes", "team"), [(8, EIGHT), (4, FOUR)])
@@ -100,6 +100,7 @@ def in_groups(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
     return (x / scale).round().clamp(-8, 7).to(torch.int8), scale
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("columns", "lanes"), [(32, "four"), (64, "eight")])
 def test_no_lane_is_idle_where_rows_are_short(columns: int, lanes: str) -> None:
     tensors = {"x": torch.empty(2**20, columns, dtype=torch.float16, device="meta")}

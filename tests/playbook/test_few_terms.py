@@ -55,7 +55,7 @@ def used(call: Call, tensors: Tensors) -> Tensors:
     return {name: tensors[name] for name in names.get(call, ("x",))}  # type: ignore[call-overload]
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("call", [mixed, gated, spread, products, shares, directions])
 def test_few_terms_are_written_out(call: Call, dtype: torch.dtype) -> None:

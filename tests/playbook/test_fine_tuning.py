@@ -65,7 +65,7 @@ def made(call: Call, vector: Vector) -> str:
     return generate(problem_of(call, {"x": x}, call.__name__), vector).kernel.source
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize(("call", "base", "name", "value", "mark"), CASES)
 def test_another_source_the_same_numbers(call: Call, base: Vector, name: str, value: str, mark: str) -> None:
     plain, tuned = made(call, base), made(call, (*base, (name, value)))

@@ -53,7 +53,7 @@ def hidden(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.softmax((t["x"] * t["slope"][:, None, None]).masked_fill(later, -torch.inf), -1)
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize(("call", "size"), [(with_slopes, 40), (hidden, 40), (with_slopes, 37), (hidden, 37)])
@@ -103,7 +103,7 @@ def both_again(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.softmax(t["x"] * t["y"], -1) * t["y"]
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("cache", ["registers", "shared"])
 @pytest.mark.parametrize("size", [48, 37])
 @pytest.mark.parametrize(("call", "kept"), [(normed_sum, 1), (masked, 1), (both_again, 2)])

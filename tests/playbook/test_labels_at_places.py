@@ -44,6 +44,7 @@ def tensors_of(*shape: int) -> dict[str, Tensor]:
     return {"x": torch.randn(shape) * 4 + 100, "label": label}
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("call", [crossed, likelihood])
 def test_the_labels_sizes_are_those_of_the_places(call: partial[Tensor]) -> None:
     problem = problem_of(call, tensors_of(2, 5, 3, 7))
@@ -60,7 +61,7 @@ Loss = Callable[..., Tensor]
 SHAPES = [(2, 5, 3, 7), (1, 21, 8, 8), (3, 2, 5), (2, 3, 2, 3, 4)]
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize(("layout", "reduction"), crossing(LAYOUTS, ["mean", "sum", "none"]))
 @pytest.mark.parametrize(("shape", "loss"), crossing(SHAPES, [crossed, likelihood]))
 def test_places_of_any_number(layout: str, reduction: str, shape: tuple[int, ...], loss: Loss) -> None:

@@ -126,6 +126,7 @@ LEAVING: dict[str, tuple[Call, tuple[int, ...], Vector]] = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", LEAVING)
 def test_threads_that_leave_early_are_not_waited_for(name: str) -> None:
     """Beyond the last row they are done with the kernel, where it has a launch of its own."""

@@ -68,7 +68,7 @@ def _order(result: object) -> tuple[int, ...] | None:
     return memory_order(result.shape, result.stride())
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize("name", CALLS)
 def test_results_lie_in_memory_as_torch_has_them(name: str) -> None:
     call, tensors = CALLS[name]

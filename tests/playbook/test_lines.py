@@ -73,7 +73,7 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("vector", [LINES, (*LINES, ("stream_hints", "on"), ("lines_a_thread", "8"))])
 @pytest.mark.parametrize("name", CASES)
 def test_right_at_awkward_sizes(name: str, vector: Vector) -> None:

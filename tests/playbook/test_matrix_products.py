@@ -147,6 +147,7 @@ def test_terms_are_shared_where_tiles_are_few() -> None:
     assert all("split_k" not in dict(card.vector) for card in seed_vectors(many, H100, 8))
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("terms", [32, 64])
 def test_many_tiles_of_few_terms_are_taken_in_turns(terms: int) -> None:
     """A round is a tile: its pieces are at another place each time."""

@@ -16,6 +16,7 @@ MEASURED = {"8x8": 444.2, "three_tf32": 318.3, "patches": 198.1}
 """64 x 64 x 56 x 56 to 64 channels, 3 x 3, on an H100, in us: receipt 2026-11-26-h100-patches.json."""
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("way", MEASURED)
 def test_the_time_of_a_convolution_lies_near_what_was_measured(way: str) -> None:
     call = ordinary(padding=1)

@@ -45,7 +45,7 @@ def places(t: dict[str, Tensor]) -> Tensor:
     return t["x"].argmax(1)
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("team", TEAMS)
 @pytest.mark.parametrize(
     ("call", "steps"),

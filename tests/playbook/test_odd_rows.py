@@ -57,7 +57,7 @@ def requests_by_width(done: Execution, kind: str) -> dict[int, int]:
     return found
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(11)
 @pytest.mark.parametrize("cache", ["registers", "shared", "reread"])
 @pytest.mark.parametrize(
     ("dtype", "vector", "shape"),
@@ -168,6 +168,7 @@ def test_the_place_of_an_extreme_is_the_first_one(columns: int, chains: str) -> 
         assert torch.equal(most, x.argmax(1)) and torch.equal(least, x.argmin(1))
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("team", ["block", "warp"])
 def test_columns_beside_the_vectors_are_waited_for_behind_the_loads_of_a_row_that_is_kept(team: str) -> None:
     """Their lanes would begin a trip to memory behind the others; across a loop they would cost registers."""

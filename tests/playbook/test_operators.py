@@ -24,7 +24,7 @@ def every_pair(dtype: torch.dtype) -> dict[str, Tensor]:
     return {"x": one.repeat_interleave(len(WHOLES)).reshape(13, 13), "y": one.repeat(13).reshape(13, 13)}
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("vector", VECTORS, ids=["plain", "vectors"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("name", PAIRS)
@@ -52,6 +52,7 @@ def test_integers_have_the_larger_and_the_smaller(name: str) -> None:
     check(PAIRS[name], generate(problem_of(PAIRS[name], tensors), ()).kernel.source, tensors)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ["amin", "amax"])
 def test_places_are_reduced_like_numbers(name: str) -> None:
     def call(t: dict[str, Tensor]) -> Tensor:

@@ -85,7 +85,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_at_odd_sizes_without_bank_conflicts(name: str) -> None:
     call, tensors = CALLS[name]

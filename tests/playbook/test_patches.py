@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Call, Tensors]] = {
 }
 
 
-@pytest.mark.many(17)
+@pytest.mark.many(37)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -66,6 +66,7 @@ def test_right(name: str, threads: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("columns", "together"), [(33, 1), (34, 2), (36, 4)])
 def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, together: int) -> None:
     call = ordinary(padding=1)
@@ -76,7 +77,7 @@ def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, togethe
     assert launch.kernel.endswith(f"<{together}>")
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("name", ["strided", "transposed in groups", "transposed by two"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_met_by_no_other_result(name: str, value: float) -> None:

@@ -49,7 +49,7 @@ def rounded_once(got: Tensor, want: Tensor) -> None:
     assert ((got.double() - want).abs() <= allowed).all()
 
 
-@pytest.mark.many(17)
+@pytest.mark.many(37)
 @pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
@@ -69,7 +69,7 @@ def test_right(name: str, dtype: torch.dtype, threads: str, pairs: str) -> None:
         rounded_once(got, want)
 
 
-@pytest.mark.many(7)
+@pytest.mark.many(17)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)
 @pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("name", BEHIND)
@@ -87,6 +87,7 @@ def test_what_is_behind_is_made_of_float32(name: str, pairs: str, dtype: torch.d
         assert (error <= 1.01 * HALF_A_PLACE[dtype] * want.abs() + 1e-5).all()
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("columns", "together"), [(33, 1), (36, 4), (40, 8)])
 def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, together: int) -> None:
     call = ordinary(padding=1)
@@ -98,6 +99,7 @@ def test_rows_of_patches_come_in_vectors_where_they_lie_so(columns: int, togethe
         assert launch.kernel.endswith(f"<{together}>")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("reads", "together"), [(64, "VEC"), (12, "(VEC < 4 ? VEC : 4)"), (7, "1")])
 def test_weights_come_in_vectors_that_divide_a_channels(reads: int, together: str) -> None:
     call = ordinary(padding=1)
@@ -117,6 +119,7 @@ def test_of_a_last_piece_a_part_without_terms_is_left_out(reads: int, short: boo
     assert ("HALVES_OF_LAST" in source_of(ordinary(), tensors, "256")) == short
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_met_by_no_other_result(value: float) -> None:
     """Zeros of the last piece's missing weights would otherwise make NaN of it."""

@@ -55,7 +55,7 @@ def rows_of_two(t: Tensors) -> Tensor:
     return torch.cat((t["x"][t["source"]], t["y"][t["target"]]), 0)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("width", ["2", "4"])
 @pytest.mark.parametrize("columns", [8, 7])
 @pytest.mark.parametrize(("call", "waits"), [(edges, 3), (rows_of_two, 2)])

@@ -45,6 +45,7 @@ def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int,
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("columns", [7, 129])
 def test_a_choice_of_pieces_is_looked_up_in_memory(columns: int) -> None:
     """Branches that are chosen by computed places would be spelled inside one another."""

@@ -80,7 +80,7 @@ def vector(threads: str) -> Vector:
     return (("block_size", threads), ("convolution", "patches"))
 
 
-@pytest.mark.many(17)
+@pytest.mark.many(37)
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("name", CASES)
 def test_right(name: str, threads: str) -> None:
@@ -91,6 +91,7 @@ def test_right(name: str, threads: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_in_no_other_window(value: float) -> None:
     call, tensors = CASES["plane"]
@@ -100,7 +101,7 @@ def test_what_is_not_finite_is_in_no_other_window(value: float) -> None:
     torch.testing.assert_close(got, call(tensors), rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize(
     ("then", "settings"),
     [

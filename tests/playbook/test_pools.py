@@ -116,7 +116,7 @@ WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", WIDE)
 @pytest.mark.parametrize("threads", ["64", "256"])
 def test_rows_longer_than_a_block_are_cut(name: str, threads: str) -> None:
@@ -128,6 +128,7 @@ def test_rows_longer_than_a_block_are_cut(name: str, threads: str) -> None:
     check(call, source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("width", ["1", "4"])
 def test_blocks_take_several_short_rows_where_there_are_many(width: str) -> None:
     call: Call = lambda t: F.avg_pool2d(t["x"], 9, 8, 1)  # noqa: E731

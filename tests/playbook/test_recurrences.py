@@ -143,7 +143,7 @@ def test_of_16_bits(call: Call) -> None:
     check(call, generate(problem, (("rolled_steps", "8"),)).kernel.source, tensors, "checked")
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize(("call", "inner"), crossed(LOOPS, [8, 12, 6, 7]))
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_thread_has_neighbours(call: Call, dtype: torch.dtype, inner: int) -> None:

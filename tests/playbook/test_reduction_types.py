@@ -14,6 +14,7 @@ CALLS: dict[str, Call] = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_places_enter_arithmetic_as_floats(name: str) -> None:
     torch.manual_seed(1)

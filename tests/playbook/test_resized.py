@@ -49,7 +49,7 @@ COMPUTED: dict[str, tuple[Call, int]] = {
 }
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("width", ["1", "4"])
 @pytest.mark.parametrize("name", [*COPIED, *COMPUTED])
 def test_right(name: str, width: str) -> None:

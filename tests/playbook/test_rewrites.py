@@ -126,7 +126,7 @@ def facts_of(problem: Problem, value: str, name: str) -> PlanFacts:
     return facts(interpret(parse(source), metas, H100, library_meta), name)
 
 
-@pytest.mark.many(17)
+@pytest.mark.many(37)
 @pytest.mark.parametrize("name", REWRITES)
 def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
     problem = opened(name)
@@ -138,7 +138,7 @@ def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
     assert evaluation.outcome == Passed()
 
 
-@pytest.mark.many(9)
+@pytest.mark.many(19)
 @pytest.mark.parametrize("name", GRAPH_REWRITES)
 def test_a_rewrite_can_be_turned_off_and_is_expected_to_gain(name: str) -> None:
     problem = opened(name)

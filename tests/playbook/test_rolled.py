@@ -53,7 +53,7 @@ def slices(t: Tensors) -> Tensor:
 CALLS = [ring, far, torus, flat, by_half, slices]
 
 
-@pytest.mark.many(23)
+@pytest.mark.many(47)
 @pytest.mark.parametrize("width", ["1", "2", "4", "8"])
 @pytest.mark.parametrize("columns", [8, 24, 7])
 @pytest.mark.parametrize("call", CALLS)
@@ -139,6 +139,7 @@ def test_parts_that_are_no_longer_than_they_are_rolled() -> None:
         check(parts, source, {"x": torch.randn(5, columns)})
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("call", "least"), [(parts, 6), (far, 4)])
 def test_rows_that_are_shorter_than_they_are_rolled_are_refused(call: Call, least: int) -> None:
     source = generate(problem_of(call, {"x": torch.randn(5, 12)}), (("fusion", "all"),)).kernel.source

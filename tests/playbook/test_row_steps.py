@@ -151,7 +151,7 @@ def chains(call: Call, tensors: dict[str, Tensor], varying: bool = False) -> lis
     return [len(step.steps.kernels) if step.steps else 0 for step in steps if isinstance(step, Kernel)]
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("vector", [BLOCKS, WARPS], ids=["blocks", "warps"])
 @pytest.mark.parametrize("name", CALLS)
 def test_one_kernel_goes_through_all_steps(name: str, vector: Vector) -> None:
@@ -182,7 +182,7 @@ WIDE: dict[str, tuple[Call, dict[str, Tensor]]] = {
 }
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize("width", ["2", "4", "8", "16"])
 @pytest.mark.parametrize("team", ["block", "warp"])
 @pytest.mark.parametrize("name", WIDE)

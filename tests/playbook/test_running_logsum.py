@@ -94,7 +94,7 @@ def test_with_work_around_and_scans_beside(call: Call, width: str) -> None:
         assert torch.allclose(got.double(), want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(13)
 @pytest.mark.parametrize(("axis", "vector"), WAYS, ids=NAMES)
 def test_infinities_and_nan(axis: int, vector: Vector) -> None:
     x = torch.randn(8, 1032)

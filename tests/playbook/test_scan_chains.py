@@ -99,6 +99,7 @@ def test_of_other_types(dtype: torch.dtype) -> None:
     check(decayed, generate(problem_of(decayed, given), VECTORS["vectors"]).kernel.source, given, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("call", APART)
 def test_apart_where_more_is_needed_than_the_total_at_hand(call: Call) -> None:
     given = taken(call, tensors(5, 130))

@@ -223,6 +223,7 @@ def test_places_that_nothing_comes_to_keep_what_they_have(reduce: str, before: b
         assert any(node.outs[0].dims[1:] == (1,) for node in problem.graph.nodes if "scatter_add" in node.op)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ["few places", "few rows", "counts"])
 def test_blocks_add_up_what_few_places_get(name: str) -> None:
     call, tensors = CASES[name]

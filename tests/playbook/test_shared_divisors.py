@@ -120,6 +120,7 @@ def bounded(t: Tensors) -> torch.Tensor:
     return (t["x"] / t["s"]).clamp(-127.5, 127.5).round() * t["s"] + t["x"].sum(-1, keepdim=True)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("call", "places"), [(to_bytes, 1), (to_whole, 2), (bounded, 1)])
 def test_what_is_rounded_has_a_reciprocal_a_row(call: Callable[[Tensors], torch.Tensor], places: int) -> None:
     odd = [torch.zeros(1, 64), torch.full((1, 64), 1e-42), 1e30 * torch.randn(3, 64)]

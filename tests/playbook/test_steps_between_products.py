@@ -30,6 +30,7 @@ def tensors_of(steps: int) -> Tensors:
     return {"x": torch.randn(steps, 4, 16), "h": torch.randn(4, 16), "w": torch.randn(16, 16) / 4}
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("steps", [3, 8])
 def test_a_step_is_as_long_as_any_other(steps: int) -> None:
     program = lower(problem_of(gated, tensors_of(steps)), fuse=True)

@@ -59,7 +59,7 @@ CALLS: dict[str, tuple[Call, tuple[int, ...], int]] = {
 }
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(29)
 @pytest.mark.parametrize(("name", "varying"), crossed(CALLS, [False, True]))
 @pytest.mark.parametrize("vector", [GRID, WORDS], ids=["grid", "words"])
 def test_right_in_any_order(name: str, vector: Vector, varying: bool) -> None:
@@ -108,6 +108,7 @@ def test_what_is_no_float_waits_at_the_barrier() -> None:
     assert "this_grid().sync()" in source and "tell(" not in source
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("value", [0.0, -0.0])
 def test_a_part_of_zero_is_told_too(value: float) -> None:
     """A word that says nothing is zero: a sum of zeros must not look like one."""

@@ -40,7 +40,7 @@ CALLS: dict[str, tuple[Call, tuple[int, ...]]] = {
 }
 
 
-@pytest.mark.many(6)
+@pytest.mark.many(13)
 @pytest.mark.parametrize("name", CALLS)
 def test_right_again_and_again(name: str) -> None:
     """Words are zero again after each launch; a part that is zero is told as well."""

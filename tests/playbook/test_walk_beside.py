@@ -117,7 +117,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(19)
+@pytest.mark.many(41)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_right_at_awkward_shapes(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

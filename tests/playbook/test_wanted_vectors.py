@@ -61,7 +61,7 @@ SOME: dict[str, tuple[Call, list[str]]] = {
 }
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("vector", VECTORS, ids=["vectors", "narrow", "plain"])
 @pytest.mark.parametrize("name", SOME)
 def test_what_no_element_wants_is_not_looked_up(name: str, vector: Vector) -> None:
@@ -89,6 +89,7 @@ def used_elsewhere(t: Tensors) -> Tensor:
     return torch.where(inside(t), found, t["x"]) + found
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("call", [by_element, by_what_is_looked_up, used_elsewhere])
 def test_what_any_element_may_want_is_looked_up(call: Call) -> None:
     tensors = drawn()

@@ -50,7 +50,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_the_same_numbers(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]

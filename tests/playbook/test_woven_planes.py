@@ -42,7 +42,7 @@ def images(channels: int, height: int, width: int, dtype: torch.dtype = torch.fl
     return {name: tensor.to(dtype) for name, tensor in found.items()}
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize("call", [last, patches, scaled, two])
 @pytest.mark.parametrize("channels", [2, 3, 4])
 @pytest.mark.parametrize("more", [(("index_width", "32"),), (("stream_hints", "on"), ("block_size", "64"))])
@@ -63,6 +63,7 @@ def test_other_shapes_take_the_width_they_allow(channels: int, height: int, widt
     check(last, source, images(channels, height, width), "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_narrow_elements_by_eight(dtype: torch.dtype) -> None:
     tensors = images(3, 4, 16, dtype)

@@ -46,6 +46,7 @@ def test_rows_of_few_alone_stay_rows_of_any_length() -> None:
     assert not any(isinstance(dim, int) for dim in problem.tensors[0].dims)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("places", "fixed"), [((0, 1, 2), True), ((0, 2), False)])
 def test_components_that_are_taken_one_by_one_are_as_many(places: tuple[int, ...], fixed: bool) -> None:
     taken = ", ".join(f"u[:, {place}]" for place in places)

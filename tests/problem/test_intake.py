@@ -481,6 +481,7 @@ def test_axes_that_an_adaptive_pool_cuts_evenly_are_fixed(
     assert bool(told) == bool(fixed) and all(f"{size} along axis" in told[0] for size in fixed)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(("windows", "fixed"), [(6, [6]), (12, [])])
 def test_as_many_windows_as_channels_are_a_depthwise_convolution(windows: int, fixed: list[int]) -> None:
     source = "def f(x, w):\n    return F.conv1d(x, w, padding=3, groups=x.shape[1])[..., : x.shape[-1]]\n"

@@ -80,7 +80,7 @@ def powers(tensors: dict[str, Tensor]) -> Tensor:
     return torch.vander(tensors["x"][0, 0])
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(23)
 @pytest.mark.parametrize(
     ("call", "once"),
     [(softly, True), (pooled, True), (resized, True), (composites, True), (written, False), (powers, False)],

@@ -27,7 +27,7 @@ def notes_of(tmp_path: Path, cell: str) -> tuple[str, ...]:
     return open_capture(read_file(path), lambda note: None).notes
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(7)
 @pytest.mark.parametrize("words", NEEDLESS)
 def test_needless_work_is_told(tmp_path: Path, words: str) -> None:
     told = [note for note in notes_of(tmp_path, NEEDLESS[words]) if "needless work" in note]

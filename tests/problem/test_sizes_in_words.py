@@ -28,6 +28,7 @@ def test_the_smaller_of_two_sizes_is_a_size() -> None:
     assert not any("is fixed to the one given" in note for note in problem.notes)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("factor", "mode", "text"),
     [

@@ -31,7 +31,7 @@ COARSER = 8
 """Times an honest rounding: three bits."""
 DRAWS = 16
 """Of a result that turns over in every second draw, all agree once in thirty thousand."""
-AT_ONCE = 2**22
+AT_ONCE, AT_ONCE_ON_A_CARD = 2**23, 2**28
 """Elements of all results together, of the draws that are made side by side."""
 HARDLY = 1e-200
 """An error that is none, and yet keeps its value from being taken for one that nobody rounded."""
@@ -113,9 +113,10 @@ def _alike(one: Tensor, other: Tensor) -> bool:
         return False
     if one.dtype != torch.float64:
         return torch.equal(one, other)
-    off = torch.where(one == other, 0.0, (one - other).abs())
+    same = (one == other) | (one.isnan() & other.isnan())
+    off = torch.where(same, 0.0, (one - other).abs())
     size = other.abs().nan_to_num(0.0, 0.0)
-    return not one.numel() or bool(off.max() <= ALIKE * size.max())  # a NaN is not
+    return not one.numel() or bool(off.max() <= ALIKE * size.max())  # not where only one is a NaN
 
 
 def _plainly(node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
@@ -218,15 +219,15 @@ def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[
     """
     local = _Local(still.sizes, still.contract, still=still)
     local.outputs(graph, tensors)
-    elements = sum(
-        local.of(Ref(ref=n.name, item=i)).value.numel() for n in graph.nodes for i in range(len(n.outs))
-    )
+    elements = max(1, _moving(graph, local))
     edges = _at_edges(graph)
     found: list[list[Tensor]] = [[] for _ in graph.outputs]
+    device = torch.empty(0).device
+    most = AT_ONCE if device.type == "cpu" else AT_ONCE_ON_A_CARD
     left = DRAWS
     while left:
-        count = min(left, max(1, AT_ONCE // max(1, elements)))
-        draws = _Draws(local, count, torch.Generator(torch.empty(0).device).manual_seed(left))
+        count = min(left, max(1, most // elements))
+        draws = _Draws(local, count, torch.Generator(device).manual_seed(left))
         draws.through(graph)
         for ref in edges:
             moved = draws.of(ref)
@@ -242,6 +243,18 @@ def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[
             moves.append(apart.nan_to_num(torch.inf, torch.inf))
         left -= count
     return tuple(_farthest(torch.cat(moves)) for moves in found)
+
+
+def _moving(graph: Graph, local: _Local) -> int:
+    """Elements of all results that a draw has another value of; a weight that is only transposed is none."""
+    names, elements = set[str](), 0
+    for node in graph.nodes:
+        parts = range(len(node.outs))
+        rounds = any(local.roundings[node.name, item] for item in parts)
+        if rounds or any(ref.ref in names for ref in _refs(_arguments(node))):
+            names.add(node.name)
+            elements += sum(local.of(Ref(ref=node.name, item=item)).value.numel() for item in parts)
+    return elements
 
 
 def _at_edges(graph: Graph) -> list[Ref]:

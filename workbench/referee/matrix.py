@@ -1,14 +1,16 @@
 """Which checks a kernel has to pass, in which order. Pure.
 
 Every case is tried once on ordinary values with every access looked at; one typical case meets all
-other kinds of input. Every check has a seed of its own.
+other kinds of input. Every check of a case and a kind of input has a seed of its own.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 from workbench.emulator.values import Mode
 from workbench.model import TensorMeta
@@ -25,6 +27,8 @@ SPECIAL = 3
 """NaN, inf and -inf."""
 ROWS_FOR_ALL_SPECIAL = 6
 """From so many rows on one drawing of special values shows all three."""
+SEEDS = 900
+"""First seeds of a case and a kind of inputs; the rest of a thousand is for those that are drawn again."""
 TYPICAL_ELEMENTS = 2**16
 """The case for all kinds of input is the largest one up to this size: long rows, quickly run."""
 
@@ -111,7 +115,16 @@ def first_declared(trials: Sequence[Trial]) -> Trial:
 
 
 def _seeded(planned: Sequence[PlannedCheck], options: JudgeOptions) -> tuple[PlannedCheck, ...]:
-    return tuple(replace(p, seed=options.first_seed + turn) for turn, p in enumerate(planned))
+    """A seed follows from the case and the kind of inputs, whatever else is checked: a kernel with one check
+    more than the last one meets the same inputs in all others, and what must come of them is known."""
+    met: Counter[tuple[str, str]] = Counter()
+    seeded = []
+    for one in planned:
+        what = one.trial.case.label, one.inputs
+        number = crc32(" ".join(what).encode()) % SEEDS + met[what]
+        met[what] += 1
+        seeded.append(replace(one, seed=options.first_seed + number))
+    return tuple(seeded)
 
 
 def typical_trial(trials: Sequence[Trial]) -> Trial:

@@ -260,7 +260,7 @@ def _called(edit: GraphEdit, node: OpNode, scores: _Scores, value: Ref, dtype: D
     made = edit.add(
         "aten.scaled_dot_product_attention.default",
         (*operands, scores.mask, 0.0, scores.causal),
-        OutputSpec(dtype=dtype, dims=dims),
+        OutputSpec(dtype=dtype, dims=dims, order=None if dims[1] == 1 else (0, 2, 1, 3)),
         "attended",
         (("scale", float(f"{scores.scale * one * other:.12g}")),),  # 0.3, of two square roots
     )

@@ -73,6 +73,7 @@ def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[s
         before, graph = graph, GraphEdit(problem, graph, name).rewritten(rule)
         if graph is not before:
             changing.append(name)
+    graph = GraphEdit(problem, graph, "rows").rewritten(one_product)
     return bias_in_product(problem, graph), changing
 
 
@@ -90,6 +91,37 @@ def linear_rowsum(problem: Problem) -> Graph:
         if not still:
             return graph
         kept |= still
+
+
+def one_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """Products of a batch with the same matrix as one of all its rows.
+
+    torch makes a batch of what a linear layer gets from attention, whose heads it has in another order.
+    """
+    match node:
+        case OpNode(op="aten.bmm.default", args=(Ref() as left, Ref() as right), outs=(out,)):
+            pass
+        case _:
+            return None
+    same, rows = edit.made(right), edit.made(left)
+    if same is None or same.op != "aten.expand.default" or not isinstance(same.args[0], Ref):
+        return None
+    weight, (batch, length, terms) = same.args[0], edit.spec(left).dims
+    if edit.spec(weight).dims != edit.spec(right).dims[1:] or 1 in out.dims:
+        return None
+    if rows is None or rows.op != "aten.view.default":  # others may lie so that all rows would be a copy
+        return None
+    count = edit.sizes.read(batch) * edit.sizes.read(length)
+    whole = count.number if count.number is not None else count.text
+    made = edit.add(
+        "aten.mm.default",
+        (edit.view(left, (whole, terms)), weight),
+        OutputSpec(dtype=out.dtype, dims=(whole, out.dims[2])),
+        f"{node.name}_rows",
+    )
+    return node.model_copy(
+        update={"op": "aten.view.default", "args": (made, shape_of(out.dims)), "kwargs": ()}
+    )
 
 
 def bias_in_product(problem: Problem, graph: Graph) -> Graph:
@@ -110,8 +142,15 @@ def bias_in_product(problem: Problem, graph: Graph) -> Graph:
 
 
 _PRODUCTS = frozenset(
-    ["aten.mm.default", "aten.bmm.default", "aten.addmm.default", "aten.convolution.default"]
+    [
+        "aten.mm.default",
+        "aten.bmm.default",
+        "aten.addmm.default",
+        "aten.convolution.default",
+        "aten.scaled_dot_product_attention.default",
+    ]
 )
+_PASSED_ON = frozenset(["aten.view.default", "aten.permute.default", "aten.slice.Tensor", "aten.select.int"])
 
 
 def _with_bias(
@@ -132,9 +171,17 @@ def _with_bias(
     if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
         return original
     same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
-    if not same_type or any(user is not None and user.op not in _PRODUCTS for user in after):
+    if not same_type or not all(user is None or _goes_to_a_call(user, users) for user in after):
         return original
     return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
+
+
+def _goes_to_a_call(user: OpNode, users: dict[str, list[OpNode | None]]) -> bool:
+    """True where a library call reads it, as it lies or a part of it."""
+    if user.op not in _PASSED_ON:
+        return user.op in _PRODUCTS
+    after = users.get(user.name, [])
+    return bool(after) and all(one is not None and _goes_to_a_call(one, users) for one in after)
 
 
 _CONVERT = "prims.convert_element_type.default"

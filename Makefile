@@ -44,14 +44,11 @@ $(VENV)/installed-lab: $(VENV)/installed
 # pip asks for one package after the other, half a second each: three of them take a third of the known ones each.
 # What is missing then, or of another version, is got as ever. Nothing is compiled ahead: three modules in four are
 # never imported, and it takes 40 s.
-THIRDS := 0 1 2
-.PHONY: $(THIRDS:%=third-%)
-$(THIRDS:%=third-%): third-%: $(VENV)/python-ok constraints.txt
-	@grep -v '^#' constraints.txt | awk 'NR % 3 == $*' > $(VENV)/third-$*.txt
-	@$(PIP) --no-compile --no-deps -r $(VENV)/third-$*.txt 2>/dev/null || true
-
 $(VENV)/installed-dev: $(VENV)/python-ok pyproject.toml constraints.txt extension/labextension/sources.json
-	@$(MAKE) -j 3 $(THIRDS:%=third-%)
+	@for third in 0 1 2; do \
+	  grep -v '^#' constraints.txt | awk "NR % 3 == $$third" > $(VENV)/third-$$third.txt; \
+	  $(PIP) --no-compile --no-deps -r $(VENV)/third-$$third.txt 2>/dev/null & \
+	done; wait
 	$(PIP) --no-compile -e '.[dev]'
 	@touch $(VENV)/installed $@
 

@@ -44,7 +44,7 @@ from workbench.numerics.conditioning import Oracle  # noqa: E402
 from workbench.numerics.dtypes import TORCH, is_float  # noqa: E402
 from workbench.numerics.inputs import draw  # noqa: E402
 from workbench.numerics.kinds import KINDS, InputKind  # noqa: E402
-from workbench.numerics.running import operator  # noqa: E402
+from workbench.numerics.running import free_of_layout, operator  # noqa: E402
 from workbench.problem.capture import read_file  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.problem.reference import Reference  # noqa: E402
@@ -181,10 +181,14 @@ class Computed:
     sizes: Mapping[str, int]
     generator: torch.Generator
     results: dict[str, Any] = field(default_factory=dict)
+    stored: dict[str, torch.dtype] = field(default_factory=dict)
+    """Of values, what their bits are those of."""
 
     def outputs(self, problem: Problem, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Of the dtypes that the problem says."""
         self.results.update({k: t.double() if t.is_floating_point() else t for k, t in tensors.items()})
+        self.stored.update({name: tensor.dtype for name, tensor in tensors.items()})
+        self.stored.update({node.name: TORCH[node.outs[0].dtype] for node in problem.graph.nodes})
         for node in problem.graph.nodes:
             self.results[node.name] = self._node(node)
         made = [self._argument(ref) for ref in problem.graph.outputs]
@@ -209,8 +213,12 @@ class Computed:
 
     def _node(self, node: OpNode) -> Any:
         name = node.op.split(".")[1]
-        op = operator("aten.reshape.default" if name in ("view", "_unsafe_view") else node.op)
+        op = operator(free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
+        if name == "view" and isinstance(args[1], torch.dtype):
+            assert isinstance(node.args[0], Ref)
+            bits = args[0].to(self.stored[node.args[0].ref]).view(TORCH[node.outs[0].dtype])
+            return bits.double() if bits.is_floating_point() else bits
         kwargs = {k: self._argument(v) for k, v in node.kwargs}
         dtype = node.outs[0].dtype
         if name in SUMS and is_float(dtype):

@@ -23,6 +23,7 @@ from torch import Tensor
 from workbench.model import Arg, Graph, OpNode, Ref
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.movement import CASTS, MOVES
+from workbench.numerics.pointwise import POINTWISE
 from workbench.numerics.running import Result, Running, argument, free_of_layout, operator
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
@@ -161,14 +162,31 @@ class _Draws:
     def _apply(self, node: OpNode) -> None:
         values: tuple[Tensor | None, ...] = (None,) * len(node.outs)
         if any(self.of(ref) is not None for ref in _refs(_arguments(node))):
-            draws = [self._computed(node, number) for number in range(self.count)]
-            values = tuple(map(torch.stack, zip(*draws, strict=True)))
+            values = self._together(node) or self._one_by_one(node)
         for item, value in enumerate(values):
             rounding = self.local.roundings[node.name, item]
             if rounding is not None:
                 value = self._rounded(rounding, rounding.still if value is None else value)
             if value is not None:
                 self.moved[node.name, item] = value
+
+    def _together(self, node: OpNode) -> tuple[Tensor, ...]:
+        """All draws in one call, where elements do not know of each other; empty where they do."""
+        if node.op.split(".")[1] not in POINTWISE or node.name not in self.local.plain:
+            return ()
+        rank = len(node.outs[0].dims)
+
+        def given(ref: Ref) -> Tensor:
+            moved = self.of(ref)
+            if moved is None:
+                return self.local.of(ref).value
+            return moved.reshape(self.count, *[1] * (rank + 1 - moved.dim()), *moved.shape[1:])
+
+        return _plainly(node, given, self.local.sizes)
+
+    def _one_by_one(self, node: OpNode) -> tuple[Tensor, ...]:
+        draws = [self._computed(node, number) for number in range(self.count)]
+        return tuple(map(torch.stack, zip(*draws, strict=True)))
 
     def _computed(self, node: OpNode, number: int) -> tuple[Tensor, ...]:
         """The node's results in one draw."""

@@ -42,7 +42,7 @@ NEAR_SHARE = 0.5
 NEAR_UNITS = 8
 KEPT_BYTES = 2**28
 """What is kept of checks, and of slices, where there is no card; of a card ``KEPT_SHARE`` each."""
-KEPT_SHARE = 1 / 40
+KEPT_SHARE = 1 / 80
 PART_ELEMENTS = 2**24
 """Elements held at once to the reference's own: some 60 bytes an element, a gigabyte."""
 OWN_UNITS = 256
@@ -150,6 +150,8 @@ class Expectations:
                 held = Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
                 return replace(held, unlike=expected.unlike)
             except torch.OutOfMemoryError:
+                self._kept.clear()
+                self._sliced.clear()
                 torch.cuda.empty_cache()
         with torch.device(self.device):
             native = self.reference.call(_for_libraries(prepared.tensors))

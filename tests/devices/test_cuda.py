@@ -240,20 +240,22 @@ def test_preparing_makes_what_a_kernel_is_held_against() -> None:
     known = Expectations(SMALL, "cpu")
     report = prepared(request, known)
     assert report.machine == "" and report.checks > 10
-    kept = dict(known._kept)
+    kept = dict(known._kept._held)
     again = prepared(request, known)
     assert again.checks == report.checks
-    assert {key: one is known._kept[key][0] for key, (one, _) in kept.items()} == dict.fromkeys(kept, True)
+    assert {key: one is known._kept._held[key][0] for key, (one, _) in kept.items()} == dict.fromkeys(
+        kept, True
+    )
 
 
 def test_what_preparing_makes_is_what_a_kernel_asks_for() -> None:
     known = Expectations(SMALL, "cpu")
     prepared(preparation(SMALL, PLAIN.judge), known)
-    before = len(known._kept)
+    before = len(known._kept._held)
     plans = GpuJudgement(SMALL, Kernel(source=RIGHT), H100, PLAIN.judge, lambda stage: None)
     assert plans._planned() is None
     trials = tuple(Trial(case=case, plan=plan) for case, plan in plans.plans.items())
     checks = matrix.checks_on_gpu(trials, PLAIN.judge, SMALL.own_inputs)
     for planned in checks:
         known.prepare(planned)
-    assert len(checks) > 10 and len(known._kept) == before
+    assert len(checks) > 10 and len(known._kept._held) == before

@@ -152,6 +152,21 @@ def test_values_are_the_same_with_and_without_the_rules(monkeypatch: pytest.Monk
     torch.testing.assert_close(alone, by_rules, rtol=1e-6, atol=1e-9)
 
 
+def test_a_number_that_a_mask_puts_in_may_be_drawn_too() -> None:
+    """``masked_fill`` takes a tensor without axes, and not sixteen of them side by side."""
+    source = """
+import torch
+
+def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    made = x @ w
+    return made.masked_fill(torch.ones_like(made).triu(1).bool(), made.mean()) @ w
+
+inputs = [torch.randn(64, 64, dtype=torch.bfloat16), torch.randn(64, 64, dtype=torch.bfloat16)]
+"""
+    found = _reach(source)
+    assert found is not None and bool(torch.isfinite(found[0]).all()) and bool((found[0] > 0).all())
+
+
 def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large problems have no room for several side by side."""
     together = _reach(BLOCK)

@@ -44,6 +44,18 @@ def test_seeds_differ_and_follow_the_option() -> None:
     assert not set(seeds) & set(others)
 
 
+def test_one_check_more_leaves_all_others_their_inputs() -> None:
+    """What must come of them is kept for the next kernel, which may meet sizes that this one does not."""
+    options = JudgeOptions(seed=3)
+    some = checks_on_gpu(TRIALS[1:], options, own_tensors=False)
+    more = checks_on_gpu(TRIALS, options, own_tensors=False)
+    known = {(one.trial.case.label, one.inputs, one.seed) for one in more}
+    assert len(more) > len(some)
+    typical = typical_trial(TRIALS)
+    same = [one for one in some if one.trial is not typical and one.inputs == "normal"]
+    assert len(same) >= 2 and all((one.trial.case.label, one.inputs, one.seed) in known for one in same)
+
+
 def test_without_a_seed_every_judgement_draws_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORKBENCH_SEED", raising=False)
     assert len({JudgeOptions().drawn().seed for _ in range(5)}) == 5

@@ -58,13 +58,12 @@ class _Rounding:
 class _Local(Running):
     """What each operation rounds by itself, and whether its values can be had without its rule."""
 
-    still: Running | None = None
+    still: Running = field(kw_only=True)
     roundings: dict[tuple[str, int], _Rounding | None] = field(default_factory=dict)
     """None where a result is as exact as its operands."""
     plain: set[str] = field(default_factory=set)
 
     def apply(self, node: OpNode) -> Result:
-        assert self.still is not None
         made = super().apply(node)
         parts = made if isinstance(made, tuple) else (made,)
         moves = node.op.split(".")[1] in MOVES
@@ -134,7 +133,7 @@ def _plainly(node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, i
 class _Alone(Running):
     """Of one operation, on any values."""
 
-    given: Callable[[Ref], Tracked] = field(init=False)
+    given: Callable[[Ref], Tracked] = field(kw_only=True)
 
     def of(self, ref: Ref) -> Tracked:
         return self.given(ref)
@@ -171,8 +170,13 @@ class _Draws:
                 self.moved[node.name, item] = value
 
     def _together(self, node: OpNode) -> tuple[Tensor, ...]:
-        """All draws in one call, where elements do not know of each other; empty where they do."""
-        if node.op.split(".")[1] not in POINTWISE or node.name not in self.local.plain:
+        """All draws in one call, where elements do not know of each other; empty where they do.
+
+        A tensor without axes may have to be one: ``masked_fill`` takes no other.
+        """
+        moved = [one for ref in _refs(_arguments(node)) if (one := self.of(ref)) is not None]
+        known = node.op.split(".")[1] in POINTWISE and node.name in self.local.plain
+        if not known or any(one.dim() == 1 for one in moved):
             return ()
         rank = len(node.outs[0].dims)
 
@@ -197,8 +201,12 @@ class _Draws:
 
         if node.name in self.local.plain:
             return _plainly(node, given, self.local.sizes)
-        alone = _Alone(self.local.sizes, self.local.contract, constants=self.local.constants)
-        alone.given = lambda ref: exact(given(ref), self.local.of(ref).dtype)
+        alone = _Alone(
+            self.local.sizes,
+            self.local.contract,
+            constants=self.local.constants,
+            given=lambda ref: exact(given(ref), self.local.of(ref).dtype),
+        )
         made = alone.apply(node)
         return tuple(part.value for part in (made if isinstance(made, tuple) else (made,)))
 

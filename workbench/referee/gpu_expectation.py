@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -89,6 +90,10 @@ class Prepared:
         now = [int(mark) for mark in [one.fingerprint() for one in self.inputs]]
         return tuple(one for one, was, is_ in zip(self.inputs, self.marks, now, strict=True) if was != is_)
 
+    def fingerprints(self) -> tuple[int, ...]:
+        """Of all that a kernel must not have written to."""
+        return (*(int(mark) for mark in [one.fingerprint() for one in self.inputs]), *_marks_of(self.bounds))
+
 
 class Expectations:
     """Makes them for one problem, on one device."""
@@ -97,24 +102,20 @@ class Expectations:
         self.problem = problem
         self.device = device
         self.reference = Reference(problem)
-        self._kept: OrderedDict[tuple[str, str, int], tuple[Prepared, tuple[int, ...]]] = OrderedDict()
-        self._sliced: OrderedDict[tuple[str, tuple[int, ...], int], _Sliced] = OrderedDict()
+        room = KEPT_BYTES if device == "cpu" else int(KEPT_SHARE * torch.cuda.mem_get_info(device)[1])
+        self._kept: _Kept[Prepared] = _Kept(room)
+        self._sliced: _Kept[_Sliced] = _Kept(room)
         self._symbol: str | None = None
-        self._room = KEPT_BYTES if device == "cpu" else int(KEPT_SHARE * torch.cuda.mem_get_info(device)[1])
 
     def prepare(self, planned: PlannedCheck) -> Prepared | None:
         """Inputs on the device, and bounds where the case is small; None without inputs of that kind."""
         key = (planned.trial.case.label, planned.inputs, planned.seed)
-        if kept := self._kept.get(key):
-            prepared, marks = kept
-            if not prepared.changed() and _marks_of(prepared.bounds) == marks:
-                self._kept.move_to_end(key)
-                return prepared
-            del self._kept[key]  # an earlier kernel wrote where it should not
-        prepared_now = self._prepared(planned)
-        if prepared_now is not None and prepared_now.bounds:
-            self._keep(key, prepared_now)
-        return prepared_now
+        if kept := self._kept.find(key):
+            return kept
+        prepared = self._prepared(planned)
+        if prepared is not None and prepared.bounds and prepared.nbytes <= self._kept.room // 4:
+            self._kept.keep(key, prepared)
+        return prepared
 
     def differences(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
         """Compare every output with its bound."""
@@ -177,13 +178,6 @@ class Expectations:
         for name, place in places.items():
             place.tensor.copy_(given[name])
         return tuple(places.values())
-
-    def _keep(self, key: tuple[str, str, int], prepared: Prepared) -> None:
-        if prepared.nbytes > self._room // 4:
-            return
-        self._kept[key] = (prepared, _marks_of(prepared.bounds))
-        while sum(one.nbytes for one, _ in self._kept.values()) > self._room:
-            self._kept.popitem(last=False)
 
     # -------------------------------------------------------------------------------- bounds
 
@@ -248,15 +242,10 @@ class Expectations:
     def _bounds_of(self, prepared: Prepared, cut: Slices, part: slice) -> tuple[OutputBound, ...]:
         """Of one slice, kept between candidates: the same inputs choose the same slices."""
         key = (prepared.case.label, prepared.marks, part.start)
-        if kept := self._sliced.get(key):
-            if kept.marks == _marks_of(kept.bounds):
-                self._sliced.move_to_end(key)
-                return kept.bounds
-            del self._sliced[key]  # an earlier kernel wrote where it should not
+        if kept := self._sliced.find(key):
+            return kept.bounds
         made = self._expected(cut.sizes(prepared.case, part), cut.of(prepared.tensors, part)).bounds
-        self._sliced[key] = _Sliced(made, _marks_of(made))
-        while sum(one.nbytes for one in self._sliced.values()) > self._room:
-            self._sliced.popitem(last=False)
+        self._sliced.keep(key, _Sliced(made))
         return made
 
     def _near(
@@ -278,15 +267,48 @@ class Expectations:
 
 @dataclass(frozen=True, eq=False)
 class _Sliced:
-    """Bounds of one slice, and their fingerprints."""
+    """Bounds of one slice."""
 
     bounds: tuple[OutputBound, ...]
-    marks: tuple[int, ...]
 
     @property
     def nbytes(self) -> int:
         """Memory on the device."""
         return sum(tensor.nbytes for bound in self.bounds for tensor in bound.tensors)
+
+    def fingerprints(self) -> tuple[int, ...]:
+        """Of all that a kernel must not have written to."""
+        return _marks_of(self.bounds)
+
+
+V = TypeVar("V", Prepared, _Sliced)
+
+
+class _Kept(Generic[V]):
+    """What the next kernel needs as well, up to so many bytes on the device; the eldest goes first."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._held: OrderedDict[Hashable, tuple[V, tuple[int, ...]]] = OrderedDict()
+
+    def find(self, key: Hashable) -> V | None:
+        """None where it is not known, or an earlier kernel wrote to it."""
+        if key not in self._held:
+            return None
+        value, marks = self._held[key]
+        if value.fingerprints() != marks:
+            del self._held[key]
+            return None
+        self._held.move_to_end(key)
+        return value
+
+    def keep(self, key: Hashable, value: V) -> None:
+        self._held[key] = (value, value.fingerprints())
+        while sum(one.nbytes for one, _ in self._held.values()) > self.room:
+            self._held.popitem(last=False)
+
+    def clear(self) -> None:
+        self._held.clear()
 
 
 def _usual(limits: tuple[OutputBound, ...]) -> Tensor:

@@ -1,7 +1,7 @@
 """Which checks a kernel has to pass, in which order. Pure.
 
 Every case is tried once on ordinary values with every access looked at; one typical case meets all
-other kinds of input. Every check of a case and a kind of input has a seed of its own.
+other kinds of input. A check's seed follows from its case and kind of input.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
-from workbench.playbook.graph.tail_rewrites import bias_in_tail
+from workbench.playbook.graph.tail_rewrites import PASSED_ON, bias_in_tail
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
@@ -150,7 +150,6 @@ _PRODUCTS = frozenset(
         "aten.scaled_dot_product_attention.default",
     ]
 )
-_PASSED_ON = frozenset(["aten.view.default", "aten.permute.default", "aten.slice.Tensor", "aten.select.int"])
 
 
 def _with_bias(
@@ -178,7 +177,7 @@ def _with_bias(
 
 def _goes_to_a_call(user: OpNode, users: dict[str, list[OpNode | None]]) -> bool:
     """True where a library call reads it, as it lies or a part of it."""
-    if user.op not in _PASSED_ON:
+    if user.op.split(".")[1] not in PASSED_ON:
         return user.op in _PRODUCTS
     after = users.get(user.name, [])
     return bool(after) and all(one is not None and _goes_to_a_call(one, users) for one in after)

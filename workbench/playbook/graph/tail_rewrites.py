@@ -9,7 +9,8 @@ from workbench.model import OpNode, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit
 from workbench.playbook.ir.operations import is_pointwise
 
-_PASSED_ON = frozenset(["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze"])
+PASSED_ON = frozenset(["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze"])
+"""Operations whose results are their operand's elements as they lie."""
 _OWN_KERNELS = frozenset(
     [
         "max_pool2d_with_indices",
@@ -36,7 +37,7 @@ def has_tail(edit: GraphEdit, node: OpNode) -> bool:
 
 def _is_tail(edit: GraphEdit, user: OpNode) -> bool:
     name = user.op.split(".")[1]
-    if name in _PASSED_ON:
+    if name in PASSED_ON:
         return has_tail(edit, user)
     return is_pointwise(user) or name in _OWN_KERNELS
 

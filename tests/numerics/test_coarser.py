@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from workbench.model import Problem
+from workbench.model import Arg, Graph, OpNode, OutputSpec, Problem, Ref
 from workbench.numerics import bounds as limits
 from workbench.numerics import coarser
 from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
@@ -154,17 +154,23 @@ def test_values_are_the_same_with_and_without_the_rules(monkeypatch: pytest.Monk
 
 def test_a_number_that_a_mask_puts_in_may_be_drawn_too() -> None:
     """``masked_fill`` takes a tensor without axes, and not sixteen of them side by side."""
-    source = """
-import torch
 
-def f(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    made = x @ w
-    return made.masked_fill(torch.ones_like(made).triu(1).bool(), made.mean()) @ w
+    def node(name: str, op: str, args: tuple[Arg, ...], dims: tuple[int, ...]) -> OpNode:
+        return OpNode(name=name, op=op, args=args, outs=(OutputSpec(dtype="bf16", dims=dims),))
 
-inputs = [torch.randn(64, 64, dtype=torch.bfloat16), torch.randn(64, 64, dtype=torch.bfloat16)]
-"""
-    found = _reach(source)
-    assert found is not None and bool(torch.isfinite(found[0]).all()) and bool((found[0] > 0).all())
+    x, mask, product, mean = (Ref(ref=name) for name in ("x", "mask", "product", "mean"))
+    nodes = (
+        node("product", "aten.mm.default", (x, x), (64, 64)),
+        node("mean", "aten.mean.default", (product,), ()),
+        node("filled", "aten.masked_fill.Tensor", (product, mask, mean), (64, 64)),
+    )
+    graph = Graph(nodes=nodes, outputs=(Ref(ref="filled"),))
+    hidden = torch.ones(64, 64).triu(1).bool()
+    tensors = {"x": torch.randn(64, 64, dtype=torch.bfloat16), "mask": hidden}
+    running = Running(sizes={})
+    running.outputs(graph, tensors)
+    found = reach(graph, tensors, running)
+    assert found is not None and bool((found[0] > 0).all()) and bool(torch.isfinite(found[0]).all())
 
 
 def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,15 +78,20 @@ def test_a_short_kernel_has_a_latency_and_a_graph() -> None:
         assert graph_us is None or 0.5 < graph_us < 30.0
 
 
-def test_work_on_another_stream_is_suspect() -> None:
+@pytest.mark.parametrize("dawdling_s", [0.0, 100e-6])
+def test_work_on_another_stream_is_suspect(dawdling_s: float) -> None:
+    """Also where the host takes longer for a call than the flush, but not longer than the work."""
     side = torch.cuda.Stream()
     x = torch.randn(8 * ELEMENTS, device="cuda")
     out = torch.empty_like(x)
 
     def sneaky(turn: int) -> Any:
+        until = time.perf_counter() + dawdling_s
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             torch.mul(x, 2.0, out=out)
+        while time.perf_counter() < until:
+            pass
         return (x[:16],)
 
     timing = measure("sneaky", sneaky, {}, INTERACTIVE, Setting(cupti=False, check=lambda outputs: ""))

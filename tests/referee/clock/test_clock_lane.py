@@ -345,6 +345,24 @@ def test_work_behind_the_clocks_is_suspect(lane: FakeLane) -> None:
     assert "disagree" in measure("8", sneaky, {}, OPTIONS).measured.suspicion
 
 
+@pytest.mark.parametrize(("behind_us", "suspect"), [(0.0, False), (400.0, True)])
+def test_a_short_time_keeps_the_wall_clock_away_only_while_the_host_sets_the_pace(
+    lane: FakeLane, monkeypatch: pytest.MonkeyPatch, behind_us: float, suspect: bool
+) -> None:
+    """On an H100, 170 us on another stream were claimed to be 0.01, and the host took longer than a flush."""
+    monkeypatch.setattr(measuring, "host_us", lambda act: (act(0), 150.0)[1])
+    honest = acts(lane, kernel=5.0)[KERNEL]
+
+    def sneaky(rotation: int) -> Any:
+        lane.host_ns += 150_000
+        lane.work_behind(behind_us)
+        return honest(rotation)
+
+    found = measure("8", sneaky, {}, OPTIONS).measured
+    assert ("disagree" in found.suspicion) is suspect, found
+    assert (SLOPE in dict(found.crosschecks)) is suspect
+
+
 def test_beyond_physics_is_suspect(lane: FakeLane) -> None:
     setting = Setting(physics=Physics(dram_bytes=1e9, dram_bytes_per_s=1.12 * H100.dram_bytes_per_s))
     found = measure("8", acts(lane, kernel=100.0)[KERNEL], {}, OPTIONS, setting).measured

@@ -3,7 +3,7 @@
     python benchmarks/kernelbench.py --root FOLDER                                   verdicts, on the emulator
     python benchmarks/kernelbench.py --root FOLDER --device cuda --evaluate SRC      times, and theirs
 
-FOLDER holds ``level1/`` and ``level2/`` with problem files; it is the person's and never committed. Even
+FOLDER holds ``level1/`` to ``level3/`` with problem files; it is the person's and never committed. Even
 numbers are kept for a final exam: they are neither opened nor run. On a GPU every right kernel is exported as
 a ``ModelNew`` file, its extension is built beside the measuring, and with ``--evaluate`` KernelBench's own
 unmodified ``eval_kernel_against_ref`` (SRC is its ``src`` folder) judges it. A run goes on where the last one
@@ -34,6 +34,7 @@ from kernelbench_evaluation import Builds, Evaluator  # noqa: E402
 from workbench.workers.keeping import end, kept  # noqa: E402
 
 Json = dict[str, Any]
+LEVELS = ("level1", "level2", "level3")
 NUMBERED = re.compile(r"(\d+)_\w*\.py")
 BESIDE = 3
 """Problems in hand at once: the next are planned and compiled while one is on the card."""
@@ -49,7 +50,7 @@ UNSETTLED = {"suspect", "crashed", "timed_out"}
 def problem_files(root: Path, wanted: str) -> dict[str, Path]:
     """Files by ``level1/19``, in order. Even-numbered files are passed over by their names alone."""
     found = {}
-    for level in ("level1", "level2"):
+    for level in LEVELS:
         for path in root.glob(f"{level}/*.py"):
             named = NUMBERED.fullmatch(path.name)
             if named and int(named[1]) % 2:
@@ -133,7 +134,7 @@ def interleaved(names: Sequence[str], sizes: dict[str, int]) -> list[str]:
     """Small problems first, levels in turns, so that a run that is cut short has seen both."""
     levels = [
         [n for n in sorted(names, key=lambda n: sizes[n]) if n.startswith(level)]
-        for level in ("level1", "level2")
+        for level in LEVELS
     ]
     longest = max(map(len, levels))
     return [level[i] for i in range(longest) for level in levels if i < len(level)]

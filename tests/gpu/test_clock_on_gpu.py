@@ -18,6 +18,7 @@ from workbench.numerics.precision import precision
 from workbench.problem.form import Argument, Form
 from workbench.problem.reference import Reference
 from workbench.referee.clock.contestants import AT_ONCE, LATER, Baselines
+from workbench.referee.clock.graphs import replaying
 from workbench.referee.clock.measure import Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
 from workbench.referee.clock.rotation import rotated
@@ -96,6 +97,17 @@ def test_work_on_another_stream_is_suspect(dawdling_s: float) -> None:
 
     timing = measure("sneaky", sneaky, {}, INTERACTIVE, Setting(cupti=False, check=lambda outputs: ""))
     assert "disagree" in timing.measured.suspicion, timing.measured
+
+
+def test_numbers_can_be_drawn_after_a_capture_that_failed(x: torch.Tensor) -> None:
+    def waits(turn: int) -> Any:
+        return (x[:4] * x[0].item(),)
+
+    with replaying(waits) as replay:
+        assert replay is None, "a call that waits for the device cannot be captured"
+    assert torch.randn(8, device="cuda").isfinite().all()
+    with replaying(doubled(x)) as replay:
+        assert replay is not None
 
 
 def test_beyond_the_memorys_peak_is_suspect(x: torch.Tensor) -> None:

@@ -25,13 +25,28 @@ def captured(act: Act, rotation: int) -> tuple[torch.cuda.CUDAGraph, tuple[Tenso
         for _ in range(WARM_UP):
             act(rotation)
         side.synchronize()
-        graph.capture_begin(capture_error_mode="thread_local")
         try:
-            outputs = act(rotation)
-        finally:
-            graph.capture_end()
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                outputs = act(rotation)
+            finally:
+                graph.capture_end()
+        except Exception:
+            _draws_again()
+            raise
     torch.cuda.current_stream().wait_stream(side)
     return graph, outputs
+
+
+def _draws_again() -> None:
+    """Another state for torch's generator, which a failed capture leaves as if it were still being captured.
+
+    Without it the next random number on this device raises "Offset increment outside graph capture".
+    """
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    fresh = torch.Generator(device=generator.device)
+    fresh.manual_seed(generator.initial_seed())
+    generator.graphsafe_set_state(fresh.graphsafe_get_state())
 
 
 def graphed(act: Act, rotations: int) -> Act:

@@ -55,6 +55,8 @@ def _options(request: Request) -> ProgramOptions:
         pre_include=PRELUDE,
         define_macro=list(request.consts) or None,
         frandom_seed=SEED,
+        # Kernels are optimised side by side, on all cores: the machine code is the same.
+        split_compile=0 if len(request.kernels) > 1 else None,
         # A plain constexpr function may be called from a kernel, as in nvcc's relaxed mode.
         device_as_default_execution_space=True,
         # NVRTC's own cache initialises the GPU driver, which takes 0.17 s and starts a thread; a server

@@ -28,6 +28,8 @@ Instance = tuple[str, Consts]
 """A name expression such as ``softmax_rows<256>`` and the macros it is compiled under."""
 
 LIMITS = Limits(wall_s=60.0, cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
+WITHIN = 8
+"""Kernels that these limits are for; of more, in one program, every one adds its part to time and memory."""
 
 
 def compile_kernel(
@@ -116,8 +118,8 @@ def _remembered(store: Store, key: str) -> Answer | None:
 
 
 def _run(request: Request) -> Answer | CompileFailed:
-    payload = request.model_dump_json().encode()
-    match light().call("workbench.compile.nvrtc:compile_request", payload, LIMITS):
+    payload, limits = request.model_dump_json().encode(), _limits(len(request.kernels))
+    match light().call("workbench.compile.nvrtc:compile_request", payload, limits):
         case Returned(payload=body):
             return Answer.model_validate_json(body)
         case Expired(limit_s=limit_s):
@@ -128,8 +130,21 @@ def _run(request: Request) -> Answer | CompileFailed:
             return _failed(f"the compiler itself failed on this text: {message}; simplify the kernel")
         case Raised(type=kind, message=message):
             if kind == "MemoryError":
-                return _failed("compilation needs more than 2 GB of memory; unroll less")
+                most = limits.memory_bytes / 2**30
+                return _failed(f"compilation needs more than {most:.0f} GB of memory; unroll less")
             raise DeviceError(f"NVRTC cannot be used ({kind}: {message}); see `workbench doctor`")
+
+
+def _limits(kernels: int) -> Limits:
+    """Of a program of so many kernels: a whole network has a hundred."""
+    times = max(1.0, kernels / WITHIN)
+    return LIMITS.model_copy(
+        update={
+            "wall_s": times * LIMITS.wall_s,
+            "cpu_s": round(times * LIMITS.cpu_s),
+            "memory_bytes": round(min(times, 4.0) * LIMITS.memory_bytes),
+        }
+    )
 
 
 def _unreadable(request: Request) -> CompileFailed | None:

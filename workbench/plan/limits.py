@@ -5,9 +5,9 @@ Owns numbers only. They are wide for honest plans: a plan of a whole network has
 
 from __future__ import annotations
 
-SOURCE_CHARS = 1_000_000
+SOURCE_CHARS = 4_000_000
 """Characters of the ``.cu`` file."""
-PLAN_CHARS = 100_000
+PLAN_CHARS = 400_000
 """Characters of the plan comment; some hundred for every step."""
 NESTING = 60
 """Depth of the plan's syntax tree."""

@@ -26,6 +26,7 @@ from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.device_functions.cuda_helpers import helper_texts
 from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.files.plan_text import PlanText
+from workbench.playbook.files.same_kernels import repeats_of
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.ir.program import (
     Convolution,
@@ -112,8 +113,9 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
         plan = PlanText(one.problem, macros=[f'"{MACRO}": {number}'])
         site, steps = _written(rewritten(one.problem, schedule.without), program, schedule, plan)
         kernels = tuple(kernel for step in steps for kernel in kernels_of(step))
-        body = plan.body(program, steps, site.macros.used)
-        parts.append(ClassPart(one, tuple(body), kernels, schedule.threads))
+        repeats = repeats_of(steps)
+        body = plan.body(program, steps, site.macros.used, repeats)
+        parts.append(ClassPart(one, tuple(body), kernels, tuple(repeats.written(kernels)), schedule.threads))
     helpers = helper_texts(helper for part in parts for kernel in part.kernels for helper in kernel.helpers)
     headers = _headers([kernel for part in parts for kernel in part.kernels])
     source = class_file(PlanText(problem), parts, [*headers, *helpers])
@@ -140,10 +142,11 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
     plan = PlanText(problem)
     site, steps = _written(problem, program, schedule, plan)
     kernels = [kernel for step in steps for kernel in kernels_of(step)]
-    parts = [plan.text(program, steps, site.macros.used)]
+    repeats = repeats_of(steps)
+    parts = [plan.text(program, steps, site.macros.used, repeats)]
     if kernels:
         texts = helper_texts(helper for kernel in kernels for helper in kernel.helpers)
-        texts += [kernel.code for kernel in kernels]
+        texts += repeats.written(kernels)
         parts += _headers(kernels)
         if any("THREADS" in text for text in texts) and not any(kernel.fit for kernel in kernels):
             parts.append(f"constexpr int THREADS = {schedule.threads};")

@@ -26,6 +26,8 @@ class ClassPart:
     body: tuple[str, ...]
     """Its lines of the plan, from the sizes on to the return."""
     kernels: tuple[KernelText, ...]
+    code: tuple[str, ...]
+    """Of the kernels that are written: some repeat others."""
     threads: int
 
 
@@ -36,7 +38,7 @@ def class_file(plan: PlanText, parts: Sequence[ClassPart], shared: Sequence[str]
         texts += [*_threads(parts), *shared]
     for number, part in enumerate(parts, start=1):
         if part.kernels:
-            code = "\n\n".join(kernel.code for kernel in part.kernels)
+            code = "\n\n".join(part.code)
             texts.append(f"#if {MACRO} == {number}  // {_words(part)}\n\n{code}\n\n#endif")
     return "\n\n".join(texts) + "\n"
 

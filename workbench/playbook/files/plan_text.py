@@ -13,6 +13,7 @@ from workbench.model import DTYPE_BYTES, Problem, Sym
 from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.analysis.plane_turns import LAG_BYTES, MOST_PLANES
 from workbench.playbook.analysis.row_totals import buffers_read
+from workbench.playbook.files.same_kernels import Repeats
 from workbench.playbook.ir.agreements import (
     agreements,
     exact_quotients,
@@ -83,6 +84,7 @@ class PlanText:
         self._fits = False
         self._blocks: dict[str, str] = {}
         self._shapes: list[str] = []
+        self._repeats = Repeats({})
         self.locals: dict[str, str] = {}
         self.canonical = plainest(self.sizes.shape(d for spec in problem.tensors for d in spec.dims))
         """Sizes of the arguments, and products of two, by value: how a size is best spelt."""
@@ -156,12 +158,17 @@ class PlanText:
 
     # -------------------------------------------------------------------------------- steps
 
-    def text(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> str:
+    def text(
+        self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size], repeats: Repeats
+    ) -> str:
         """The whole comment. Every launch gets all ``macros``, so that one compilation serves them all."""
-        return self.comment(self.body(program, steps, macros))
+        return self.comment(self.body(program, steps, macros, repeats))
 
-    def body(self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size]) -> list[str]:
+    def body(
+        self, program: Program, steps: Sequence[Step], macros: Mapping[str, Size], repeats: Repeats
+    ) -> list[str]:
         """What follows the sizes: constants, allocations, launches, and the return."""
+        self._repeats = repeats
         lines = self._constants(steps, macros)
         self._used = {name for step in program.steps for name in buffers_read(step)}
         self._used |= {output.buffer for output in program.outputs}
@@ -309,7 +316,8 @@ class PlanText:
         if kernel.a_block:
             grid = self._scratch(kernel, grid, lines)
         given = [part for part in (f"{{{width}}}" if width else "", kernel.template) if part]
-        parts = [f'f"{kernel.name}<{", ".join(given)}>"' if given else f'"{kernel.name}"']
+        called_as = self._repeats.launched(kernel.name)
+        parts = [f'f"{called_as}<{", ".join(given)}>"' if given else f'"{called_as}"']
         parts += [f"grid={grid}", f"block={block}"]
         arguments = [*(self._buffers[name] for name in kernel.buffers), *kernel.scalars]
         parts.append(f"args=[{', '.join(arguments)}]")
@@ -445,7 +453,8 @@ class PlanText:
     def _joint_launch(
         self, kernel: KernelText, grid: str, widths: list[str], numbers: list[str]
     ) -> list[str]:
-        name = f'f"{kernel.name}<{", ".join(widths)}>"' if widths else f'"{kernel.name}"'
+        called_as = self._repeats.launched(kernel.name)
+        name = f'f"{called_as}<{", ".join(widths)}>"' if widths else f'"{called_as}"'
         arguments = [*(self._buffers[buffer] for buffer in kernel.buffers), *numbers]
         rows = filled(arguments, LONGEST - 20)
         given = (

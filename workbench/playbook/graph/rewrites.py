@@ -17,6 +17,7 @@ from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
 from workbench.playbook.graph.tail_rewrites import PASSED_ON, bias_in_tail
+from workbench.playbook.graph.turned_products import turned_product
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
@@ -27,6 +28,7 @@ RULES: Mapping[str, Rule] = {
     "affine_in_weights": affine_in_weights,
     "scale_in_tail": scale_in_tail,
     "bias_in_tail": bias_in_tail,
+    "turned_product": turned_product,
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
@@ -47,7 +49,17 @@ REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
-MAY_COST = frozenset(["affine_in_weights", "attention", INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS])
+MAY_COST = frozenset(
+    [
+        "affine_in_weights",
+        "attention",
+        "turned_product",
+        INTERLEAVED,
+        WHOLE_WALKS,
+        SCATTERED_SUMS,
+        ROW_STEPS,
+    ]
+)
 """Those that save bytes and may cost time: a launch more, a library's kernel for other shapes, or places that
 many values want."""
 

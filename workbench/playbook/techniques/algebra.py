@@ -107,6 +107,17 @@ ALGEBRA = (
         "register. The convolution is called without its bias.",
     ),
     _rewrite(
+        "turned_product",
+        "a product that is read turned is made turned",
+        "memory",
+        "stores of single elements far apart, which leave the kernels behind the product",
+        "(a @ b).T is b.T @ a.T, element by element the same sums. A library reads an operand in whichever "
+        "order it lies, but writes its result in rows; what follows and wants the result turned either "
+        "reads along columns or writes along columns, a sector of 32 bytes for each float. Made the other "
+        "way round, the result lies as it is wanted: the kernels behind it read and write along rows, and "
+        "nobody copies anything.",
+    ),
+    _rewrite(
         "short_axis",
         "sums of a few elements are written out",
         "memory",

@@ -19,6 +19,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("scale_in_tail", "off"): "Scale the operand before the product",
     ("bias_in_tail", "on"): "Add the bias in the kernel behind the convolution",
     ("bias_in_tail", "off"): "The library adds the bias",
+    ("turned_product", "on"): "Make a product that is read turned the other way round",
+    ("turned_product", "off"): "Turn the product where it is read",
     ("short_axis", "on"): "Write out sums of a few elements",
     ("short_axis", "off"): "Store sums of a few elements",
     ("constant_places", "on"): "Take slices where elements are looked up at known places",

@@ -21,6 +21,7 @@ from workbench.errors import ProblemError
 from workbench.model import Sampler
 from workbench.problem.capture import Capture
 from workbench.problem.form import Form, bind
+from workbench.problem.recurrent import Whole
 from workbench.problem.reference import LARGEST_REAL, build, run
 from workbench.problem.refusals import Watch, check_held, check_inputs, check_outputs
 from workbench.problem.running import evaluate, quiet, run_source, telling, told, without_gpu
@@ -120,7 +121,7 @@ def watched(seen: Seen) -> Any:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     metas = {name: (t.shape, t.stride(), t.dtype) for name, t in {**seen.inputs, **seen.held}.items()}
     try:
-        with mode, quiet():
+        with mode, quiet(), Whole():
             fakes = {n: torch.empty_strided(s, p, dtype=d) for n, (s, p, d) in metas.items()}
             return _run_watched(seen.form, fakes)
     except ProblemError:

@@ -35,6 +35,7 @@ from workbench.problem.looking import Seen, look, watched
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
 from workbench.problem.proofs import LARGE_FIXED, Accept, declared_case, label, proofs, proportions
+from workbench.problem.recurrent import Whole
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
@@ -396,7 +397,7 @@ def _unfit(problem: Problem, form: Form, traced: Traced, sizes: Mapping[str, int
     if not _in_range(sizes, traced):
         return "the reference takes another path there"
     metas = problem.metas(Case(label="", sizes=tuple(sizes.items())))
-    with FakeTensorMode(allow_non_fake_inputs=True), quiet():
+    with FakeTensorMode(allow_non_fake_inputs=True), quiet(), Whole():
         try:
             fakes = {
                 name: torch.empty_strided(meta.shape, meta.strides, dtype=TORCH[meta.dtype])

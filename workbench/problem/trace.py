@@ -31,6 +31,7 @@ from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.layout import Order
 from workbench.problem.lines import call_from_persons_frame, line_of_traceback
 from workbench.problem.lowering import lowered
+from workbench.problem.recurrent import whole
 from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
 from workbench.problem.unchecked import UNCHECKED
@@ -101,7 +102,7 @@ class _Lines(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return call_from_persons_frame(UNCHECKED.get(func, func), args, kwargs or {})
+        return call_from_persons_frame(whole(UNCHECKED.get(func, func), args), args, kwargs or {})
 
 
 def _traced(

@@ -22,6 +22,7 @@ from workbench.errors import ProblemError
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
 from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
+from workbench.problem.recurrent import NAMES
 from workbench.problem.sizes import NotASize, in_words, size_text
 from workbench.problem.spelling import CASTS, canonical, refs_of, without_vectors
 from workbench.problem.traced_values import as_it_lies, hint, order_of
@@ -208,7 +209,7 @@ class Translation:
     # -------------------------------------------------------------------------------- operations
 
     def _call(self, node: fx.Node) -> None:
-        op = str(node.target)
+        op = NAMES.get(str(node.target), str(node.target))
         self._line = line_of_stack(node.meta.get("stack_trace") or "")
         value = node.meta.get("val")
         if op == _IN_ORDER and not node.args[1]._schema.returns:  # type: ignore[union-attr]

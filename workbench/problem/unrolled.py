@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from workbench.problem.form import Form
+from workbench.problem.recurrent import whole
 from workbench.problem.reference import run
 from workbench.problem.running import quiet
 
@@ -97,4 +98,4 @@ class _Counted(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         self.calls += 1
-        return func(*args, **(kwargs or {}))
+        return whole(func, args)(*args, **(kwargs or {}))

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.model import Case, Contract, Problem, over_fp32
 from workbench.numerics.dtypes import TORCH
+from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, base_name, factors, flops
@@ -33,7 +34,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = str(func)
+        name = NAMES.get(str(func), str(func))
         base = base_name(name)
         made = list(_tensors(result))
         if made and base not in FREE and not base.startswith(("sym_", "empty", "_local")):
@@ -94,7 +95,7 @@ def eager_operations(reference: Reference, problem: Problem, case: Case) -> tupl
                 name: torch.empty_strided(meta.shape, meta.strides, dtype=TORCH[meta.dtype])
                 for name, meta in problem.metas(case).items()
             }
-            with watch:
+            with watch, Whole():
                 run(reference.form, tensors)
     except Exception:  # the person's code, with tensors it was not written for: no baseline then
         return ()

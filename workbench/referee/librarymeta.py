@@ -11,12 +11,13 @@ from workbench.errors import nearest
 from workbench.model import TensorMeta
 from workbench.numerics.dtypes import TORCH, name_of
 from workbench.numerics.running import DTYPES, library_operator
+from workbench.problem.recurrent import WHOLE
 
 
 def library_meta(op: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[TensorMeta, ...]:
     """Metadata of the results of ``aten.op[.overload]``. Raises what torch raises for bad arguments."""
     try:
-        function = library_operator(op)
+        function = WHOLE.get(op) or library_operator(op)
     except AttributeError:
         raise ValueError(f"torch has no operation {op}.{_nearest(op)}") from None
     with FakeTensorMode():

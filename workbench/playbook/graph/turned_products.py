@@ -24,13 +24,14 @@ def turned_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
             made = edit.made(product)
         case _:
             return None
-    if made is None or axes != _AXES.get(made.op) or 1 in out.dims:
+    turn = None if made is None else _AXES.get(made.op)
+    if made is None or turn is None or axes != turn or 1 in out.dims:
         return None
-    if not all(_is_turned(user, axes) for user in edit.users(made)) or None in edit.users(node):
+    if not all(_is_turned(user, turn) for user in edit.users(made)) or None in edit.users(node):
         return None
     left, right = made.args
     assert isinstance(left, Ref) and isinstance(right, Ref)
-    operands = tuple(_turned(edit, operand, axes) for operand in (right, left))
+    operands = tuple(_turned(edit, operand, turn) for operand in (right, left))
     rows = OutputSpec(dtype=out.dtype, dims=out.dims)
     return node.model_copy(update={"op": made.op, "args": operands, "kwargs": (), "outs": (rows,)})
 

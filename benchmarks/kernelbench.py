@@ -132,10 +132,7 @@ def in_order(problems: Json) -> list[str]:
 
 def interleaved(names: Sequence[str], sizes: dict[str, int]) -> list[str]:
     """Small problems first, levels in turns, so that a run that is cut short has seen both."""
-    levels = [
-        [n for n in sorted(names, key=lambda n: sizes[n]) if n.startswith(level)]
-        for level in LEVELS
-    ]
+    levels = [[n for n in sorted(names, key=lambda n: sizes[n]) if n.startswith(level)] for level in LEVELS]
     longest = max(map(len, levels))
     return [level[i] for i in range(longest) for level in levels if i < len(level)]
 

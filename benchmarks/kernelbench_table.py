@@ -40,6 +40,15 @@ SEVERAL = """*Card* is the one that our times are of; where KernelBench's verdic
 stands behind it. Every factor compares times of one card; a mean over rows of several is no card's, so each
 follows alone too.
 """
+NETWORKS_HEAD = """## KernelBench, level 3: whole networks, odd-numbered problems
+On an {card}: our clock against eager and torch.compile at the declared size, in float32, of
+the one kernel file that the playbook expects most of; nothing was tried and taken back. *Launches* are those
+of generated kernels, *library* the share of the plan's bytes that library calls move. Repeat it with
+`python benchmarks/kernelbench.py --root FOLDER --problems level3/1,level3/3 --device cuda --each 150`.
+{note}
+
+"""
+NETWORK_COLUMNS = ("problem", "launches", "library", "ours us", "eager us", "compile us", "factor")
 CPU_COLUMNS = ("problem", "verdict", "launches", "library")
 GPU_COLUMNS = ("ours us", "eager us", "compile us", "factor", "theirs", "their speedup", "own time")
 
@@ -65,6 +74,34 @@ def kernelbench_section(cpu: Json, gpu: Json | None = None) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     parts = [HEAD + (_gpu_head(gpu) if gpu else ""), "\n".join(lines), "\n\n", _cpu_foot(rows)]
     return "".join([*parts, _gpu_foot(measured) if gpu else ""]) + "\n"
+
+
+def networks_section(receipt: Json) -> str:
+    """Markdown: every network with its times, or why it has none."""
+    rows = receipt["problems"]
+    lines = [
+        f"| {' | '.join(NETWORK_COLUMNS)} |",
+        f"|---|{'---:|' * (len(NETWORK_COLUMNS) - 1)}",
+        *(f"| {' | '.join(_network_cells(name, rows[name]))} |" for name in sorted(rows, key=_order)),
+    ]
+    timed = {name: row for name, row in rows.items() if "time" in row}
+    (card,) = _cards(timed)
+    others = [
+        f"{name} {row['verdict']}: {row['reason']}."
+        for name, row in sorted(rows.items())
+        if name not in timed
+    ]
+    told = "\n".join([_added(f"On the {short(card)}", timed), *(f"- {one}" for one in others)])
+    return f"{NETWORKS_HEAD.format(card=card, note=receipt['note'])}{chr(10).join(lines)}\n\n{told}\n"
+
+
+def _network_cells(name: str, row: Json) -> list[str]:
+    if "time" not in row:
+        return [name, *[""] * 5, row["verdict"]]
+    found = row["time"]
+    baselines = (f"{found['baselines'][name]:.1f}" for name in ("eager", "compile"))
+    library = f"{row['library_bytes_share']:.0%}" if row["library"] else "-"
+    return [name, str(row["launches"]), library, f"{found['us']:.1f}", *baselines, f"{found['factor']:.2f}"]
 
 
 def _order(name: str) -> tuple[str, int]:

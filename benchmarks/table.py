@@ -17,7 +17,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from kernelbench_table import kernelbench_section  # noqa: E402
+from kernelbench_table import kernelbench_section, networks_section  # noqa: E402
 from measured_rows import MEASURED, geomean, measured_section, read_measured  # noqa: E402
 
 RECEIPTS = HERE / "receipts"
@@ -25,6 +25,7 @@ RECEIPT = RECEIPTS / "2026-11-21-h100-playbook.json"
 CLOCK = RECEIPTS / "2026-11-21-h100-clock.json"
 KERNELBENCH_CPU = RECEIPTS / "kernelbench-emulator.json"
 KERNELBENCH_GPU = RECEIPTS / "kernelbench-gpu.json"
+NETWORKS = RECEIPTS / "kernelbench-networks.json"
 FIGURES, SEARCHES = "*-figures.json", "search-cost-*.json"
 """Below ``receipts``; a file a run, and a file a card."""
 PAGE = HERE.parent / "docs" / "benchmarks.md"
@@ -102,7 +103,8 @@ def newest_figures() -> tuple[Json, ...]:
 def kernelbench_part() -> str:
     """KernelBench's problems; empty without a receipt."""
     found = [json.loads(p.read_text()) if p.is_file() else None for p in (KERNELBENCH_CPU, KERNELBENCH_GPU)]
-    return f"\n{kernelbench_section(*found)}" if found[0] else ""
+    told = f"\n{kernelbench_section(*found)}" if found[0] else ""
+    return told + (f"\n{networks_section(json.loads(NETWORKS.read_text()))}" if NETWORKS.is_file() else "")
 
 
 def page(

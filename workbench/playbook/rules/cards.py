@@ -24,7 +24,7 @@ RISKS: Mapping[str, str] = {
     "affine_in_weights": "Rounds the weights once more; another order of rounding.",
     "scale_in_tail": "Products of unscaled numbers may overflow where scaled ones do not.",
     "bias_in_tail": "None for 32-bit results; 16-bit ones are rounded once instead of twice.",
-    "turned_product": "The library has another kernel for each way that operands lie; it may be a slower one.",
+    "turned_product": "The library has another kernel for each way that operands lie: maybe a slower one.",
     "short_axis": "Each of the few elements is computed by itself, with all that leads to it.",
     "constant_places": "More text where each element is another slice.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",

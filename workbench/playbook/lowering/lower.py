@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
 from workbench.playbook.analysis.placement import (
@@ -58,6 +58,7 @@ from workbench.playbook.lowering import (
     adaptive,
     bit_casts,
     depthwise,
+    long_sums,
     movement,
     pieces,
     pools,
@@ -117,6 +118,8 @@ class Lowering:
         self._read_from: dict[tuple[int, DType], Expr] = {}
         """How tensors that a library call has been given are read from there on, by their expression: under
         another shape as well. A step of a recurrence would compute all steps before it once more."""
+        self._calls: set[str] = set()
+        """Nodes that are library calls."""
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
         for spec in problem.tensors:
             shape = self.sizes.shape(spec.dims)
@@ -343,6 +346,7 @@ class Lowering:
     def node(self, node: OpNode) -> None:
         """Lower one node; one with a branch too long to spell is made of values in memory instead."""
         asked = len(self.operations)
+        self._store_long_sums(node)
         self._node(node)
         self.keep(node.name)
         self._write_where_read_around(node)
@@ -373,10 +377,33 @@ class Lowering:
         if is_read_around(node.name, value.expr, self.users, self._count):
             self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
 
+    def _store_long_sums(self, node: OpNode) -> None:
+        """Write a sum of many tensors that is read once more behind a call that was made of it."""
+        refs = tuple(dict.fromkeys(_refs(node.args))) if self.fuse and is_pointwise(node) else ()
+        for ref in refs if len(refs) > 1 else ():
+            value = self.value(ref)
+            if not long_sums.is_long(value.expr, self._elements(value.shape), self._elements_of):
+                continue
+            same = [one.ref for one, known in self._values.items() if known.expr is value.expr]
+            others = [one.ref for one in refs if one != ref]
+            if self._ancestors.is_read_behind_a_call(node, same, others, self._calls):
+                written = self._written_out(value, ref.ref, None)
+                self._read_from[value.expr.serial, value.dtype] = written.expr
+
+    @cached_property
+    def _ancestors(self) -> long_sums.Ancestors:
+        return long_sums.Ancestors({name: {r.ref for r in _refs(n.args)} for name, n in self.nodes.items()})
+
+    def _elements(self, shape: tuple[Size, ...]) -> int:
+        """At the size that was declared first."""
+        return product(shape).at(self.cases[0])
+
+    def _elements_of(self, buffer: str) -> int:
+        return self._elements(self.buffers[buffer].shape)
+
     def _count(self, name: str) -> int:
         """Elements of a result that was declared first."""
-        shape = self.sizes.shape(self.nodes[name].outs[0].dims)
-        return product(shape).at(self.cases[0])
+        return self._elements(self.sizes.shape(self.nodes[name].outs[0].dims))
 
     def _is_long(self, node: OpNode) -> bool:
         value = self._values.get(Ref(ref=node.name))
@@ -409,6 +436,7 @@ class Lowering:
     # -------------------------------------------------------------------------------- library
 
     def _library(self, node: OpNode) -> None:
+        self._calls.add(node.name)
         args = tuple(self._library_arg(arg, node.op) for arg in node.args)
         kwargs = tuple((name, self._library_arg(arg, node.op)) for name, arg in node.kwargs)
         # Made of row-major copies, results are row-major too, whatever they were of the reference's tensors.

@@ -287,10 +287,34 @@ def _operands(edit: GraphEdit, refs: Sequence[Ref], mask: Ref | None) -> tuple[R
 def _with_heads(edit: GraphEdit, ref: Ref) -> Ref | None:
     """The four dimensions whose first two a product's operand has in one."""
     made = edit.made(ref)
-    if made is None or made.op != "aten.view.default" or not isinstance(made.args[0], Ref):
+    if made is None or not isinstance(made.args[0], Ref):
         return None
+    if made.op == "aten.permute.default":
+        return _heads_of_columns(edit, made)
     whole = edit.spec(made.args[0]).dims
-    return made.args[0] if len(whole) == 4 and whole[2:] == edit.spec(ref).dims[1:] else None
+    is_view = made.op == "aten.view.default"
+    return made.args[0] if is_view and len(whole) == 4 and whole[2:] == edit.spec(ref).dims[1:] else None
+
+
+def _heads_of_columns(edit: GraphEdit, turned: OpNode) -> Ref | None:
+    """(B, H, L, E) of (L, B, H E), whose columns ``nn.MultiheadAttention`` splits along with the batch.
+
+    (L, B H, E), and that turned, is no view in which batch and heads are one axis: it would be copied.
+    """
+    seen = edit.made(turned.args[0])
+    if turned.args[1] != (1, 0, 2) or seen is None or seen.op != "aten.view.default":
+        return None
+    source = seen.args[0]
+    assert isinstance(source, Ref)
+    whole, (length, both, each) = edit.spec(source).dims, seen.outs[0].dims
+    if len(whole) != 3 or whole[0] != length or not isinstance(each, int) or not isinstance(whole[2], int):
+        return None
+    heads, rest = divmod(whole[2], each)
+    if rest or edit.sizes.read(whole[1]) * edit.sizes.read(heads) != edit.sizes.read(both):
+        return None
+    apart = edit.view(source, (length, whole[1], heads, each))
+    out = OutputSpec(dtype=edit.spec(source).dtype, dims=(whole[1], heads, length, each))
+    return edit.add("aten.permute.default", (apart, (1, 2, 0, 3)), out)
 
 
 def _is_moved(edit: GraphEdit, ref: Ref) -> bool:

@@ -14,9 +14,15 @@ from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, refs_of, shape_of
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.nested_sums import nested_sums
+from workbench.playbook.graph.rows_of_products import (
+    bias_on_rows,
+    goes_to_a_call,
+    one_product,
+    rows_as_they_lie,
+)
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
-from workbench.playbook.graph.tail_rewrites import PASSED_ON, bias_in_tail
+from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.turned_products import turned_product
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 
@@ -85,7 +91,8 @@ def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[s
         before, graph = graph, GraphEdit(problem, graph, name).rewritten(rule)
         if graph is not before:
             changing.append(name)
-    graph = GraphEdit(problem, graph, "rows").rewritten(one_product)
+    for rule in (one_product, rows_as_they_lie, bias_on_rows):
+        graph = GraphEdit(problem, graph, "rows").rewritten(rule)
     return bias_in_product(problem, graph), changing
 
 
@@ -105,37 +112,6 @@ def linear_rowsum(problem: Problem) -> Graph:
         kept |= still
 
 
-def one_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """Products of a batch with the same matrix as one of all its rows.
-
-    torch makes a batch of what a linear layer gets from attention, whose heads it has in another order.
-    """
-    match node:
-        case OpNode(op="aten.bmm.default", args=(Ref() as left, Ref() as right), outs=(out,)):
-            pass
-        case _:
-            return None
-    same, rows = edit.made(right), edit.made(left)
-    if same is None or same.op != "aten.expand.default" or not isinstance(same.args[0], Ref):
-        return None
-    weight, (batch, length, terms) = same.args[0], edit.spec(left).dims
-    if edit.spec(weight).dims != edit.spec(right).dims[1:] or 1 in out.dims:
-        return None
-    if rows is None or rows.op != "aten.view.default":  # others may lie so that all rows would be a copy
-        return None
-    count = edit.sizes.read(batch) * edit.sizes.read(length)
-    whole = count.number if count.number is not None else count.text
-    made = edit.add(
-        "aten.mm.default",
-        (edit.view(left, (whole, terms)), weight),
-        OutputSpec(dtype=out.dtype, dims=(whole, out.dims[2])),
-        f"{node.name}_rows",
-    )
-    return node.model_copy(
-        update={"op": "aten.view.default", "args": (made, shape_of(out.dims)), "kwargs": ()}
-    )
-
-
 def bias_in_product(problem: Problem, graph: Graph) -> Graph:
     """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
 
@@ -151,17 +127,6 @@ def bias_in_product(problem: Problem, graph: Graph) -> Graph:
     dtypes = {spec.name: spec.dtype for spec in problem.tensors}
     kept = [_with_bias(node, nodes, users, dtypes) for node in graph.nodes]
     return Graph(nodes=reachable(kept, graph.outputs), outputs=graph.outputs)
-
-
-_PRODUCTS = frozenset(
-    [
-        "aten.mm.default",
-        "aten.bmm.default",
-        "aten.addmm.default",
-        "aten.convolution.default",
-        "aten.scaled_dot_product_attention.default",
-    ]
-)
 
 
 def _with_bias(
@@ -182,17 +147,9 @@ def _with_bias(
     if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
         return original
     same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
-    if not same_type or not all(user is None or _goes_to_a_call(user, users) for user in after):
+    if not same_type or not all(user is None or goes_to_a_call(user, users) for user in after):
         return original
     return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
-
-
-def _goes_to_a_call(user: OpNode, users: dict[str, list[OpNode | None]]) -> bool:
-    """True where a library call reads it, as it lies or a part of it."""
-    if user.op.split(".")[1] not in PASSED_ON:
-        return user.op in _PRODUCTS
-    after = users.get(user.name, [])
-    return bool(after) and all(one is not None and _goes_to_a_call(one, users) for one in after)
 
 
 _CONVERT = "prims.convert_element_type.default"

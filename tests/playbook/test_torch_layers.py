@@ -1,0 +1,72 @@
+"""torch's own attention layers: between their products nothing is copied, whichever axis comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.playbook.problems import problem_of
+from tests.playbook.running import check, plan_of
+from workbench.playbook.generate import generate
+
+Tensors = dict[str, Tensor]
+
+
+def encoder(first: bool) -> nn.Module:
+    layer = nn.TransformerEncoderLayer(16, 2, 24, batch_first=first, norm_first=True)
+    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+
+class WithWeights(nn.Module):
+    """Attention that makes its weights as well, as it does unless it is told otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(16, 2)
+        self.norm = nn.LayerNorm(16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.norm(x + self.attention(x, x, x)[0])
+        return made
+
+
+def with_its_tensors(module: nn.Module, x: Tensor) -> tuple[Callable[[Tensors], Tensor], Tensors]:
+    """A module as a function of its parameters too."""
+    named = {name.replace(".", "_"): name for name, _ in module.named_parameters()}
+    held = {new: module.get_parameter(name).detach() for new, name in named.items()}
+
+    def call(t: Tensors) -> Tensor:
+        made: Tensor = torch.func.functional_call(module, {old: t[new] for new, old in named.items()}, t["x"])
+        return made
+
+    return call, {"x": x, **held}
+
+
+def calls_and_launches(module: nn.Module, x: Tensor) -> tuple[Counter[str], int]:
+    """Of the fused kernels, which are right."""
+    call, tensors = with_its_tensors(module.to(x.dtype).eval(), x)
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    check(call, source, tensors)
+    plan = plan_of(source, tensors)
+    called = Counter(step.op.split(".")[1] for step in plan.steps if step.kind == "library")
+    return called, len(plan.launches)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["batch first", "places first"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_a_layer_of_an_encoder_is_three_kernels_between_products(first: bool, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    called, launches = calls_and_launches(encoder(first), torch.randn(3, 10, 16).to(dtype))
+    assert launches == 2 * 3 + 1, "norm; norm and residual; bias and ReLU; the last residual"
+    assert called == Counter(addmm=2, scaled_dot_product_attention=2, mm=2 * 3)
+
+
+def test_attention_with_weights_that_nobody_reads_is_one_kernel_and_three_calls() -> None:
+    torch.manual_seed(0)
+    called, launches = calls_and_launches(WithWeights(), torch.randn(10, 3, 16))
+    assert launches == 1
+    assert called == Counter(addmm=1, scaled_dot_product_attention=1, mm=1)

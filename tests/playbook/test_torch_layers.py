@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check, plan_of
 from workbench.playbook.generate import generate
+from workbench.playbook.graph.rewrites import rewrite
 
 Tensors = dict[str, Tensor]
 
@@ -70,3 +72,21 @@ def test_attention_with_weights_that_nobody_reads_is_one_kernel_and_three_calls(
     called, launches = calls_and_launches(WithWeights(), torch.randn(10, 3, 16))
     assert launches == 1
     assert called == Counter(addmm=1, scaled_dot_product_attention=1, mm=1)
+
+
+def turned_and_multiplied(t: Tensors) -> Tensor:
+    return F.linear(t["x"].transpose(0, 1), t["w"])
+
+
+def and_read(t: Tensors) -> Tensor:
+    return torch.relu(turned_and_multiplied(t)) + 1.0
+
+
+@pytest.mark.parametrize(("call", "product"), [(turned_and_multiplied, "bmm"), (and_read, "mm")])
+def test_rows_of_an_output_stay_in_the_order_that_was_asked_for(
+    call: Callable[[Tensors], Tensor], product: str
+) -> None:
+    tensors = {"x": torch.randn(3, 5, 8), "w": torch.randn(7, 8)}
+    problem = problem_of(call, tensors)
+    assert product in {node.op.split(".")[1] for node in rewrite(problem).nodes}
+    check(call, generate(problem, ()).kernel.source, tensors)

@@ -50,6 +50,8 @@ def one_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
     if rows is None or not (rows.op == _VIEW or _is_swap(rows)):
         return None  # others may lie so that all rows would be a copy
     turned = _is_swap(rows)
+    if turned and None in edit.users(node):
+        return None  # an output lies in the order that was asked for
     source = rows.args[0] if turned else left
     assert isinstance(source, Ref)
     made = _of_all_rows(edit, node, source, (length, batch) if turned else (batch, length), (terms, weight))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from workbench.model import OpNode
 from workbench.playbook.ir.expr import Expr, Load, Reduction, leaves, loads_below
 
 LEAST_READ = 3
@@ -26,25 +25,31 @@ def is_long(expr: Expr, elements: int, count: Callable[[str], int]) -> bool:
     return sum(count(buffer) >= elements for buffer in read) >= LEAST_READ
 
 
-class Ancestors:
-    """Which nodes of a graph lead to which; of an input, none."""
+class Readers:
+    """What nodes of a graph read, in the order in which they are computed."""
 
     def __init__(self, operands: Mapping[str, Collection[str]]) -> None:
         """``operands`` are the names that each node reads, every node behind those that it reads."""
-        self._of: dict[str, frozenset[str]] = {}
-        for name, read in operands.items():
-            self._of[name] = frozenset().union({name}, *(self.of(one) for one in read))
+        self._operands = operands
+        self._places = {name: place for place, name in enumerate(operands)}
 
-    def of(self, name: str) -> frozenset[str]:
-        """All of them, the node itself among them."""
-        return self._of.get(name, frozenset([name]))
-
-    def is_read_behind_a_call(
-        self, node: OpNode, same: Collection[str], others: Collection[str], calls: Collection[str]
+    def reads_behind_a_call(
+        self, same: Collection[str], others: Collection[str], calls: Collection[str]
     ) -> bool:
-        """True where ``node`` reads, in ``others``, what a call made of a value that it also reads itself.
+        """True where a node that reads a value and ``others`` reads, in these, what a call made of the value.
 
-        ``same`` are the names of that value: views of it have others.
+        ``same`` are the names of the value: views of it have others. Looks at nothing before the value.
         """
-        behind = frozenset().union(*(self.of(other) for other in others)) & frozenset(calls)
-        return any(not self.of(call).isdisjoint(same) for call in behind if call != node.name)
+        first = min(self._places.get(name, -1) for name in same)
+        stack = [(name, False) for name in others]
+        seen = set(stack)
+        while stack:
+            name, called = stack.pop()
+            if called and name in same:
+                return True
+            called = called or name in calls
+            for read in self._operands.get(name, ()):
+                if self._places.get(read, -1) >= first and (read, called) not in seen:
+                    seen.add((read, called))
+                    stack.append((read, called))
+        return False

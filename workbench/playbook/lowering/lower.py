@@ -386,13 +386,13 @@ class Lowering:
                 continue
             same = [one.ref for one, known in self._values.items() if known.expr is value.expr]
             others = [one.ref for one in refs if one != ref]
-            if self._ancestors.is_read_behind_a_call(node, same, others, self._calls):
+            if self._readers.reads_behind_a_call(same, others, self._calls):
                 written = self._written_out(value, ref.ref, None)
                 self._read_from[value.expr.serial, value.dtype] = written.expr
 
     @cached_property
-    def _ancestors(self) -> long_sums.Ancestors:
-        return long_sums.Ancestors({name: {r.ref for r in _refs(n.args)} for name, n in self.nodes.items()})
+    def _readers(self) -> long_sums.Readers:
+        return long_sums.Readers({name: {r.ref for r in _refs(n.args)} for name, n in self.nodes.items()})
 
     def _elements(self, shape: tuple[Size, ...]) -> int:
         """At the size that was declared first."""

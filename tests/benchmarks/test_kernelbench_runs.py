@@ -52,6 +52,7 @@ def test_even_numbers_stay_closed(tmp_path: Path) -> None:
     (root / "level1" / "20_Some_Name.py").chmod(0)
     assert list(runs.problem_files(root, "")) == ["level1/19", "level2/3", "level2/103"]
     assert list(runs.problem_files(root, "level2/3")) == ["level2/3"]
+    assert list(runs.problem_files(root, "level3/1")) == ["level3/1"], "networks by name"
     with pytest.raises(SystemExit, match="even number"):
         runs.problem_files(root, "level1/19,level1/20")
     with pytest.raises(SystemExit, match="no level1/21"):

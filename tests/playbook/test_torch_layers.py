@@ -58,8 +58,9 @@ def calls_and_launches(module: nn.Module, x: Tensor) -> tuple[Counter[str], int]
     return called, len(plan.launches)
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["batch first", "places first"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("first", "dtype"), [(True, torch.float32), (False, torch.bfloat16)], ids=["batch first", "places first"]
+)
 def test_a_layer_of_an_encoder_is_three_kernels_between_products(first: bool, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     called, launches = calls_and_launches(encoder(first), torch.randn(3, 10, 16).to(dtype))

@@ -28,20 +28,14 @@ _SCHEMAS = {
 _LIBRARY = torch.library.Library("workbench", "DEF")  # type: ignore[no-untyped-call]
 
 
-def _made(
-    input: Tensor, states: Sequence[Tensor], bidirectional: bool, batch_first: bool
-) -> Sequence[Tensor]:
+def _imitated(input: Tensor, hx: Tensor | Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
     """What comes of a layer, as it lies: (T, B, D H) whatever the order of the axes, and the last states."""
+    bidirectional, batch_first = rest[-2:]
+    states = [hx] if isinstance(hx, Tensor) else hx
     batch, length = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
-    hidden = states[0].shape[-1] * (2 if bidirectional else 1)
-    output = input.new_empty((length, batch, hidden))
+    output = input.new_empty((length, batch, states[0].shape[-1] * (2 if bidirectional else 1)))
     last = [state.new_empty(state.shape) for state in states]
     return (output.transpose(0, 1) if batch_first else output, *last)
-
-
-def _imitated(input: Tensor, hx: Tensor | Sequence[Tensor], *rest: Any) -> tuple[Tensor, ...]:
-    states = [hx] if isinstance(hx, Tensor) else hx
-    return tuple(_made(input, states, rest[-2], rest[-1]))
 
 
 for _name, _schema in _SCHEMAS.items():

@@ -1,6 +1,7 @@
 """Kernels of one file that are the same but for the names in them: written once, launched for all.
 
-A network repeats its blocks. What is read of the file stays short, and so does the time of the compiler.
+A network repeats its blocks. What is read of the file stays short, and so does the time of the compiler. Owns
+which kernels are the same, by their text alone; never changes what one does.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Owns the bookkeeping of rewrites; knows no rule. Pure: the graph it was given st
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import cached_property
 
 from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
@@ -69,11 +69,6 @@ class GraphEdit:
             return None
         added = next((node for node in self._added if node.name == arg.ref), None)
         return added or self._nodes.get(arg.ref)
-
-    @property
-    def all_users(self) -> Mapping[str, Sequence[OpNode | None]]:
-        """Who reads each result, by its name; None stands for the problem's output."""
-        return self._users
 
     def users(self, node: OpNode) -> list[OpNode | None]:
         """Who reads a node's results; None stands for the problem's output."""

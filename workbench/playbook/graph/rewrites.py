@@ -11,12 +11,12 @@ from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem,
 from workbench.playbook.graph.attention_rewrite import attention
 from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_terms import few_terms
-from workbench.playbook.graph.graph_edit import GraphEdit, reachable, refs_of, shape_of
+from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.rows_of_products import (
+    bias_in_product,
     bias_on_rows,
-    goes_to_a_call,
     one_product,
     rows_as_they_lie,
 )
@@ -91,9 +91,9 @@ def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[s
         before, graph = graph, GraphEdit(problem, graph, name).rewritten(rule)
         if graph is not before:
             changing.append(name)
-    for rule in (one_product, rows_as_they_lie, bias_on_rows):
+    for rule in (one_product, rows_as_they_lie, bias_on_rows, bias_in_product):
         graph = GraphEdit(problem, graph, "rows").rewritten(rule)
-    return bias_in_product(problem, graph), changing
+    return graph, changing
 
 
 def linear_rowsum(problem: Problem) -> Graph:
@@ -110,71 +110,6 @@ def linear_rowsum(problem: Problem) -> Graph:
         if not still:
             return graph
         kept |= still
-
-
-def bias_in_product(problem: Problem, graph: Graph) -> Graph:
-    """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
-
-    Anywhere else the addition is free: it is fused into the kernel that follows.
-    """
-    users: dict[str, list[OpNode | None]] = {}
-    for ref in graph.outputs:
-        users.setdefault(ref.ref, []).append(None)
-    for node in graph.nodes:
-        for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
-            users.setdefault(name, []).append(node)
-    nodes = {node.name: node for node in graph.nodes}
-    dtypes = {spec.name: spec.dtype for spec in problem.tensors}
-    kept = [_with_bias(node, nodes, users, dtypes) for node in graph.nodes]
-    return Graph(nodes=reachable(kept, graph.outputs), outputs=graph.outputs)
-
-
-def _with_bias(
-    node: OpNode,
-    nodes: dict[str, OpNode],
-    users: dict[str, list[OpNode | None]],
-    dtypes: dict[str, DType],
-) -> OpNode:
-    original, node = node, _as_added(node, nodes, users)
-    match node:
-        case OpNode(op="aten.add.Tensor", args=(Ref(ref=name), Ref() as bias), kwargs=()):
-            product = nodes.get(name)
-        case _:
-            return original
-    after = users.get(node.name, [])
-    if product is None or product.op != "aten.mm.default" or len(users[name]) > 1:
-        return original
-    if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
-        return original
-    same_type = dtypes.get(bias.ref) == node.outs[0].dtype == product.outs[0].dtype
-    if not same_type or not all(user is None or goes_to_a_call(user, users) for user in after):
-        return original
-    return node.model_copy(update={"op": "aten.addmm.default", "args": (bias, *product.args)})
-
-
-_CONVERT = "prims.convert_element_type.default"
-
-
-def _as_added(node: OpNode, nodes: dict[str, OpNode], users: dict[str, list[OpNode | None]]) -> OpNode:
-    """Of 16-bit numbers: a sum that is made of two of them in float32 and rounded, as a sum of the two."""
-    added = nodes.get(_converted(node) or "")
-    if added is None or added.op != "aten.add.Tensor" or len(users[added.name]) > 1:
-        return node
-    given = [nodes.get(ref.ref) for ref in added.args if isinstance(ref, Ref)]
-    if added.kwargs or len(given) != len(added.args) or None in given:
-        return node
-    wide = [one for one in given if one is not None and _converted(one) is not None]
-    if len(wide) < len(given) or any(len(users[one.name]) > 1 for one in wide):
-        return node
-    return node.model_copy(update={"op": added.op, "args": tuple(one.args[0] for one in wide), "kwargs": ()})
-
-
-def _converted(node: OpNode) -> str | None:
-    """What a node converts to another type; None where it does something else."""
-    match node:
-        case OpNode(op=op, args=(Ref(ref=name), _)) if op == _CONVERT:
-            return name
-    return None
 
 
 class _RowSum:

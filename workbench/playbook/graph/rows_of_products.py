@@ -8,8 +8,6 @@ roundings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.tail_rewrites import PASSED_ON
@@ -56,8 +54,8 @@ def one_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
     assert isinstance(source, Ref)
     made = _of_all_rows(edit, node, source, (length, batch) if turned else (batch, length), (terms, weight))
     if not turned:
-        return _seen(node, _VIEW, (made, shape_of(out.dims)))
-    return _seen(node, _PERMUTE, (edit.view(made, (length, batch, out.dims[2])), _SWAPPED))
+        return _as(node, _VIEW, (made, shape_of(out.dims)))
+    return _as(node, _PERMUTE, (edit.view(made, (length, batch, out.dims[2])), _SWAPPED))
 
 
 def rows_as_they_lie(edit: GraphEdit, node: OpNode) -> OpNode | None:
@@ -86,7 +84,7 @@ def rows_as_they_lie(edit: GraphEdit, node: OpNode) -> OpNode | None:
     apart = edit.view(made, (batch, length, out.dims[1]))
     back = (length, batch, out.dims[1])
     turned = edit.add(_PERMUTE, (apart, _SWAPPED), OutputSpec(dtype=out.dtype, dims=back))
-    return _seen(node, _VIEW, (turned, shape_of(out.dims)))
+    return _as(node, _VIEW, (turned, shape_of(out.dims)))
 
 
 def _heads_apart(edit: GraphEdit, ref: Ref) -> Ref:
@@ -108,9 +106,7 @@ def _heads_apart(edit: GraphEdit, ref: Ref) -> Ref:
 def bias_on_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """A bias added to a product before its rows are taken apart, where nothing but library calls follows."""
     given = _added(edit, node)
-    if given is None or not all(
-        user is None or goes_to_a_call(user, edit.all_users) for user in edit.users(node)
-    ):
+    if given is None or not _only_for_calls(edit, node):
         return None
     (seen, bias), out = given, node.outs[0]
     views = _views_of_product(edit, seen)
@@ -122,7 +118,26 @@ def bias_on_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     ref = edit.add("aten.add.Tensor", (product, bias), spec, f"{node.name}_rows")
     for view in reversed(views[1:]):
         ref = edit.add(view.op, (ref, *view.args[1:]), view.outs[0])
-    return _seen(node, views[0].op, (ref, *views[0].args[1:]))
+    return _as(node, views[0].op, (ref, *views[0].args[1:]))
+
+
+def bias_in_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """``mm(a, b) + bias`` as one ``addmm``, where nothing but library calls and outputs follows.
+
+    Anywhere else the addition is free: it is fused into the kernel that follows.
+    """
+    given = _added(edit, node)
+    if given is None or given[1].ref not in edit.given or not _only_for_calls(edit, node):
+        return None
+    (seen, bias), dtype = given, node.outs[0].dtype
+    product = edit.made(seen)
+    if product is None or product.op != "aten.mm.default" or len(edit.users(product)) > 1:
+        return None
+    if 1 in product.outs[0].dims:  # a matrix with a vector is no library call: lowering/products.py
+        return None
+    if not edit.spec(bias).dtype == dtype == product.outs[0].dtype:
+        return None
+    return _as(node, "aten.addmm.default", (bias, *product.args))
 
 
 def _of_all_rows(
@@ -137,8 +152,8 @@ def _of_all_rows(
     return edit.add("aten.mm.default", (edit.view(source, (whole, terms)), weight), spec, f"{node.name}_rows")
 
 
-def _seen(node: OpNode, op: str, args: tuple[Arg, ...]) -> OpNode:
-    """The node as a view of what is made elsewhere."""
+def _as(node: OpNode, op: str, args: tuple[Arg, ...]) -> OpNode:
+    """The node as another operation with the same result."""
     return node.model_copy(update={"op": op, "args": args, "kwargs": ()})
 
 
@@ -180,7 +195,8 @@ def _added(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref] | None:
         if wide is None or len(edit.users(wide)) > 1:
             return None
         parts = [edit.made(arg) for arg in wide.args]
-        narrow = [one.args[0] for one in parts if one is not None and one.op == _CONVERT]
+        own = [one for one in parts if one is not None and one.op == _CONVERT and len(edit.users(one)) == 1]
+        narrow = [one.args[0] for one in own]
         if wide.op != "aten.add.Tensor" or wide.kwargs or len(narrow) != 2:
             return None
         left, right = narrow
@@ -210,9 +226,14 @@ def _views_of_product(edit: GraphEdit, ref: Ref) -> list[OpNode]:
     return found if is_product else []
 
 
-def goes_to_a_call(user: OpNode, users: Mapping[str, Sequence[OpNode | None]]) -> bool:
+def _only_for_calls(edit: GraphEdit, node: OpNode) -> bool:
+    """True where nothing but library calls and outputs follows, whatever part of it they read."""
+    return all(user is None or _goes_to_a_call(edit, user) for user in edit.users(node))
+
+
+def _goes_to_a_call(edit: GraphEdit, user: OpNode) -> bool:
     """True where a library call reads it, as it lies or a part of it."""
     if user.op.split(".")[1] not in PASSED_ON:
         return user.op in _PRODUCTS
-    after = users.get(user.name, [])
-    return bool(after) and all(one is not None and goes_to_a_call(one, users) for one in after)
+    after = edit.users(user)
+    return bool(after) and all(one is not None and _goes_to_a_call(edit, one) for one in after)

@@ -14,7 +14,7 @@ _AXES = {"aten.mm.default": (1, 0), "aten.bmm.default": (0, 2, 1)}
 
 
 def turned_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """A turned product as the product of the turned operands, where nobody reads it unturned.
+    """A turned product as the product of the turned operands, where nobody else reads it.
 
     Not where it is the problem's output, whose elements lie as the reference's do, nor of a vector, which
     is no library call.
@@ -27,17 +27,13 @@ def turned_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
     turn = None if made is None else _AXES.get(made.op)
     if made is None or turn is None or axes != turn or 1 in out.dims:
         return None
-    if not all(_is_turned(user, turn) for user in edit.users(made)) or None in edit.users(node):
+    if len(edit.users(made)) != 1 or None in edit.users(node):
         return None
     left, right = made.args
     assert isinstance(left, Ref) and isinstance(right, Ref)
     operands = tuple(_turned(edit, operand, turn) for operand in (right, left))
     rows = OutputSpec(dtype=out.dtype, dims=out.dims)
     return node.model_copy(update={"op": made.op, "args": operands, "kwargs": (), "outs": (rows,)})
-
-
-def _is_turned(user: OpNode | None, axes: object) -> bool:
-    return user is not None and user.op == _TURN and user.args[1:] == (axes,)
 
 
 def _turned(edit: GraphEdit, operand: Ref, axes: tuple[int, ...]) -> Ref:

@@ -188,3 +188,28 @@ def test_code_that_cannot_run_in_float64_gets_a_note() -> None:
     )
     assert any("no float64 oracle" in note for note in problem.notes)
     assert reference.oracle(drawn(problem))[0].dtype == torch.float64
+
+
+UNREAD = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.head = nn.Linear(7, 5), nn.Linear(5, 3)
+    def forward(self, x):
+        hidden = self.linear(x)
+        self.head(hidden)
+        return hidden
+inputs = [torch.randn(4, 7)]
+"""
+
+
+def test_a_layer_whose_output_nobody_uses_runs_too() -> None:
+    """Its weights are no tensors of the problem, and still lie and are typed as the others are."""
+    problem, reference = rebuilt(UNREAD)
+    assert [spec.name for spec in problem.tensors] == ["x", "linear_weight", "linear_bias"]
+    tensors = drawn(problem)
+    exact = tensors["x"].double() @ tensors["linear_weight"].double().T + tensors["linear_bias"].double()
+    assert (reference.oracle(tensors)[0] - exact).abs().max() < 1e-12
+    elsewhere = {name: tensor.to("meta") for name, tensor in tensors.items()}
+    assert reference.call(elsewhere)[0].device.type == "meta"
+    assert torch.allclose(reference.call(tensors)[0], exact.float(), atol=1e-5)

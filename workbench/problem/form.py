@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils.stateless import _reparametrize_module
 
@@ -75,6 +76,7 @@ class Form:
         self.arguments = tuple(arguments)
         self.held = _named_held(target, {argument.name for argument in arguments})
         """Names to tensors held; parameters first."""
+        self._moved: dict[tuple[str, torch.device], Tensor] = {}
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
         """What the reference returns, unchecked, with every tensor replaced by the one given."""
@@ -95,8 +97,9 @@ class Form:
 
     @contextmanager
     def holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-        """Swap held tensors for those given under their names, and back."""
-        tensors = {name: tensors[name] for name in self.held if name in tensors}
+        """Swap held tensors for those given under their names, or ``complete`` adds, and back."""
+        whole = self.complete(tensors)
+        tensors = {name: whole[name] for name in self.held if whole[name] is not self.held[name].value}
         with ExitStack() as stack:
             registered: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
             for name, tensor in tensors.items():
@@ -109,6 +112,25 @@ class Form:
             for module, replaced in registered.values():
                 stack.enter_context(_reparametrize_module(module, replaced, tie_weights=True))
             yield
+
+
+    def complete(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """These, and held tensors that are not among them, on the device of the others.
+
+        A problem knows only what its results are made of; a layer whose output nobody uses runs all the same.
+        """
+        devices = {tensor.device for tensor in tensors.values()}
+        device = devices.pop() if len(devices) == 1 else None
+        found = dict(tensors)
+        for name in self.held.keys() - found.keys():
+            own = self.held[name].value
+            if device is None or own.device == device:
+                found[name] = own
+                continue
+            if (name, device) not in self._moved:
+                self._moved[name, device] = own.detach().to(device)
+            found[name] = self._moved[name, device]
+        return found
 
 
 def bind(target: Callable[..., Any], inputs: Any) -> tuple[Argument, ...]:

@@ -59,6 +59,32 @@ def test_times_are_measured_against_eager() -> None:
         assert dict(time.baselines)["eager"] > 0
 
 
+IN_TWO_STEPS = """/* plan
+def plan(x):
+    shifted = library("aten.neg", library("aten.neg", x))
+    y = empty_like(x)
+    launch("softmax_rows<128>", grid=x.shape[0], block=128, args=[shifted, y, x.shape[1]])
+    return y
+*/
+"""
+
+
+def test_every_step_of_a_plan_is_timed_where_cupti_is() -> None:
+    """The two negations take as long as each other, and all three together no longer than the whole."""
+    pytest.importorskip("cupti")
+    assert GPU is not None
+    own = CudaDevice(GPU.index, GPU.uuid, GpuOptions(baselines=("eager",)))
+    evaluation = judged(own, Kernel(source=IN_TWO_STEPS + RIGHT.partition("*/")[2]))
+    asyncio.run(own.close())
+    assert evaluation.outcome == Passed()
+    for time in evaluation.times:
+        assert time.measured is not None
+        first, second, kernel = time.measured.steps
+        assert [first.step, second.step, kernel.kind] == ["aten.neg", "aten.neg", "kernel"]
+        assert 0 < sum(step.time_us for step in time.measured.steps) < 1.05 * time.time_us
+        assert 0.3 < time.measured.library_share < 0.9
+
+
 def test_this_process_holds_no_cuda() -> None:
     code = (
         "import asyncio, sys; from workbench.devices.select import open_device;"

@@ -151,6 +151,19 @@ def plan(x):
     assert torch.equal(out, 2 * (x[1:4] + x[3:6]))
 
 
+def test_a_marked_run_calls_behind_every_launch_and_library_call(driver: RecordedDriver) -> None:
+    """Not behind views and new buffers, which start nothing on the device."""
+    seen: list[list[int]] = []
+    runner_of(AFFINE, driver, x=f32(5, 7))({"x": torch.randn(5, 7)})  # a launch of another grid
+    made = runner_of(RELU, driver, x=f32(5))
+    run = made.marked(lambda: seen.append(driver.geometry()[:3]), -1)
+    x = torch.tensor([-1.0, 2.0, -3.0, 4.0, 5.0])
+    (y,) = run({"x": x})
+    assert seen == [[2, 3, 4], [1, 1, 1]]  # the library call, then the kernel
+    assert torch.equal(y, made({"x": x})[0])
+    assert len(seen) == 2
+
+
 def test_library_steps_take_lists_dtypes_and_keywords(driver: RecordedDriver) -> None:
     source = f"""/* plan
 def plan(x):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from softmax_problem import PROBLEM, RIGHT
 
@@ -15,7 +17,9 @@ from workbench.model import (
     Counts,
     Digest,
     Evaluation,
+    Measured,
     Passed,
+    StepTime,
     TensorMeta,
     contiguous_strides,
 )
@@ -131,3 +135,25 @@ def test_products_are_held_against_the_unit_that_they_need() -> None:
     alone_us = 2.0 * 4096**3 / H100.fp32_flops_per_s * 1e6
     assert told(alone_us / 0.9).startswith("90% of the FP32 peak (")
     assert told(alone_us / 1.5).startswith("50% of the peak of three TF32 products for one in FP32 (")
+
+
+def test_measured_steps_say_where_the_time_goes() -> None:
+    """By time, where it is known: a library call that moves few bytes may take most of it."""
+    steps = tuple(
+        StepTime(step=step, kind=kind, line=line, time_us=time_us)
+        for step, kind, line, time_us in (
+            ("aten.mm", "library", 5, 300.0),
+            ("softmax_rows<128>", "kernel", 6, 90.0),
+        )
+    )
+    one = known(400.0)
+    measured = Measured(
+        clock="events", low_us=399.0, high_us=401.0, samples=9, relative_stdev=0.0, steps=steps
+    )
+    time = one.evaluation.times[0].model_copy(update={"measured": measured})
+    evaluation = one.evaluation.model_copy(update={"times": (time,)})
+    profile = estimated(replace(one, evaluation=evaluation), "refused")
+    assert (
+        "aten.mm (line 5) takes 77% of the 390 us of 2 steps, library calls 77% (CUPTI)." in profile.sentences
+    )
+    assert profile.bound == "library"

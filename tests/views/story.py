@@ -56,6 +56,7 @@ from workbench.model import (
     Rival,
     Sampler,
     Stage,
+    StepTime,
     TensorSpec,
     TimedOut,
     Vector,
@@ -375,6 +376,12 @@ def _measured(name_of_receipt: str, time_us: float, suspicion: str = "") -> Meas
         crosschecks=(("CUDA events", 1.001 * time_us),),
         conditions=Conditions(sm_mhz_low=1755, sm_mhz_high=1980, power_w=612.3, temperature_c=51, dropped=2),
         suspicion=suspicion,
+        steps=tuple(
+            StepTime(step=step, kind=kind, line=line, time_us=share * time_us)
+            for step, kind, line, share in (
+                ("aten.mm", "library", 7, 0.6), ("softmax_rows<256>", "kernel", 11, 0.3),
+            )
+        ),
         receipt=name_of_receipt,
     )  # fmt: skip
 

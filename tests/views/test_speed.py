@@ -10,6 +10,7 @@ import story
 from workbench.model import BranchId, Evaluation
 from workbench.views.phrases import factor_interval_text, share_text, time_interval_text
 from workbench.views.speed import BASELINES, speed_json, timing_json
+from workbench.views.steps import MOST, steps_json
 
 
 def judged(branch: str = "b3") -> Evaluation:
@@ -80,3 +81,35 @@ def test_factors_and_shares_in_words() -> None:
     assert factor_interval_text(23.15, 23.71) == "23.15x to 23.71x"
     assert [share_text(one) for one in (None, 0.0, 1e-5, 0.085, 1.0, 37.5, math.inf)] == [
         "–", "0", "under 0.1%", "8.5%", "100%", "37.5x", "NaN or infinity"]  # fmt: skip
+
+
+def test_where_the_time_of_several_steps_goes() -> None:
+    whole, _ = (timing_json(time) for time in judged().times)
+    found = whole["steps"]
+    assert found["words"] == (
+        "2 steps take 450 us of the device: 1 library call takes 67% of it; the longest is aten.mm (line 7) "
+        "with 67%; 50 us lie between the steps. Caches are cold before the first step alone."
+    )
+    words = str(found["drawing"])
+    assert "softmax_rows" in words and "line 11" in words and "between the steps" in words
+
+
+def test_of_many_steps_the_shortest_share_a_bar() -> None:
+    one = judged().times[0]
+    assert one.measured
+    step = one.measured.steps[1]
+    many = tuple(step.model_copy(update={"time_us": float(us), "line": us}) for us in range(1, 41))
+    found = steps_json(one.model_copy(update={"measured": one.measured.model_copy(update={"steps": many})}))
+    assert found
+    words = str(found["drawing"])
+    assert f"{40 - MOST} shorter steps" in words and "line 40" in words and "line 1'" not in words
+    assert "library" not in found["words"]
+
+
+def test_a_plan_of_one_step_and_a_modelled_time_tell_no_steps() -> None:
+    one = judged().times[0]
+    assert one.measured
+    alone = one.measured.model_copy(update={"steps": ()})
+    assert steps_json(one.model_copy(update={"measured": alone})) is None
+    modelled = story.tree().nodes[BranchId("b4")].evaluation
+    assert modelled and steps_json(modelled.times[0]) is None

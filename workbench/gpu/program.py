@@ -72,11 +72,13 @@ class Ways(NamedTuple):
     """Launches go through it; without it through ctypes."""
     turns: bool = False
     """Calls may come from several streams: kernels that keep counters run in one after the other."""
+    mark: Callable[[], None] | None = None
+    """Called behind every launch and every library call."""
 
 
 def program_of(plan: Plan, kernels: Kernels, device: int, ways: Ways) -> Laid:
     """Lay a plan out for a device (-1: the CPU, for tests). Loads code; raises ``GpuError``."""
-    layout = _Layout(plan, kernels, device, ways.poison, ways.swift)
+    layout = _Layout(plan, kernels, device, ways.poison, ways.swift, ways.mark)
     layout.turn = kernels.turn(plan, device) if ways.turns else None
     for step in plan.steps:
         layout.add(step)
@@ -90,6 +92,7 @@ class _Layout:
     device: int
     poison: bool
     swift: SwiftLaunch | None = None
+    mark: Callable[[], None] | None = None
     turn: Turn | None = None
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
@@ -139,6 +142,8 @@ class _Layout:
                 self.lines.append(f"{results}= {call['library']}(({given}))")
             case Launch():
                 self._launch(step)
+        if self.mark is not None and isinstance(step, Launch | Library):
+            self.lines.append("mark()")
 
     def _allocate(self, step: Allocate) -> None:
         meta = step.meta
@@ -253,7 +258,7 @@ class _Layout:
             f"return ({outputs})",
         ]
         text = "def run(values):\n" + "".join(f"    {line}\n" for line in lines if line)
-        known = self.names | names | {"turn": self.turn}
+        known = self.names | names | {"turn": self.turn, "mark": self.mark}
         exec(compile(text, "<a plan laid out>", "exec"), known)
         return known["run"]
 

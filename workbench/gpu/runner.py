@@ -51,6 +51,13 @@ class PlanRunner:
         laid = self._laid.get((device, poison)) or self.prepare(device, poison)
         return laid.run(values)
 
+    def marked(
+        self, mark: Callable[[], None], device: int
+    ) -> Callable[[Mapping[str, Tensor]], tuple[Tensor, ...]]:
+        """The same for a device, its current one; ``mark`` is called behind every launch and library call."""
+        laid = program_of(self.plan, self._kernels, device, self._ways._replace(mark=mark))
+        return lambda tensors: laid.run([tensors[name] for name in self._names])
+
     def prepare(self, device: int, poison: bool = False) -> Laid:
         """Load and lay out everything for a device; returns what one execution calls.
 

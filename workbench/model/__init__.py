@@ -40,7 +40,16 @@ from workbench.model.problem import (
     contiguous_strides,
 )
 from workbench.model.products import EMULATED_OVER_FP32, fastest_over_fp32, over_fp32
-from workbench.model.times import CaseTime, Comparison, Conditions, KernelProfile, Measured, Profile, Rival
+from workbench.model.times import (
+    CaseTime,
+    Comparison,
+    Conditions,
+    KernelProfile,
+    Measured,
+    Profile,
+    Rival,
+    StepTime,
+)
 from workbench.model.value import DTYPE_BYTES, BranchId, Digest, Dim, DType, Value, size_of
 
 __all__ = [
@@ -94,6 +103,7 @@ __all__ = [
     "Sampler",
     "Stage",
     "Static",
+    "StepTime",
     "Suspect",
     "Sym",
     "Target",

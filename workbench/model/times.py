@@ -48,6 +48,19 @@ class Conditions(Value):
     """Other processes that hold memory of the GPU; None when it cannot be seen."""
 
 
+class StepTime(Value):
+    """What one step of a plan took on the device, in a call that is not one of the timed ones."""
+
+    step: str
+    """A kernel's name expression, or a library operation such as ``aten.mm``."""
+    kind: Literal["kernel", "library"]
+    line: int
+    """Of the plan, where the step stands; 0 when unknown."""
+    time_us: float
+    """Device time of all that the step started, without what lies between; median of a few calls that begin
+    with cold caches."""
+
+
 class Measured(Value):
     """How a case was timed and what came of it: the numbers behind a ``CaseTime`` of source ``measured``."""
 
@@ -69,11 +82,24 @@ class Measured(Value):
     """Baselines that could not be measured (or not yet), and why."""
     crosschecks: tuple[tuple[str, float], ...] = ()
     """Other clocks' device times, microseconds: ``events``, ``slope``."""
+    steps: tuple[StepTime, ...] = ()
+    """Every launch and library call, in order; empty for a plan of one, and where CUPTI is not to be had.
+
+    Their sum is less than the time of the whole by what lies between them.
+    """
     conditions: Conditions = Conditions()
     suspicion: str = ""
     """Why the time is not believed: clocks disagree, or faster than physics; empty when it is believed."""
     receipt: str = ""
     """File with the raw samples, below the session's folder."""
+
+    @property
+    def library_share(self) -> float | None:
+        """Share of the steps' device time that library calls take; None where no step was timed."""
+        whole = sum(step.time_us for step in self.steps)
+        if not whole:
+            return None
+        return sum(step.time_us for step in self.steps if step.kind == "library") / whole
 
     @property
     def fastest(self) -> Rival | None:

@@ -113,7 +113,6 @@ class Form:
                 stack.enter_context(_reparametrize_module(module, replaced, tie_weights=True))
             yield
 
-
     def complete(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """These, and held tensors that are not among them, on the device of the others.
 

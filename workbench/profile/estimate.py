@@ -18,6 +18,7 @@ from workbench.model import (
     Problem,
     Profile,
     Resources,
+    StepTime,
     Target,
     fastest_over_fp32,
     over_fp32,
@@ -93,7 +94,8 @@ def _speed(known: Known, told: PlanFacts) -> _Speed | None:
 
 
 def _bound(known: Known, told: PlanFacts, speed: _Speed) -> Bound:
-    if told.library_share > LIBRARY_SHARE:
+    by_time = speed.time.measured.library_share if speed.time.measured else None
+    if (told.library_share if by_time is None else by_time) > LIBRARY_SHARE:
         return "library"
     if known.target.launch_us * told.launches > LAUNCH_SHARE * speed.time.time_us:
         return "launch"
@@ -154,11 +156,29 @@ def _sentences(
             f"The steps touch {told.bytes_plan / max(told.bytes_min, 1):.2g} times the least bytes, "
             f"in {told.launches} launches (plan)."
         )
-    if told.library_share > 0:
+    if steps := _steps_of(speed):
+        yield _where(steps)
+    elif told.library_share > 0:
         yield f"{told.library_share:.0%} of the bytes are moved by library calls (plan)."
     for launch, kernel in zip(known.plan.launches, kernels, strict=True):
         yield from _occupancy(known, launch, dict(kernel.metrics))
     yield from _counted(known)
+
+
+def _steps_of(speed: _Speed | None) -> tuple[StepTime, ...]:
+    return speed.time.measured.steps if speed is not None and speed.time.measured is not None else ()
+
+
+def _where(steps: tuple[StepTime, ...]) -> str:
+    """Which step takes most, and what library calls take."""
+    whole = sum(step.time_us for step in steps) or 1.0
+    longest = max(steps, key=lambda step: step.time_us)
+    libraries = sum(step.time_us for step in steps if step.kind == "library")
+    words = (
+        f"{longest.step} (line {longest.line}) takes {longest.time_us / whole:.0%} of the {whole:.3g} us of "
+        f"{len(steps)} steps"
+    )
+    return f"{words}, library calls {libraries / whole:.0%} (CUPTI)." if libraries else f"{words} (CUPTI)."
 
 
 def _throughput(speed: _Speed) -> str:

@@ -7,12 +7,14 @@ output. The clock itself is the clock package's.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import torch
 
 from workbench.errors import DeviceError
-from workbench.model import Mismatch, Outcome, TimedOut
+from workbench.model import Mismatch, Outcome, StepTime, TimedOut
 from workbench.numerics.precision import flags, precision
+from workbench.plan.steps import Launch, Library, Plan
 from workbench.referee.clock.contestants import Baselines
 from workbench.referee.clock.measure import Setting, Timing, measure
 from workbench.referee.clock.rotation import rotated
@@ -72,12 +74,18 @@ def _timed(request: TimeRequest, expectations: Expectations, hardware: Hardware)
         wrong = mismatch(request.case.label, "timed", found)
         return wrong.message if wrong else ""
 
+    def marked(mark: Callable[[], None]) -> Callable[[], object]:
+        call = hardware.marked(run, mark)
+        return lambda: call(sets[0])
+
     setting = Setting(
         contract=request.problem.contract,
         physics=request.physics,
         check=lambda outputs: check(tuple(outputs)),
         baselines=request.earlier,
         missing=(*missing, *request.missing),
+        steps=steps_of(request.plan),
+        marked=marked,
     )
     try:
         timing = measure(
@@ -86,6 +94,17 @@ def _timed(request: TimeRequest, expectations: Expectations, hardware: Hardware)
     finally:
         baselines.close()
     return _report(request, timing, prepared, tuple(flags().items()))
+
+
+def steps_of(plan: Plan) -> tuple[StepTime, ...]:
+    """Launches and library calls of a plan in order, with times still to come."""
+    return tuple(
+        StepTime(step=step.kernel, kind="kernel", line=step.line, time_us=0.0)
+        if isinstance(step, Launch)
+        else StepTime(step=step.op, kind="library", line=step.line, time_us=0.0)
+        for step in plan.steps
+        if isinstance(step, Launch | Library)
+    )
 
 
 def _report(

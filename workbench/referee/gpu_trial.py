@@ -67,6 +67,10 @@ class Hardware(Protocol):
         """Load a plan's kernels. Raises ``GpuError``."""
         ...
 
+    def marked(self, run: Run, mark: Callable[[], None]) -> Run:
+        """What ``runner`` gave, with a call of ``mark`` behind every launch and every library call."""
+        ...
+
     def kept(self, plan: Plan) -> tuple[str, ...]:
         """Variables of a plan's kernels that no longer hold what they were loaded with, by name."""
         ...
@@ -102,6 +106,13 @@ class Gpu:
         kernels = Kernels(held)
         self._watched[plan] = kernels.watched(torch.cuda.current_device())
         return PlanRunner(plan, kernels)
+
+    def marked(self, run: Run, mark: Callable[[], None]) -> Run:
+        """See ``Hardware``."""
+        from workbench.gpu.runner import PlanRunner
+
+        assert isinstance(run, PlanRunner)
+        return run.marked(mark, torch.cuda.current_device())
 
     def kept(self, plan: Plan) -> tuple[str, ...]:
         """See ``Hardware``."""

@@ -18,6 +18,7 @@ from workbench.views.phrases import (
     time_text,
 )
 from workbench.views.plots import bars, factors
+from workbench.views.steps import steps_json
 
 Json = dict[str, Any]
 BASELINES = ("eager", "compile", "compile max-autotune", "graph of eager", "graph of compile")
@@ -142,7 +143,8 @@ def time_json(time: CaseTime) -> Json:
 def timing_json(time: CaseTime) -> Json:
     """The same with its drawing, for a view of one branch."""
     found = time_json(time)
-    return {**found, "facts": _facts(time.measured) if time.measured else [], "drawing": bars(found)}
+    facts = _facts(time.measured) if time.measured else []
+    return {**found, "facts": facts, "drawing": bars(found), "steps": steps_json(time)}
 
 
 def _baseline(name: str, time_us: float, time: CaseTime) -> Json:

@@ -56,6 +56,9 @@ class FakeLane:
     def close(self) -> None:
         self._record("close", 100, 0)
 
+    def between_steps(self) -> None:
+        self._record("step", 100, 0)
+
     def stamp(self) -> int:
         self.time_ns += 1000
         self.host_ns += 100

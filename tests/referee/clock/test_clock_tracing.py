@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from workbench.referee.clock import tracing
-from workbench.referee.clock.gpu import CLOSE, OPEN
+from workbench.referee.clock.gpu import CLOSE, OPEN, STEP
 from workbench.referee.clock.lane import Record, spans_of
 
 KINDS = SimpleNamespace(CONCURRENT_KERNEL=10, MEMCPY=1, MEMSET=2)
@@ -82,3 +82,15 @@ def test_the_trace_is_closed_when_a_call_fails() -> None:
     with pytest.raises(ZeroDivisionError), tracing.CuptiTrace(cupti, tracing._record).running():
         raise ZeroDivisionError
     assert cupti.enabled == []
+
+
+def test_a_mark_between_steps_is_none_of_a_sample() -> None:
+    cupti = Cupti()
+    trace = tracing.CuptiTrace(cupti, tracing._record)
+    with trace.running():
+        cupti.memset(10, OPEN)
+        cupti.saw(20, 30)
+        cupti.memset(40, STEP)
+        cupti.memset(50, CLOSE)
+        records = trace.collect()
+    assert [record.role for record in records] == ["open", "work", "step", "close"]

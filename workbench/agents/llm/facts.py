@@ -29,6 +29,8 @@ from workbench.model import (
 )
 
 MOST_METRICS = 24
+MOST_STEPS = 4
+"""Steps of a plan whose times are told, longest first."""
 DIAGNOSTICS_LIMIT = 10_000
 """Characters of compiler output; the last ones are kept (PIKE)."""
 
@@ -107,6 +109,12 @@ def _time_metrics(time: CaseTime) -> Iterator[Metric]:
             yield Metric("time, caches warm", f"{time.measured.warm_us:.4g} us", "far below: it lives off L2")
         if time.measured.host_us is not None:
             yield Metric("host time", f"{time.measured.host_us:.4g} us", "to issue one call; launch-bound")
+        longest = sorted(time.measured.steps, key=lambda step: -step.time_us)[:MOST_STEPS]
+        for step in longest:
+            share = step.time_us / max(time.time_us, 1e-9)
+            yield Metric(
+                f"step {step.step}, line {step.line}", f"{step.time_us:.4g} us", f"{share:.0%} of it"
+            )
 
 
 def _plan_metrics(evaluation: Evaluation) -> Iterator[Metric]:

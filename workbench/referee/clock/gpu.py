@@ -18,8 +18,8 @@ from workbench.errors import DeviceError
 from workbench.referee.clock.options import ClockOptions
 from workbench.referee.clock.statistics import quietest
 
-OPEN, CLOSE = 0x5EED0001, 0x5EED0002
-"""Values of the memory sets that mark samples."""
+OPEN, CLOSE, STEP = 0x5EED0001, 0x5EED0002, 0x5EED0003
+"""Values of the memory sets that mark samples, and steps in them."""
 MARK_BYTES = 4096
 CALIBRATIONS = 20
 HOST_CALLS = 50
@@ -58,6 +58,10 @@ class GpuLane:
     def close(self) -> None:
         """Write a few bytes."""
         fill(self._spare, CLOSE)
+
+    def between_steps(self) -> None:
+        """Write a few bytes."""
+        fill(self._spare, STEP)
 
     def stamp(self) -> torch.cuda.Event:
         """Record a timing event."""

@@ -16,7 +16,7 @@ from workbench.referee.clock.taking import ClockName, Turn
 Act = Callable[[int], tuple[Any, ...]]
 """Issues one call on the given copy of the inputs, on the current stream, and returns its output tensors."""
 
-Role = Literal["open", "close", "work"]
+Role = Literal["open", "close", "step", "work"]
 MARGIN = 1.5
 """The host is given this many times the time it was seen to need."""
 SLACK_US = 30.0
@@ -56,6 +56,10 @@ class Lane(Protocol):
 
     def close(self) -> None:
         """Mark that a sample ended."""
+        ...
+
+    def between_steps(self) -> None:
+        """Mark that a step of a plan ended."""
         ...
 
     def stamp(self) -> Any:

@@ -16,7 +16,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from workbench.model import Conditions, Contract, Measured, Rival
+from workbench.model import Conditions, Contract, Measured, Rival, StepTime
 from workbench.numerics.precision import precision
 from workbench.referee.clock import crosscheck
 from workbench.referee.clock.conditions import open_monitor
@@ -35,6 +35,7 @@ from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import LARGEST_RMS, allowed_beside, parts_of, unlike
 from workbench.referee.clock.statistics import median_interval, quietest, relative_spread
+from workbench.referee.clock.steps import Marked, step_times_us
 from workbench.referee.clock.suspicion import EVENTS, SLOPE, disagreement, suspicion
 from workbench.referee.clock.taking import Sampler, Taken, Turn, Watch, take_case
 from workbench.referee.clock.tracing import CuptiTrace, open_trace
@@ -71,6 +72,10 @@ class Setting:
     """Baselines that could not be had, and why."""
     cupti: bool = True
     """False to time with events at once."""
+    steps: Sequence[StepTime] = ()
+    """The kernel's steps in order, times unknown."""
+    marked: Marked | None = None
+    """The kernel with a mark behind every one of them."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +137,7 @@ class _Run:
         if self.setting.baselines is not None:
             held += chained_rivals(raw, self.setting.baselines, self.options)
         host, graphs = self._launch_bound(time_us)
+        steps = self._steps()
         measured = Measured(
             clock=sampler.clock,
             low_us=interval.low,
@@ -142,6 +148,7 @@ class _Run:
             host_us=host.get(KERNEL),
             graph_us=graphs.get(KERNEL),
             rivals=tuple(_with_latency(rival, host, graphs) for rival in held),
+            steps=steps,
             missing=(*self.missing, *odd),
             crosschecks=checks,
             conditions=taken.conditions,
@@ -237,6 +244,20 @@ class _Run:
         if not paced or crosscheck.usable(host_us, seen, flush_us):
             found.append((SLOPE, seen))
         return crosscheck.believed(found)
+
+    def _steps(self) -> tuple[StepTime, ...]:
+        """What each step of the plan takes, where there are several and CUPTI tells."""
+        trace = open_trace()[0] if self.setting.cupti else None
+        if trace is None or self.setting.marked is None or len(self.setting.steps) < 2:
+            return ()
+        try:
+            with trace.running():
+                times = step_times_us(self.lane, trace, self.setting.marked)
+        except LostRecords as lost:
+            self.missing.append(("clock cupti", f"the steps of the plan were not timed: {lost}"))
+            return ()
+        told = zip(self.setting.steps, times, strict=True)
+        return tuple(step.model_copy(update={"time_us": time_us}) for step, time_us in told)
 
     def _outputs_again(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         """What is wrong with the kernel's output, and baselines whose output is not the reference's.

@@ -13,10 +13,11 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
-from workbench.referee.clock.gpu import CLOSE, OPEN
+from workbench.referee.clock.gpu import CLOSE, OPEN, STEP
 from workbench.referee.clock.lane import Record, Role
 
 BUFFER_BYTES = 8 * 2**20
+MARKS: dict[int, Role] = {OPEN: "open", CLOSE: "close", STEP: "step"}
 FORCED = 1
 """Also hand over buffers that are not full."""
 T = TypeVar("T")
@@ -85,5 +86,5 @@ def _record(activity: Any, is_memset: bool) -> Record:
     role: Role = "work"
     # A mark is issued by the clock, never by a contestant's graph.
     if is_memset and not activity.graph_node_id:
-        role = "open" if activity.value == OPEN else "close" if activity.value == CLOSE else "work"
+        role = MARKS.get(activity.value, "work")
     return Record(activity.start, activity.end, role)

@@ -32,6 +32,8 @@ function timing(time, panel) {
     h("summary", {}, h("b", {}, time.case), ` ${time.time}, ${time.speedup} against the fastest baseline`, h("span", { class: "soft" }, `, ${time.roofline_percent}% of the roofline, bound by ${time.bound}`)),
     found?.suspicion && h("p", { class: "message tone-warn" }, found.suspicion),
     drawn(time.drawing),
+    time.steps && [h("h4", {}, "Where the time goes"), h("p", {}, time.steps.words), h("figure", {}, drawn(time.steps.drawing),
+      h("figcaption", { class: "soft" }, "Device time of each step in the plan's order: kernels of this file in bold, library calls, and what lies between them."))],
     found && [h("p", {}, `95% of medians lie within ${found.interval}.`),
       table(["baseline", "its time", "over ours", "95% interval", "blocks", "verdict"], found.rivals.map((r) => ({
         cells: [r.name, r.time, r.ratio, r.interval, r.blocks, h("span", { class: `verdict tone-${r.tone}` }, r.words)] })), [1, 2, 3, 4]),

@@ -1,0 +1,103 @@
+"""Times of a plan's steps on a fake device: cut at marks, gaps left out, nothing told of a bad trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake_lane import FakeLane, ones
+
+from workbench.model import StepTime
+from workbench.referee.clock import measure as measuring
+from workbench.referee.clock.lane import LostRecords, Record
+from workbench.referee.clock.measure import Setting, measure
+from workbench.referee.clock.options import INTERACTIVE
+from workbench.referee.clock.steps import cut, step_times_us
+
+OPTIONS = INTERACTIVE.model_copy(update={"resamples": 100})
+STEPS = (
+    StepTime(step="aten.mm", kind="library", line=4, time_us=0.0),
+    StepTime(step="tail<4>", kind="kernel", line=5, time_us=0.0),
+)
+
+
+@pytest.fixture
+def lane(monkeypatch: pytest.MonkeyPatch) -> FakeLane:
+    made = FakeLane()
+    monkeypatch.setattr(measuring, "lane_of", lambda options: made)
+    monkeypatch.setattr(measuring, "open_trace", lambda: (made, ""))
+    monkeypatch.setattr(measuring, "host_us", lambda act: 2.0)
+    monkeypatch.setattr(measuring, "pci_bus_id", lambda: "")
+    return made
+
+
+def two_steps(lane: FakeLane, first_us: float, second_us: float, kernels: int = 1) -> Any:
+    def marked(mark: Any) -> Any:
+        def call() -> None:
+            lane.work(first_us, kernels)
+            mark()
+            lane.work(second_us)
+            mark()
+
+        return call
+
+    return marked
+
+
+def test_a_step_is_what_its_kernels_take_without_the_gaps() -> None:
+    records = [
+        Record(0, 900, "open"),
+        Record(1000, 3000, "work"),
+        Record(9000, 9500, "work"),
+        Record(9600, 9700, "step"),
+        Record(9800, 9900, "step"),
+        Record(10000, 14000, "work"),
+        Record(14100, 14200, "step"),
+        Record(14300, 14400, "close"),
+        Record(20000, 90000, "work"),
+    ]
+    assert cut(reversed(records)) == [2.5, 0.0, 4.0]  # the second one started nothing
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (["open", "work", "close"], "no steps"),
+        (["open", "work", "step", "work", "close"], "behind its last step"),
+        (["work", "step"], "no steps"),
+    ],
+)
+def test_a_trace_without_its_marks_is_not_used(roles: Any, said: str) -> None:
+    records = [Record(10 * i + 1, 10 * i + 5, role) for i, role in enumerate(roles)]
+    with pytest.raises(LostRecords, match=said):
+        cut(records)
+
+
+def test_steps_are_medians_of_a_few_cold_calls(lane: FakeLane) -> None:
+    assert step_times_us(lane, lane, two_steps(lane, 30.0, 12.0, kernels=3)) == pytest.approx((30.0, 12.0))
+
+
+def kernel(lane: FakeLane) -> Any:
+    def call(rotation: int) -> Any:
+        lane.work(42.0, kernels=2)
+        return ones(rotation)
+
+    return call
+
+
+def test_a_timing_tells_the_steps_of_the_plan(lane: FakeLane) -> None:
+    setting = Setting(check=lambda outputs: "", steps=STEPS, marked=two_steps(lane, 30.0, 12.0))
+    found = measure("8", kernel(lane), {}, OPTIONS, setting).measured
+    assert [(step.step, step.time_us) for step in found.steps] == [("aten.mm", 30.0), ("tail<4>", 12.0)]
+    assert found.library_share == pytest.approx(30 / 42)
+
+
+def test_one_step_or_a_bad_trace_has_no_steps_and_the_time_stands(lane: FakeLane) -> None:
+    marked = two_steps(lane, 30.0, 12.0)
+    alone = Setting(check=lambda outputs: "", steps=STEPS[:1], marked=marked)
+    found = measure("8", kernel(lane), {}, OPTIONS, alone).measured
+    assert found.steps == () and found.library_share is None
+    lost = Setting(check=lambda outputs: "", steps=STEPS, marked=lambda mark: lambda: lane.work(42.0))
+    timing = measure("8", kernel(lane), {}, OPTIONS, lost)
+    assert timing.measured.steps == () and timing.time_us > 40
+    assert any("steps of the plan were not timed" in why for _, why in timing.measured.missing)

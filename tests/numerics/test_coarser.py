@@ -15,12 +15,12 @@ from workbench.model import Arg, Graph, OpNode, OutputSpec, Problem, Ref
 from workbench.numerics import bounds as limits
 from workbench.numerics import coarser
 from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
-from workbench.numerics.coarser import reach
+from workbench.numerics.coarser import most_at_once, reach
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
-from workbench.numerics.running import Running
+from workbench.numerics.running import Running, last_read
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference
@@ -220,3 +220,37 @@ inputs = [torch.randn(64, 64, dtype=torch.float32), torch.randn(64, 64, dtype=to
     tensors["x"][0] = 0.0
     tensors["x"][0, :2] = torch.stack([tensors["w"][1, 0], -tensors["w"][0, 0]])
     assert moves() is None
+
+
+def test_results_that_are_not_kept_are_made_again_and_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deep network has hundreds of results; a card has no room for all of them with their errors."""
+    _, kept = bounded.__wrapped__(BLOCK, "normal")
+    monkeypatch.setattr(limits, "KEPT", 0)
+    _, again = bounded.__wrapped__(BLOCK, "normal")
+    assert kept.basis == again.basis == FEWER_BITS
+    assert torch.equal(kept.allowed, again.allowed)
+
+
+def test_draws_in_several_walks_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = _reach(BLOCK)
+    monkeypatch.setattr(coarser, "HELD", 1)
+    apart = _reach(BLOCK)
+    assert together is not None and apart is not None
+    assert 0.8 < float(together[0].mean() / apart[0].mean()) < 1.25
+
+
+def test_as_many_elements_as_are_wanted_at_once() -> None:
+    """Three exponentials in a row need two at a time, and a weight that is only transposed does not move."""
+
+    def node(name: str, op: str, of: str) -> OpNode:
+        return OpNode(name=name, op=op, args=(Ref(ref=of),), outs=(OutputSpec(dtype="f32", dims=(4, 4)),))
+
+    nodes = (
+        node("turned", "aten.t.default", "x"),
+        *(node(f"e{i}", "aten.exp.default", f"e{i - 1}" if i else "turned") for i in range(3)),
+    )
+    graph = Graph(nodes=nodes, outputs=(Ref(ref="e2"),))
+    assert last_read(graph) == {"turned": ("x",), "e0": ("turned",), "e1": ("e0",), "e2": ("e1",)}
+    assert most_at_once(graph, {}) == 32
+    assert most_at_once(Graph(nodes=nodes[:2], outputs=(Ref(ref="e0"),)), {}) == 32
+    assert most_at_once(Graph(nodes=nodes[:2], outputs=(Ref(ref="e0"),)), {}, moving_only=True) == 16

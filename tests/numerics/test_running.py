@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
-from workbench.numerics import linear
+from workbench.numerics import linear, movement
 from workbench.numerics.dtypes import NAMES
 from workbench.numerics.running import DTYPES, Running, operator
-from workbench.numerics.tracked import deviation, exact
+from workbench.numerics.tracked import Tracked, deviation, exact
 
 X, Y = ops.ref("x"), ops.ref("y")
 POSITIVE = "positive"
@@ -250,3 +250,39 @@ def test_the_lowest_number_as_a_mask_leaves_the_other_scores_their_bound() -> No
     given = {"x": torch.tensor([[-2.0, 1.0, 3.0]]), "mask": torch.tensor([[0.0, 1.0, 1.0]])}
     (exponentials,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("exp"),)), given)
     assert bool((exponentials.error < 1e-5).all())
+
+
+def test_results_go_once_nobody_reads_them() -> None:
+    nodes = tuple(ops.node(f"e{i}", "aten.exp.default", ops.ref(f"e{i - 1}" if i else "x")) for i in range(3))
+    graph, x = Graph(nodes=nodes, outputs=(ops.ref("e2"),)), torch.zeros(4)
+    kept, lean = Running(sizes={}), Running(sizes={})
+    (all_kept,), (alone,) = kept.outputs(graph, {"x": x}), lean.outputs(graph, {"x": x}, keep=False)
+    assert set(kept.results) == {"x", "e0", "e1", "e2"} and set(lean.results) == {"e2"}
+    assert torch.equal(all_kept.value, alone.value) and torch.equal(all_kept.error, alone.error)
+
+
+def test_what_is_exact_takes_no_memory_for_its_errors() -> None:
+    """Weights of a network are turned, split and made batches of before anybody multiplies with them."""
+    weight = exact(torch.randn(64, 32), "f32")
+    moved = movement.move("expand", torch.ops.aten.expand.default, [weight, [16, 64, 32]], {}, "f32")
+    assert isinstance(moved, Tracked) and moved.is_exact
+    assert moved.value.untyped_storage().nbytes() == weight.value.untyped_storage().nbytes()
+    assert moved.independent.untyped_storage().nbytes() == moved.shared.untyped_storage().nbytes() == 8
+
+
+def test_a_batch_that_shares_its_weight_errs_as_a_product_of_all_rows_does() -> None:
+    """As torch's attention multiplies where the batch comes first, errors of the rows included."""
+    x, weight = torch.randn(3, 5, 16), torch.randn(16, 8)
+    nodes = (
+        ops.node("y", "aten.exp.default", X),
+        ops.node("many", "aten.expand.default", ops.ref("w"), (3, 16, 8)),
+        ops.node("out", "aten.bmm.default", ops.ref("y"), ops.ref("many")),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("out"),))
+    (shared,) = Running(sizes={}).outputs(graph, {"x": x, "w": weight})
+    own = weight.expand(3, 16, 8).contiguous()
+    alone = Graph(nodes=(nodes[0], nodes[2]), outputs=(ops.ref("out"),))
+    (apart,) = Running(sizes={}).outputs(alone, {"x": x, "many": own})
+    torch.testing.assert_close(shared.value, apart.value, rtol=1e-13, atol=1e-13)
+    torch.testing.assert_close(shared.error, apart.error, rtol=1e-6, atol=0.0)
+    assert shared.value.shape == (3, 5, 8)

@@ -51,7 +51,7 @@ def worst(bound: OutputBound, got: Tensor) -> float:
 
 @pytest.mark.parametrize("kind", ["normal", "heavy-tailed"])
 def test_another_order_passes_and_shorter_numbers_do_not(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    def too_large(self: Running, *_: object) -> None:
+    def too_large(self: Running, *_: object, **__: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 8.00 GiB.")
 
     problem = problem_of(attended, {name: torch.randn(shape) for name, shape in SHAPES.items()})

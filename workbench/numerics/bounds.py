@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import prod
 
 import torch
 from torch import Tensor
 
-from workbench.model import DType, Problem
+from workbench.model import DType, Problem, size_of
 from workbench.numerics.coarser import reach
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
@@ -40,6 +41,8 @@ SWINGS_TOO_LARGE = 128.0
 """The same where the graph is known and does not fit in memory. torch's fused kernel of attention, which sums
 scores in another order, needs some 20 for one element of 4 million where 16384 places attend to each other.
 At 576 places bounds of the graph allow 30 times what ``SWINGS`` do; steps in TF32 are off by thousands."""
+KEPT, KEPT_ON_A_CARD = 2**26, 2**28
+"""Elements of all results of a graph, to be kept: 24 bytes each."""
 FEWER_BITS = "what arithmetic with three bits less makes of the graph"
 OWN = "for the reference's own error"
 DIFFER = "the graph and the float64 reference differ"
@@ -93,7 +96,7 @@ def bounds(
     """
     running = Running(sizes=sizes, contract=problem.contract)
     try:
-        tracked = running.outputs(problem.graph, tensors)
+        tracked = running.outputs(problem.graph, tensors, keep=_fits(problem, sizes))
         reason = ""
     except (
         RuntimeError,
@@ -123,6 +126,13 @@ def bounds(
             known = _Known(own[position], expected, swings()[position])
             result.append(_from_reference(known, spec.dtype, reason or DIFFER))
     return tuple(result)
+
+
+def _fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
+    """True where every result may be kept; else those that are wanted again are computed again."""
+    on_card = torch.empty(0).device.type != "cpu"
+    elements = sum(prod(size_of(d, sizes) for d in out.dims) for n in problem.graph.nodes for out in n.outs)
+    return elements <= (KEPT_ON_A_CARD if on_card else KEPT)
 
 
 def _of(swings: Callable[[], tuple[Tensor, ...]], position: int) -> Tensor:

@@ -14,17 +14,27 @@ computes values: several of them side by side, along a first axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 import torch
 from torch import Tensor
 
-from workbench.model import Arg, Graph, OpNode, Ref
+from workbench.model import Graph, OpNode, Ref, size_of
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.movement import CASTS, MOVES
 from workbench.numerics.pointwise import POINTWISE
-from workbench.numerics.running import Result, Running, argument, free_of_layout, operator
+from workbench.numerics.running import (
+    Result,
+    Running,
+    argument,
+    arguments_of,
+    free_of_layout,
+    last_read,
+    operator,
+    references,
+)
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
 
@@ -33,7 +43,9 @@ COARSER = 8
 DRAWS = 16
 """Of a result that turns over in every second draw, all agree once in thirty thousand."""
 AT_ONCE, AT_ONCE_ON_A_CARD = 2**23, 2**28
-"""Elements of all results together, of the draws that are made side by side."""
+"""Elements of results that are wanted at the same time, of the draws that are made side by side."""
+HELD, HELD_ON_A_CARD = 2**28, 2**31
+"""The same of draws that are made in one walk through the graph: 2 and 16 GB."""
 HARDLY = 1e-200
 """An error that is none, and yet keeps its value from being taken for one that nobody rounded."""
 ALIKE = 1e-9
@@ -59,21 +71,26 @@ class _Local(Running):
     """What each operation rounds by itself, and whether its values can be had without its rule."""
 
     still: Running = field(kw_only=True)
-    roundings: dict[tuple[str, int], _Rounding | None] = field(default_factory=dict)
-    """None where a result is as exact as its operands."""
+    roundings: dict[str, tuple[_Rounding | None, ...]] = field(default_factory=dict)
+    """Of each node's results; None where one is as exact as its operands."""
     plain: set[str] = field(default_factory=set)
 
     def apply(self, node: OpNode) -> Result:
         made = super().apply(node)
         parts = made if isinstance(made, tuple) else (made,)
         moves = node.op.split(".")[1] in MOVES
-        for item, part in enumerate(parts):
-            self.roundings[node.name, item] = None if moves else _rounding(part)
+        self.roundings[node.name] = tuple(None if moves else _rounding(part) for part in parts)
         if _agrees(node, lambda ref: self.of(ref).value, self.sizes, parts):
             self.plain.add(node.name)
         known = self.still.results[node.name]
         again = tuple(map(_hardly_off, known if isinstance(known, tuple) else (known,)))
         return again if isinstance(made, tuple) else again[0]
+
+    def forget(self, names: Iterable[str]) -> None:
+        """See ``Running``."""
+        super().forget(names)
+        for name in names:
+            self.roundings.pop(name, None)
 
 
 def _hardly_off(known: Tracked) -> Tracked:
@@ -101,6 +118,8 @@ def _agrees(
     node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int], parts: tuple[Tracked, ...]
 ) -> bool:
     """True where the operator alone, in float64, computes what its rule does."""
+    if node.op.split(".")[1] in MOVES:
+        return True
     try:
         values = _plainly(node, given, sizes)
     except (RuntimeError, TypeError, ValueError, NotImplementedError):
@@ -111,8 +130,10 @@ def _agrees(
 def _alike(one: Tensor, other: Tensor) -> bool:
     if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
         return False
+    if torch.equal(one, other):
+        return True
     if one.dtype != torch.float64:
-        return torch.equal(one, other)
+        return False
     same = (one == other) | (one.isnan() & other.isnan())
     off = torch.where(same, 0.0, (one - other).abs())
     size = other.abs().nan_to_num(0.0, 0.0)
@@ -146,35 +167,46 @@ class _Draws:
     local: _Local
     count: int
     generator: torch.Generator
-    moved: dict[tuple[str, int], Tensor] = field(default_factory=dict)
-    """Results that are not as they should be, by name and item: a value a draw, along the first axis."""
+    moved: dict[str, tuple[Tensor | None, ...]] = field(default_factory=dict)
+    """Results that are not as they should be: a value a draw, along the first axis."""
 
     def of(self, ref: Ref) -> Tensor | None:
         """None where it is the same in every draw."""
-        return self.moved.get((ref.ref, ref.item or 0))
+        return self.moved[ref.ref][ref.item or 0] if ref.ref in self.moved else None
 
-    def through(self, graph: Graph) -> None:
-        with torch.no_grad():
-            for node in graph.nodes:
-                self._apply(node)
+    def passed(self, ref: Ref) -> bool:
+        """True where a value lies elsewhere than it should in some draw."""
+        moved = self.of(ref)
+        return moved is not None and bool(deviation(self.local.still.of(ref).value, moved).any())
 
-    def _apply(self, node: OpNode) -> None:
+    def apart(self, ref: Ref) -> Tensor:
+        """How far a result lies from where it should, a draw after the other; inf where it is no number."""
+        own, moved = self.local.still.of(ref).value, self.of(ref)
+        if moved is None:
+            return torch.zeros((self.count, *own.shape), dtype=torch.float64)
+        return deviation(own, moved).nan_to_num(torch.inf, torch.inf)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let results go."""
+        for name in names:
+            self.moved.pop(name, None)
+
+    def apply(self, node: OpNode) -> None:
+        """The node's results in every draw."""
         values: tuple[Tensor | None, ...] = (None,) * len(node.outs)
-        if any(self.of(ref) is not None for ref in _refs(_arguments(node))):
+        if any(self.of(ref) is not None for ref in references(arguments_of(node))):
             values = self._together(node) or self._one_by_one(node)
-        for item, value in enumerate(values):
-            rounding = self.local.roundings[node.name, item]
-            if rounding is not None:
-                value = self._rounded(rounding, rounding.still if value is None else value)
-            if value is not None:
-                self.moved[node.name, item] = value
+        pairs = zip(values, self.local.roundings[node.name], strict=True)
+        made = tuple(value if how is None else self._rounded(how, value) for value, how in pairs)
+        if any(value is not None for value in made):
+            self.moved[node.name] = made
 
     def _together(self, node: OpNode) -> tuple[Tensor, ...]:
         """All draws in one call, where elements do not know of each other; empty where they do.
 
         A tensor without axes may have to be one: ``masked_fill`` takes no other.
         """
-        moved = [one for ref in _refs(_arguments(node)) if (one := self.of(ref)) is not None]
+        moved = [one for ref in references(arguments_of(node)) if (one := self.of(ref)) is not None]
         known = node.op.split(".")[1] in POINTWISE and node.name in self.local.plain
         if not known or any(one.dim() == 1 for one in moved):
             return ()
@@ -210,13 +242,13 @@ class _Draws:
         made = alone.apply(node)
         return tuple(part.value for part in (made if isinstance(made, tuple) else (made,)))
 
-    def _rounded(self, rounding: _Rounding, value: Tensor) -> Tensor:
+    def _rounded(self, rounding: _Rounding, value: Tensor | None) -> Tensor:
         """Half of the error of each element is its own, half as all others have it (an intrinsic that is too
         large everywhere, sums that are cut off)."""
         still, shape = rounding.still, (self.count, *[1] * rounding.still.dim())
         common, grid = (self._drawn((self.count,)).view(shape) for _ in range(2))
         share = self._drawn((self.count, *still.shape)) - 0.5 + (common - 0.5) * still.sign()
-        moved = value + rounding.amount * share
+        moved = (still if value is None else value) + rounding.amount * share
         if rounding.rounds is not None:
             stored = _on_a_grid(moved, 0.5 + 0.5 * grid, rounding.unit)
             moved = torch.where(rounding.rounds, stored, moved)
@@ -240,72 +272,90 @@ def _on_a_grid(value: Tensor, to: Tensor, unit: float) -> Tensor:
 def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[Tensor, ...] | None:
     """How far each element of each output moves at most, in ``DRAWS`` draws, or what is usual in its line.
 
-    ``still`` has been through the graph with these tensors. Inf where some draw leaves the range of a dtype;
-    None where one carries a value over an edge, as others may go the other way.
+    ``still`` has been through the graph with these tensors. What it did not keep is computed again, and goes
+    again: a deep network takes the memory of what it has at once. Inf where some draw leaves the range of a
+    dtype; None where one carries a value over an edge, as others may go the other way.
     """
-    local = _Local(still.sizes, still.contract, still=still)
-    local.outputs(graph, tensors)
-    elements = max(1, _moving(graph, local))
-    edges = _at_edges(graph)
+    on_card = torch.empty(0).device.type != "cpu"
+    together, held = (AT_ONCE_ON_A_CARD, HELD_ON_A_CARD) if on_card else (AT_ONCE, HELD)
+    moving = max(1, most_at_once(graph, still.sizes, moving_only=True))
     found: list[list[Tensor]] = [[] for _ in graph.outputs]
-    device = torch.empty(0).device
-    most = AT_ONCE if device.type == "cpu" else AT_ONCE_ON_A_CARD
     left = DRAWS
     while left:
-        count = min(left, max(1, most // elements))
-        draws = _Draws(local, count, torch.Generator(device).manual_seed(left))
-        draws.through(graph)
-        for ref in edges:
-            moved = draws.of(ref)
-            if moved is not None and bool(deviation(still.of(ref).value, moved).any()):
-                return None
-        for moves, ref in zip(found, graph.outputs, strict=True):
-            own, moved = still.of(ref).value, draws.of(ref)
-            apart = (
-                torch.zeros((count, *own.shape), dtype=torch.float64)
-                if moved is None
-                else deviation(own, moved)
-            )
-            moves.append(apart.nan_to_num(torch.inf, torch.inf))
-        left -= count
+        now = min(left, max(1, held // moving))
+        moves = _walked(graph, tensors, still, _parts(left, now, max(1, together // moving)))
+        if moves is None:
+            return None
+        for mine, more in zip(found, moves, strict=True):
+            mine += more
+        left -= now
     return tuple(_farthest(torch.cat(moves)) for moves in found)
 
 
-def _moving(graph: Graph, local: _Local) -> int:
-    """Elements of all results that a draw has another value of; a weight that is only transposed is none."""
-    names, elements = set[str](), 0
+def _parts(first: int, count: int, most: int) -> list[tuple[int, int]]:
+    """Draws in parts of ``most`` and fewer: a seed and how many."""
+    return [(first - at, min(most, count - at)) for at in range(0, count, most)]
+
+
+def _walked(
+    graph: Graph, tensors: Mapping[str, Tensor], still: Running, parts: list[tuple[int, int]]
+) -> list[list[Tensor]] | None:
+    """Of each output, how far it lies from where it should in each part; None where one passed an edge."""
+    kept = all(node.name in still.results for node in graph.nodes)
+    known = still if kept else Running(still.sizes, still.contract)
+    local = _Local(still.sizes, still.contract, still=known)
+    device = torch.empty(0).device
+    draws = [_Draws(local, count, torch.Generator(device).manual_seed(seed)) for seed, count in parts]
+    edges, going = _at_edges(graph), last_read(graph)
+    local.begin(tensors)
+    if not kept:
+        known.begin(tensors)
     for node in graph.nodes:
-        parts = range(len(node.outs))
-        rounds = any(local.roundings[node.name, item] for item in parts)
-        if rounds or any(ref.ref in names for ref in _refs(_arguments(node))):
-            names.add(node.name)
-            elements += sum(local.of(Ref(ref=node.name, item=item)).value.numel() for item in parts)
-    return elements
+        if not kept:
+            known.step(node)
+        local.step(node)
+        with torch.no_grad():
+            for one in draws:
+                one.apply(node)
+        if any(one.passed(ref) for ref in edges if ref.ref == node.name for one in draws):
+            return None
+        names = going.get(node.name, ())
+        local.forget(names)
+        for one in draws:
+            one.forget(names)
+        if not kept:
+            known.forget(names)
+    return [[one.apart(ref) for one in draws] for ref in graph.outputs]
+
+
+def most_at_once(graph: Graph, sizes: Mapping[str, int], moving_only: bool = False) -> int:
+    """Elements of the results that are wanted at the same time, at most.
+
+    With ``moving_only`` of those that a draw may have another value of: a weight that is transposed is none.
+    """
+    going, counts = last_read(graph), dict[str, int]()
+    now = most = 0
+    for node in graph.nodes:
+        moved = any(ref.ref in counts for ref in references(arguments_of(node)))
+        if not moving_only or moved or node.op.split(".")[1] not in MOVES:
+            counts[node.name] = sum(prod(size_of(dim, sizes) for dim in out.dims) for out in node.outs)
+            now += counts[node.name]
+            most = max(most, now)
+        now -= sum(counts.get(name, 0) for name in going.get(node.name, ()))
+    return most
 
 
 def _at_edges(graph: Graph) -> list[Ref]:
     """Results that jump where what they are made of passes an edge, and that something is made of."""
     used = dict.fromkeys(graph.outputs)
     for node in graph.nodes:
-        used.update(dict.fromkeys(_refs(_arguments(node))))
+        used.update(dict.fromkeys(references(arguments_of(node))))
     nodes = {node.name: node for node in graph.nodes}
     return [ref for ref in used if ref.ref in nodes and _jumps(nodes[ref.ref], ref.item or 0)]
 
 
 def _jumps(node: OpNode, item: int) -> bool:
     return node.op.split(".")[1] in STEPS or not is_float(node.outs[item].dtype)
-
-
-def _arguments(node: OpNode) -> tuple[Arg, ...]:
-    return (*node.args, *(value for _, value in node.kwargs))
-
-
-def _refs(args: tuple[Arg, ...]) -> Iterator[Ref]:
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg
-        elif isinstance(arg, tuple):
-            yield from _refs(arg)
 
 
 def _farthest(moves: Tensor) -> Tensor:

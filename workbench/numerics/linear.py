@@ -17,7 +17,7 @@ from torch import Tensor
 from workbench.model import Contract, DType
 from workbench.numerics.dtypes import U32, accumulate_unit
 from workbench.numerics.reductions import SAFETY, sum_rounding
-from workbench.numerics.tracked import Tracked, rounded, stays_integer
+from workbench.numerics.tracked import Tracked, nothing, rounded, stays_integer
 
 Bilinear = Callable[[Tensor, Tensor], Tensor]
 TF32_UNIT = 2.0**-11
@@ -31,12 +31,12 @@ def contraction(
     value = apply(left, right)
     squares = apply(left.square(), right.square()).clamp_min(0)
     if _is_exact(apply, a, b, value, dtype):
-        own = torch.zeros_like(value)
+        own = nothing(value)
     else:
         own = sum_rounding(value, squares, max(count, 2), dtype)
     if contract == "tf32" and dtype != "f64":
         own = own + SAFETY * TF32_UNIT * squares.sqrt().nan_to_num(0.0, torch.inf)
-    return rounded(value, own, (torch.zeros_like(value), _inherited(apply, a, b)), dtype)
+    return rounded(value, own, (nothing(value), _inherited(apply, a, b, value)), dtype)
 
 
 def _is_exact(apply: Bilinear, a: Tracked, b: Tracked, value: Tensor, dtype: DType) -> bool:
@@ -49,19 +49,25 @@ def _is_exact(apply: Bilinear, a: Tracked, b: Tracked, value: Tensor, dtype: DTy
     return stays_integer(value, apply(left, right), "f64" if dtype == "f64" else "f32")
 
 
-def _inherited(apply: Bilinear, a: Tracked, b: Tracked) -> Tensor:
-    left = a.value.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).abs()
-    right = b.value.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).abs()
-    inherited = torch.zeros(())
+def _inherited(apply: Bilinear, a: Tracked, b: Tracked, like: Tensor) -> Tensor:
+    """What the errors of both operands make of a result ``like`` this one."""
+    if a.is_exact and b.is_exact:
+        return nothing(like)
+    inherited = torch.zeros((), dtype=torch.float64, device=like.device)
     if not a.is_exact:
+        right = _size(b.value)
         quadrature = apply(a.independent.square(), right.square()).clamp_min(0).sqrt()
         inherited = inherited + SAFETY * quadrature + apply(a.shared, right)
     if not b.is_exact:
+        left = _size(a.value)
         quadrature = apply(left.square(), b.independent.square()).clamp_min(0).sqrt()
         inherited = inherited + SAFETY * quadrature + apply(left, b.shared)
     # An infinite error times a zero operand is NaN; it must not silence the comparison.
-    result = inherited.to(torch.float64) + torch.zeros_like(apply(left, right))
-    return result.nan_to_num(torch.inf, torch.inf)
+    return inherited.nan_to_num(torch.inf, torch.inf)
+
+
+def _size(value: Tensor) -> Tensor:
+    return value.to(torch.float64).nan_to_num(0.0, 0.0, 0.0).abs()
 
 
 def plus(x: Tracked, y: Tracked, dtype: DType, count: int) -> Tracked:

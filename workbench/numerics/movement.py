@@ -36,10 +36,15 @@ def move(
 ) -> Tracked | tuple[Tracked, ...]:
     """Apply the same movement to values and to both kinds of error; ``name`` is the bare name."""
     values = _applied(name, op, args, kwargs, lambda x: x.value)
+    given = [arg for arg in _flat(args) if isinstance(arg, Tracked)]
+    if all(one.is_exact and one.tie is None and one.step is None for one in given):
+        parts = (values,) if isinstance(values, Tensor) else values
+        still = tuple(exact(part, dtype) for part in parts)
+        return still[0] if isinstance(values, Tensor) else still
     independent = _applied(name, op, args, kwargs, lambda x: x.independent)
     shared = _applied(name, op, args, kwargs, lambda x: x.shared)
     sides: tuple[Any, ...] = ()
-    if any(isinstance(arg, Tracked) and arg.step for arg in _flat(args)):
+    if any(one.step for one in given):
         picks = (lambda x: x.down, lambda x: x.up, edge_of)
         sides = tuple(_applied(name, op, args, kwargs, pick) for pick in picks)
     if not isinstance(values, Tensor):

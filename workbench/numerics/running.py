@@ -7,7 +7,7 @@ to values that are moved a little, and named in ``unknown``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,13 +36,31 @@ class Running:
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
 
-    def outputs(self, graph: Graph, tensors: Mapping[str, Tensor]) -> tuple[Tracked, ...]:
-        """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph."""
-        self.results.update({name: exact(t, name_of(t.dtype)) for name, t in tensors.items()})
-        with torch.no_grad():
-            for node in graph.nodes:
-                self.results[node.name] = self.apply(node)
+    def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
+        """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
+
+        Without ``keep`` a result goes once its last reader has it: a deep network has hundreds.
+        """
+        self.begin(tensors)
+        going = {} if keep else last_read(graph)
+        for node in graph.nodes:
+            self.step(node)
+            self.forget(going.get(node.name, ()))
         return tuple(map(self.of, graph.outputs))
+
+    def begin(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take exact inputs."""
+        self.results.update({name: exact(t, name_of(t.dtype)) for name, t in tensors.items()})
+
+    def step(self, node: OpNode) -> None:
+        """Interpret one node, whose operands are there."""
+        with torch.no_grad():
+            self.results[node.name] = self.apply(node)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let results go."""
+        for name in names:
+            self.results.pop(name, None)
 
     def apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
@@ -97,6 +115,34 @@ class Running:
         if isinstance(result, tuple):
             return result[ref.item or 0]
         return result
+
+
+def last_read(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """By node: results and inputs that neither a later node nor an output reads."""
+    last: dict[str, str] = {}
+    for node in graph.nodes:
+        last[node.name] = node.name
+        last.update((ref.ref, node.name) for ref in references(arguments_of(node)))
+    kept = {ref.ref for ref in graph.outputs}
+    found: dict[str, list[str]] = {}
+    for name, reader in last.items():
+        if name not in kept:
+            found.setdefault(reader, []).append(name)
+    return {reader: tuple(names) for reader, names in found.items()}
+
+
+def arguments_of(node: OpNode) -> tuple[Arg, ...]:
+    """By position, then by keyword."""
+    return (*node.args, *(value for _, value in node.kwargs))
+
+
+def references(args: tuple[Arg, ...]) -> Iterator[Ref]:
+    """Results and inputs among arguments, those in lists included."""
+    for arg in args:
+        if isinstance(arg, Ref):
+            yield arg
+        elif isinstance(arg, tuple):
+            yield from references(arg)
 
 
 def argument(arg: Arg, of: Callable[[Ref], Any], sizes: Mapping[str, int]) -> Any:
@@ -210,7 +256,20 @@ def _cumprod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype
 
 def _matmul(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     a, b = args[0], args[1]
+    one, other = _shared_by_all(a), _shared_by_all(b)
+    if (one is None) != (other is None):  # a batch is made of a weight where torch's attention does so
+        op, a, b = torch.matmul, one or a, other or b
     return linear.contraction(op, a, b, a.value.shape[-1], dtype, run.contract)
+
+
+def _shared_by_all(x: Tracked) -> Tracked | None:
+    """The matrix that is all of a batch, in memory once."""
+    value, independent, shared = x.value, x.independent, x.shared
+    if value.dim() != 3 or not value.shape[0] or x.step is not None:
+        return None
+    if value.stride(0) or independent.stride(0) or shared.stride(0):
+        return None
+    return Tracked(value[0], independent[0], shared[0], x.dtype)
 
 
 def _addmm(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:

@@ -109,10 +109,15 @@ def all_finite(values: Tensor) -> bool:
     return bool(least > -torch.inf) and bool(most < torch.inf)
 
 
+def nothing(like: Tensor) -> Tensor:
+    """Errors of a tensor without any: one zero in memory, for as many elements."""
+    return torch.zeros((), dtype=torch.float64, device=like.device).expand(like.shape)
+
+
 def exact(value: Tensor, dtype: DType) -> Tracked:
     """Track a tensor that carries no error, such as an input."""
     wide = value.to(torch.float64) if is_float(dtype) else value
-    zero = torch.zeros(wide.shape, dtype=torch.float64)
+    zero = nothing(wide)
     made = Tracked(wide, zero, zero, dtype)
     made.__dict__["is_exact"] = True  # known, and on a GPU a question to wait for
     return made

@@ -40,6 +40,8 @@ BESIDE = 3
 """Problems in hand at once: the next are planned and compiled while one is on the card."""
 LARGE_BYTES = 4 * 10**9
 """Declared bytes from which a problem is in hand alone: beside others the card's memory would not do."""
+MOST_STEPS = 24
+"""Steps of a plan whose times are kept, longest first."""
 UNSETTLED = {"suspect", "crashed", "timed_out"}
 """Verdicts of an earlier run that are asked for once more, alone: work of others may have been the cause."""
 
@@ -234,6 +236,11 @@ def time_of(one: Any) -> Json:
     if fastest is not None:
         found |= {"fastest": fastest.name, "factor": fastest.ratio, "low": fastest.low, "high": fastest.high}
         found |= {"word": fastest.verdict, "suspicion": one.measured.suspicion}
+    if one.measured and one.measured.steps:
+        longest = sorted(one.measured.steps, key=lambda step: -step.time_us)[:MOST_STEPS]
+        found["library_share"] = round(one.measured.library_share, 3)
+        found["steps_us"] = round(sum(step.time_us for step in one.measured.steps), 3)
+        found["longest"] = [[step.step, step.kind, step.line, round(step.time_us, 2)] for step in longest]
     return found
 
 

@@ -43,7 +43,8 @@ follows alone too.
 NETWORKS_HEAD = """## KernelBench, level 3: whole networks, odd-numbered problems
 On an {card}: our clock against eager and torch.compile at the declared size, in float32, of
 the one kernel file that the playbook expects most of; nothing was tried and taken back. *Launches* are those
-of generated kernels, *library* the share of the plan's bytes that library calls move. Repeat it with
+of generated kernels, *library* the share of the device time that library calls take, or of the plan's bytes
+where steps were not timed. Repeat it with
 `python benchmarks/kernelbench.py --root FOLDER --problems level3/1,level3/3 --device cuda --each 150`.
 {note}
 
@@ -100,7 +101,8 @@ def _network_cells(name: str, row: Json) -> list[str]:
         return [name, *[""] * 5, row["verdict"]]
     found = row["time"]
     baselines = (f"{found['baselines'][name]:.1f}" for name in ("eager", "compile"))
-    library = f"{row['library_bytes_share']:.0%}" if row["library"] else "-"
+    share = found.get("library_share", row["library_bytes_share"])
+    library = f"{share:.0%}" if row["library"] else "-"
     return [name, str(row["launches"]), library, f"{found['us']:.1f}", *baselines, f"{found['factor']:.2f}"]
 
 

@@ -61,6 +61,7 @@ def test_times_are_measured_against_eager() -> None:
 
 IN_TWO_STEPS = """/* plan
 def plan(x):
+    require(x.is_contiguous, "x must be contiguous")
     shifted = library("aten.neg", library("aten.neg", x))
     y = empty_like(x)
     launch("softmax_rows<128>", grid=x.shape[0], block=128, args=[shifted, y, x.shape[1]])
@@ -82,7 +83,8 @@ def test_every_step_of_a_plan_is_timed_where_cupti_is() -> None:
         first, second, kernel = time.measured.steps
         assert [first.step, second.step, kernel.kind] == ["aten.neg", "aten.neg", "kernel"]
         assert 0 < sum(step.time_us for step in time.measured.steps) < 1.05 * time.time_us
-        assert 0.3 < time.measured.library_share < 0.9
+        assert first.time_us == pytest.approx(second.time_us, rel=0.5)
+        assert time.measured.library_share is not None and 0 < time.measured.library_share < 1
 
 
 def test_this_process_holds_no_cuda() -> None:

@@ -58,6 +58,17 @@ CELLS = {
         "def f(a, x):\n    return F.normalize((a @ x).transpose(1, 2), dim=1)\n",
         "inputs = [torch.randn(3, 5, 9), torch.randn(3, 9, 7)]\n",
     ),
+    "shared_heads": (
+        "def f(q, k, v):\n"
+        "    k, v = (one.repeat_interleave(2, 1) for one in (k, v))\n"
+        "    return F.scaled_dot_product_attention(q, k, v, is_causal=True)\n",
+        "inputs = [torch.randn(2, heads, 24, 16, dtype=torch.bfloat16) for heads in (4, 2, 2)]\n",
+    ),
+    "activation_in_product": (
+        "def f(x, w, b, u):\n    return F.gelu(F.linear(x, w, b), approximate='tanh') @ u\n",
+        "inputs = [torch.randn(6, 16), torch.randn(24, 16), torch.randn(24), torch.randn(24, 8)]\n"
+        "inputs = [one.bfloat16() for one in inputs]\n",
+    ),
     "depthwise": (
         "def f(x, w):\n    return F.relu(F.conv2d(x, w, padding=1, groups=3))\n",
         "inputs = [torch.randn(2, 3, 7, 8), torch.randn(3, 1, 3, 3)]\n",

@@ -322,11 +322,15 @@ def _attended(
     causal: bool = False,
     *,
     scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> torch.Tensor:
     """Attention as its formula says: the CPU's fused kernel gives zeros where scores are NaN, a GPU's NaN.
 
     What a causal call hides is not seen at all, as on a GPU: torch's formula adds -inf, which leaves NaN NaN.
     """
+    if enable_gqa:
+        times = query.shape[-3] // key.shape[-3]
+        key, value = (one.repeat_interleave(times, -3) for one in (key, value))
     if not causal:
         with sdpa_kernel(SDPBackend.MATH):
             attended: torch.Tensor = torch.ops.aten.scaled_dot_product_attention.default(
@@ -339,8 +343,18 @@ def _attended(
     return (scores.softmax(-1) @ value.float()).to(query.dtype)
 
 
+def _activated(
+    bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, use_gelu: bool = False
+) -> torch.Tensor:
+    """A product with bias and ReLU, or GELU by a tanh, rounded once, as a GPU's library leaves it."""
+    sums = left.float() @ right.float() + bias.float()
+    made = torch.nn.functional.gelu(sums, approximate="tanh") if use_gelu else sums.relu()
+    return made.to(left.dtype)
+
+
 _FUNCTIONS: dict[str, Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]] = {
-    "addmm": _product_first, "baddbmm": _product_first, "scaled_dot_product_attention": _attended
+    "addmm": _product_first, "baddbmm": _product_first, "_addmm_activation": _activated,
+    "scaled_dot_product_attention": _attended,
 }  # fmt: skip
 _AS_ON_A_GPU = {
     f"aten.{op}{end}": function for op, function in _FUNCTIONS.items() for end in ("", ".default")

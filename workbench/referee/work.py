@@ -21,7 +21,8 @@ ones_like arange scalar_tensor empty lift_fresh_copy convert_element_type
 """
 _REDUCTIONS = "sum mean amax amin max min argmax argmin prod any all var std var_mean std_mean logsumexp"
 _EXTERNAL = """
-mm bmm addmm baddbmm matmul mv dot linear convolution conv2d conv1d conv3d sort topk kthvalue cumsum
+mm bmm addmm _addmm_activation baddbmm matmul mv dot linear convolution conv2d conv1d conv3d sort topk
+kthvalue cumsum
 cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
@@ -47,7 +48,7 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
     match name:
         case "mm" | "bmm" | "matmul" | "mv" | "dot" | "linear":
             return 2.0 * results * inputs[0][-1]
-        case "addmm" | "baddbmm":
+        case "addmm" | "_addmm_activation" | "baddbmm":
             return 2.0 * results * inputs[1][-1]
         case "convolution":
             return 2.0 * convolution_of(inputs, output, args[3:7]).direct
@@ -66,7 +67,7 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
 
 def factors(name: str) -> slice:
     """Which of a product's tensors are multiplied: what is added comes first where there is one."""
-    return slice(1, 3) if name in ("addmm", "baddbmm") else slice(2)
+    return slice(1, 3) if name in ("addmm", "_addmm_activation", "baddbmm") else slice(2)
 
 
 def fewest_flops(

@@ -59,6 +59,18 @@ def test_a_step_is_what_its_kernels_take_without_the_gaps() -> None:
     assert cut(reversed(records)) == [2.5, 0.0, 4.0]  # the second one started nothing
 
 
+def test_kernels_side_by_side_count_once() -> None:
+    records = [
+        Record(0, 900, "open"),
+        Record(1000, 3000, "work"),
+        Record(1500, 2500, "work"),
+        Record(2000, 4000, "work"),
+        Record(4100, 4200, "step"),
+        Record(4300, 4400, "close"),
+    ]
+    assert cut(records) == [3.0]
+
+
 @pytest.mark.parametrize(
     ("roles", "said"),
     [

@@ -14,7 +14,7 @@ from workbench.playbook.estimates.convolution_estimate import library_operations
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
 
-_PRODUCTS = ("mm", "bmm", "addmm")
+_PRODUCTS = ("mm", "bmm", "addmm", "_addmm_activation")
 _OF_FP32 = 0.87
 """Part of float32's peak that cuBLAS draws in products of matrices: 4096 cubed take 2660 us of an H100, and
 32768 x 32768 results of 32 and of 64 terms 2595 and 4063 us, of which 1430 are for writing them."""

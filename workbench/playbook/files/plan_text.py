@@ -65,7 +65,9 @@ _WORDS = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
     "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool",
 }  # fmt: skip
-_CONTIGUOUS_RESULTS = frozenset(["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "embedding", "stack", "cat"])
+_CONTIGUOUS_RESULTS = frozenset(
+    ["mm", "bmm", "addmm", "_addmm_activation", "baddbmm", "mv", "dot", "embedding", "stack", "cat"]
+)
 
 
 class PlanText:

@@ -17,6 +17,8 @@ from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 
 _CONVERT = "prims.convert_element_type.default"
 _HALVES = ("f16", "bf16")
+_WIDEST_HEAD, _HEAD_STEP = 256, 8
+"""What flash attention takes: heads of at most so many channels, in steps."""
 _MOVES = frozenset(["aten.view.default", "aten.permute.default", "aten.expand.default"])
 
 
@@ -240,6 +242,55 @@ def _stripped(edit: GraphEdit, arg: Arg, rounded: bool) -> Arg:
             break
         arg = made.args[0]
     return arg
+
+
+# ------------------------------------------------------------------------------------ heads that share keys
+
+
+def shared_heads(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """Attention whose keys and values each stand for several heads, as they are instead of repeated.
+
+    Grouped-query attention (Ainslie et al., "GQA", 2023). The library's kernels for 16 bits take the few;
+    where they are repeated first, keys and values are written, and read, that many times.
+    """
+    match node:
+        case OpNode(op="aten.scaled_dot_product_attention.default", args=(query, key, value, None, *rest)):
+            pass
+        case _:
+            return None
+    parts = [_unrepeated(edit, arg) for arg in (key, value)]
+    bare = [part for part in parts if part is not None]
+    each = node.outs[0].dims[-1]
+    if len(bare) != 2 or node.outs[0].dtype not in _HALVES or not isinstance(each, int):
+        return None
+    widths = {edit.spec(ref).dims[-1] for ref in bare}
+    if edit.spec(bare[0]).dims[1] != edit.spec(bare[1]).dims[1] or widths != {each}:
+        return None
+    if each > _WIDEST_HEAD or each % _HEAD_STEP:
+        return None
+    kwargs = (*node.kwargs, ("enable_gqa", True))
+    return node.model_copy(update={"args": (query, *bare, None, *rest), "kwargs": kwargs})
+
+
+def _unrepeated(edit: GraphEdit, arg: Arg) -> Ref | None:
+    """(B, K, S, E) of the (B, K G, S, E) that repeats each of K heads G times, one after the other."""
+    joined = edit.made(arg)
+    if joined is None or joined.op != "aten.view.default" or len(joined.outs[0].dims) != 4:
+        return None
+    repeated = edit.made(joined.args[0])
+    if repeated is None or repeated.op != "aten.expand.default":
+        return None
+    source = repeated.args[0]
+    assert isinstance(source, Ref)
+    dims, many = edit.spec(source).dims, repeated.outs[0].dims
+    if len(dims) != 5 or dims[2] != 1 or dims[:2] != many[:2] or dims[3:] != many[3:]:
+        return None
+    outer, heads, *inner = joined.outs[0].dims
+    if (outer, *inner) != (many[0], *many[3:]) or many[2] == 1:
+        return None
+    if edit.sizes.read(many[1]) * edit.sizes.read(many[2]) != edit.sizes.read(heads):
+        return None
+    return edit.view(source, (*dims[:2], *dims[3:]))
 
 
 # ------------------------------------------------------------------------------------ the call

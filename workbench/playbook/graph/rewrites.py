@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
-from workbench.playbook.graph.attention_rewrite import attention
+from workbench.playbook.graph.activations import activation_in_product
+from workbench.playbook.graph.attention_rewrite import attention, shared_heads
 from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
@@ -35,6 +36,8 @@ RULES: Mapping[str, Rule] = {
     "scale_in_tail": scale_in_tail,
     "bias_in_tail": bias_in_tail,
     "turned_product": turned_product,
+    "shared_heads": shared_heads,
+    "activation_in_product": activation_in_product,
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
@@ -43,6 +46,8 @@ RULES: Mapping[str, Rule] = {
     "known_largest": known_largest,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
+_ALWAYS: tuple[Rule, ...] = (one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
+"""Those that nothing speaks against, in this order, after all others."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
 TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
@@ -91,7 +96,7 @@ def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[s
         before, graph = graph, GraphEdit(problem, graph, name).rewritten(rule)
         if graph is not before:
             changing.append(name)
-    for rule in (one_product, rows_as_they_lie, bias_on_rows, bias_in_product):
+    for rule in _ALWAYS:
         graph = GraphEdit(problem, graph, "rows").rewritten(rule)
     return graph, changing
 

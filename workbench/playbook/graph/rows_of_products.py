@@ -23,6 +23,7 @@ _PRODUCTS = frozenset(
         "aten.mm.default",
         "aten.bmm.default",
         "aten.addmm.default",
+        "aten._addmm_activation.default",
         "aten.convolution.default",
         "aten.scaled_dot_product_attention.default",
     ]
@@ -105,8 +106,8 @@ def _heads_apart(edit: GraphEdit, ref: Ref) -> Ref:
 
 def bias_on_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """A bias added to a product before its rows are taken apart, where nothing but library calls follows."""
-    given = _added(edit, node)
-    if given is None or not _only_for_calls(edit, node):
+    given = added(edit, node)
+    if given is None or not only_for_calls(edit, node):
         return None
     (seen, bias), out = given, node.outs[0]
     views = _views_of_product(edit, seen)
@@ -126,8 +127,8 @@ def bias_in_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
 
     Anywhere else the addition is free: it is fused into the kernel that follows.
     """
-    given = _added(edit, node)
-    if given is None or given[1].ref not in edit.given or not _only_for_calls(edit, node):
+    given = added(edit, node)
+    if given is None or given[1].ref not in edit.given or not only_for_calls(edit, node):
         return None
     (seen, bias), dtype = given, node.outs[0].dtype
     product = edit.made(seen)
@@ -188,7 +189,7 @@ def _keeps_axes(edit: GraphEdit, view: OpNode) -> bool:
     return apart == joined or sizes[0] * sizes[1] == edit.sizes.read(joined[0])
 
 
-def _added(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref] | None:
+def added(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref] | None:
     """The two tensors that a node adds; of 16-bit numbers also where it adds them in float32 and rounds."""
     if node.op == _CONVERT and isinstance(node.args[0], Ref):
         wide = edit.made(node.args[0])
@@ -226,13 +227,15 @@ def _views_of_product(edit: GraphEdit, ref: Ref) -> list[OpNode]:
     return found if is_product else []
 
 
-def _only_for_calls(edit: GraphEdit, node: OpNode) -> bool:
+def only_for_calls(edit: GraphEdit, node: OpNode) -> bool:
     """True where nothing but library calls and outputs follows, whatever part of it they read."""
     return all(user is None or _goes_to_a_call(edit, user) for user in edit.users(node))
 
 
 def _goes_to_a_call(edit: GraphEdit, user: OpNode) -> bool:
-    """True where a library call reads it, as it lies or a part of it."""
+    """True where a library call reads it, as it lies or a part of it; or it is an output in another shape."""
+    if user.op == _VIEW and all(one is None for one in edit.users(user)):
+        return True
     if user.op.split(".")[1] not in PASSED_ON:
         return user.op in _PRODUCTS
     after = edit.users(user)

@@ -35,7 +35,7 @@ _ALONG = {
 """Operations that move elements along axes, and which argument names these."""
 _REPEATS = "aten.expand.default"
 _JOINS = frozenset(["aten.cat.default", "aten.stack.default"])
-_WRITTEN_FIRST = frozenset(["aten.mm.default", "aten.bmm.default", "aten.addmm.default"])
+_WRITTEN_FIRST = frozenset(f"aten.{op}.default" for op in ("mm", "bmm", "addmm", "_addmm_activation"))
 """Library calls that read a tensor from memory: nothing is fused into them."""
 
 

@@ -529,7 +529,17 @@ _KINDS = (
 )  # fmt: skip
 """Modules that know operations; what none of them takes is a library call."""
 _TAKES_STRIDES = frozenset(
-    ["mm", "bmm", "addmm", "baddbmm", "mv", "dot", "convolution", "scaled_dot_product_attention"]
+    [
+        "mm",
+        "bmm",
+        "addmm",
+        "_addmm_activation",
+        "baddbmm",
+        "mv",
+        "dot",
+        "convolution",
+        "scaled_dot_product_attention",
+    ]
 )
 
 

@@ -25,6 +25,8 @@ RISKS: Mapping[str, str] = {
     "scale_in_tail": "Products of unscaled numbers may overflow where scaled ones do not.",
     "bias_in_tail": "None for 32-bit results; 16-bit ones are rounded once instead of twice.",
     "turned_product": "The library has another kernel for each way that operands lie: maybe a slower one.",
+    "shared_heads": "The library may have no fast kernel for heads that share keys.",
+    "activation_in_product": "Rounded once instead of twice; the library may choose a slower kernel.",
     "short_axis": "Each of the few elements is computed by itself, with all that leads to it.",
     "constant_places": "More text where each element is another slice.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",

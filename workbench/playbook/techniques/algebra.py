@@ -118,6 +118,28 @@ ALGEBRA = (
         "nobody copies anything.",
     ),
     _rewrite(
+        "shared_heads",
+        "heads that share keys and values read them as they are",
+        "memory",
+        "launches, and bytes written before the attention: keys and values once instead of once a head",
+        "Grouped-query attention has fewer heads of keys and values than of queries (Ainslie et al., 2023): "
+        "each serves a group. PyTorch code mostly repeats them first, which writes 2 * B * H * S * E numbers "
+        "to memory for the library to read. Its kernels for 16-bit numbers take the few as they are, the "
+        "group's queries beside each other, and find the right key by dividing the number of a head.",
+    ),
+    _rewrite(
+        "activation_in_product",
+        "the library applies bias and activation to its sums",
+        "memory",
+        "launches, and passes over the product's result: none instead of one",
+        "A 16-bit product on tensor cores takes little more time than moving its result does, so that a "
+        "kernel which only adds a bias and applies ReLU costs a third more. The product has the sums in "
+        "registers, in 32 bits, when it is done: cuBLASLt's epilogue adds the bias, applies ReLU or the GELU "
+        "that is written with a tanh, and rounds once. It is done where only another library call reads the "
+        "result. Behind any other product the kernel that follows does both for nothing. The GELU with an "
+        "error function has no epilogue: the two differ by more than 16 bits round.",
+    ),
+    _rewrite(
         "short_axis",
         "sums of a few elements are written out",
         "memory",

@@ -37,15 +37,19 @@ def step_times_us(lane: Lane, trace: Trace, marked: Marked) -> tuple[float, ...]
 
 
 def cut(records: Iterable[Record]) -> list[float]:
-    """Microseconds of work in each step of one call: of what lies before its mark and behind the last one."""
+    """Microseconds of work in each step of one call: of what lies before its mark and behind the last one.
+
+    Kernels of one library call may run side by side: a moment counts once.
+    """
     times: list[float] = []
-    work_ns, is_open = 0, False
+    work_ns, until_ns, is_open = 0, 0, False
     for record in sorted(records):
         match record.role:
             case "open":
                 work_ns, is_open = 0, True
             case "work" if is_open:
-                work_ns += record.end_ns - record.start_ns
+                work_ns += max(0, record.end_ns - max(record.start_ns, until_ns))
+                until_ns = max(until_ns, record.end_ns)
             case "step" if is_open:
                 times.append(work_ns * 1e-3)
                 work_ns = 0

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tests.playbook.problems import problem_of
+from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of
 from workbench.model import H100, Graph
@@ -34,15 +34,28 @@ def block(t: Tensors) -> Tensor:
     return t["x"] + F.linear(met.transpose(1, 2).reshape(batch, length, width), t["o"], t["c"])
 
 
+def of_three(t: Tensors) -> Tensor:
+    """The same, with queries, keys and values split as GPT-2's are."""
+    batch, length, width = t["x"].shape
+    parts = F.linear(t["x"], t["w"], t["b"]).split(width, dim=2)
+    q, k, v = (part.view(batch, length, HEADS, width // HEADS).transpose(1, 2) for part in parts)
+    met = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return t["x"] + F.linear(met.transpose(1, 2).reshape(batch, length, width), t["o"], t["c"])
+
+
 def calls(graph: Graph) -> Counter[str]:
     products = ("mm", "bmm", "addmm", "scaled_dot_product_attention")
     return Counter(name for node in graph.nodes if (name := node.op.split(".")[1]) in products)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
-def test_one_kernel_is_left_and_is_right(dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("call", "dtype"),
+    [(block, torch.bfloat16), (block, torch.float32), (of_three, torch.bfloat16)],
+    ids=["bfloat16", "float32", "split"],
+)
+def test_one_kernel_is_left_and_is_right(call: Call, dtype: torch.dtype) -> None:
     tensors = {name: tensor.to(dtype) for name, tensor in of(**SHAPES)().items()}
-    problem = problem_of(block, tensors)
+    problem = problem_of(call, tensors)
     assert calls(rewrite(problem)) == Counter(["addmm", "scaled_dot_product_attention", "mm"])
     fused = next(c.vector for c in seed_vectors(problem, H100, count=4) if ("fusion", "all") in c.vector)
     source = generate(problem, fused).kernel.source
@@ -50,7 +63,7 @@ def test_one_kernel_is_left_and_is_right(dtype: torch.dtype) -> None:
     assert len(plan.launches) == 1, "the residual and the bias of the last layer"
     called = [step.op for step in plan.steps if step.kind == "library"]
     assert [op.split(".")[1] for op in called] == ["addmm", "scaled_dot_product_attention", "mm"]
-    check(block, source, tensors)
+    check(call, source, tensors)
 
 
 def test_heads_lie_together_whichever_kernel_the_library_takes() -> None:

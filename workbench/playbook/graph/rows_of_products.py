@@ -18,6 +18,8 @@ _CONVERT = "prims.convert_element_type.default"
 _SWAPPED = (1, 0, 2)
 _HEADS_BEHIND_PLACES = (2, 0, 1, 3)
 """(B, H, L, E) as (L, B, H, E): all but the first two axes as the library leaves a result of attention."""
+_PARTS = frozenset(["split_with_sizes", "split", "unbind"])
+"""Operations whose results are parts of their operand, as they lie."""
 _PRODUCTS = frozenset(
     [
         "aten.mm.default",
@@ -236,7 +238,8 @@ def _goes_to_a_call(edit: GraphEdit, user: OpNode) -> bool:
     """True where a library call reads it, as it lies or a part of it; or it is an output in another shape."""
     if user.op == _VIEW and all(one is None for one in edit.users(user)):
         return True
-    if user.op.split(".")[1] not in PASSED_ON:
+    name = user.op.split(".")[1]
+    if name not in PASSED_ON and name not in _PARTS:
         return user.op in _PRODUCTS
     after = edit.users(user)
     return bool(after) and all(one is not None and _goes_to_a_call(edit, one) for one in after)

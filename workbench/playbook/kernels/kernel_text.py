@@ -334,7 +334,8 @@ class Frame:
     def need_operations(self, roots: list[Expr]) -> None:
         """Ask for the helper functions that operations below ``roots`` call."""
         for expr in walk_all(roots, into_reductions=True):
-            helper = helper_of(expr) if isinstance(expr, Apply) else None
+            fast = self.site.schedule.fast_math
+            helper = helper_of(expr, fast) if isinstance(expr, Apply) else None
             if helper is not None:
                 self.helpers.add(helper)
 

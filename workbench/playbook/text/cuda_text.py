@@ -39,7 +39,9 @@ _MATH = {
     "pow": "pow", "fmax": "fmax", "fmin": "fmin", "erfcx": "erfcx",
     "normcdfinv": "normcdfinv",
 }  # fmt: skip
-_FAST = {"exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf"}
+_FAST = {
+    "exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf", "erf": "fast_erf"
+}  # fmt: skip
 _HELPED: Mapping[str, str] = {
     "larger": "larger",
     "smaller": "smaller",
@@ -75,8 +77,10 @@ _FROM_BITS: Mapping[DType, str] = {
 }  # fmt: skip
 
 
-def helper_of(expr: Apply) -> str | None:
+def helper_of(expr: Apply, fast: bool = False) -> str | None:
     """The text in cuda_helpers.py that an operation needs; None when C++ or CUDA has the operation."""
+    if fast and expr.op == "erf" and expr.dtype == "f32":
+        return _FAST[expr.op]
     if expr.op == "cast":
         return "byte_of" if expr.dtype == "u8" and is_float(expr.args[0].dtype) else None
     if expr.op == "pow" and not is_float(expr.dtype):

@@ -185,7 +185,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("prefetch", "off"): "A row is loaded when its turn comes",
     ("prefetch", "on"): "Copy the next row while this one is computed",
     ("fast_math", "off"): "Accurate math functions",
-    ("fast_math", "on"): "Hardware approximations of exp, log and division",
+    ("fast_math", "on"): "Approximations of exp, log, erf and division",
     ("chains", "one"): "One accumulator a thread",
     ("chains", "many"): "An accumulator for each element of a vector",
     ("reciprocal", "off"): "A division an element",

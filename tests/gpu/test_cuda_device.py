@@ -71,7 +71,7 @@ def plan(x):
 
 
 def test_every_step_of_a_plan_is_timed_where_cupti_is() -> None:
-    """The two negations take about as long as each other, and all three together about as long as the whole."""
+    """The two negations take as long as each other, roughly, and all three together as long as the whole."""
     pytest.importorskip("cupti")
     assert GPU is not None
     own = CudaDevice(GPU.index, GPU.uuid, GpuOptions(baselines=("eager",)))

@@ -177,7 +177,11 @@ def _timing(time: Json) -> Markup:
     facts = [[tag("dt", name), tag("dd", value)] for name, value in time["facts"]]
     said = tag("h3", time["case"], " ", tag("span", words, cls="soft"))
     steps = time["steps"]
-    where = [tag("p", steps["words"]), to_markup(steps["drawing"])] if steps else None
+    where = (
+        [tag("h4", "Where the time goes"), tag("p", steps["words"]), to_markup(steps["drawing"])]
+        if steps
+        else None
+    )
     told = tag("dl", facts) if facts else None
     return tag("div", said, doubt, to_markup(time["drawing"]), where, note, told)
 

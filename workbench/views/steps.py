@@ -11,8 +11,8 @@ from workbench.views.svg import Drawing, canvas, draw, text
 Json = dict[str, Any]
 MOST = 16
 """Steps with a bar of their own; a deep network has hundreds."""
-LABEL, SPAN, ROW = 230, 300, 20
-MOST_LETTERS = 34
+LABEL, SPAN, WORDS, ROW, FOOT = 180, 260, 160, 20, 6
+MOST_LETTERS = 27
 
 
 class _Bar(NamedTuple):
@@ -77,7 +77,7 @@ def _drawn(bars: list[_Bar], whole: float) -> Drawing:
     scale = SPAN / max(bar.time_us for bar in bars)
     drawn = [_bar(place, bar, scale, whole) for place, bar in enumerate(bars)]
     said = ", ".join(f"{bar.name} {time_text(bar.time_us)}" for bar in bars)
-    return canvas(LABEL + SPAN + 170, len(bars) * ROW, said, drawn, cls="bars")
+    return canvas(LABEL + SPAN + WORDS, len(bars) * ROW + FOOT, said, drawn, cls="bars")
 
 
 def _bar(place: int, bar: _Bar, scale: float, whole: float) -> list[object]:

@@ -15,7 +15,7 @@ from workbench.model import Arg, Graph, OpNode, OutputSpec, Problem, Ref
 from workbench.numerics import bounds as limits
 from workbench.numerics import coarser
 from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
-from workbench.numerics.coarser import most_at_once, reach
+from workbench.numerics.coarser import Reach, most_at_once, reach
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
@@ -135,7 +135,7 @@ def test_the_running_error_alone_would_let_it_pass(monkeypatch: pytest.MonkeyPat
     assert compare(block(tensors, "MLP"), bound).max_ratio < 1
 
 
-def _reach(source: str) -> tuple[Tensor, ...] | None:
+def _reach(source: str) -> tuple[Reach, ...] | None:
     problem = problem_of(source)
     tensors = draw(problem, problem.cases[0], "normal", 0)
     running = Running(sizes=problem.cases[0].size_map, contract=problem.contract)
@@ -149,7 +149,7 @@ def test_values_are_the_same_with_and_without_the_rules(monkeypatch: pytest.Monk
     monkeypatch.setattr(coarser, "_agrees", lambda *_: False)
     by_rules = _reach(BLOCK)
     assert alone is not None and by_rules is not None
-    torch.testing.assert_close(alone, by_rules, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(alone[0].allowed, by_rules[0].allowed, rtol=1e-6, atol=1e-9)
 
 
 def test_a_number_that_a_mask_puts_in_may_be_drawn_too() -> None:
@@ -170,7 +170,7 @@ def test_a_number_that_a_mask_puts_in_may_be_drawn_too() -> None:
     running = Running(sizes={})
     running.outputs(graph, tensors)
     found = reach(graph, tensors, running)
-    assert found is not None and bool((found[0] > 0).all()) and bool(torch.isfinite(found[0]).all())
+    assert found is not None and bool((found[0].far > 0).all()) and bool(torch.isfinite(found[0].far).all())
 
 
 def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coarser, "AT_ONCE", 1)
     apart = _reach(BLOCK)
     assert together is not None and apart is not None
-    assert 0.8 < float(together[0].mean() / apart[0].mean()) < 1.25
+    assert 0.8 < float(together[0].far.mean() / apart[0].far.mean()) < 1.25
 
 
 def test_what_turns_over_for_a_rounding_may() -> None:
@@ -211,7 +211,7 @@ inputs = [torch.randn(64, 64, dtype=torch.float32), torch.randn(64, 64, dtype=to
     problem = problem_of(source)
     tensors = draw(problem, problem.cases[0], "normal", 0)
 
-    def moves() -> tuple[Tensor, ...] | None:
+    def moves() -> tuple[Reach, ...] | None:
         running = Running(sizes=problem.cases[0].size_map, contract=problem.contract)
         running.outputs(problem.graph, tensors)
         return reach(problem.graph, tensors, running)
@@ -236,7 +236,31 @@ def test_draws_in_several_walks_reach_as_far(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(coarser, "HELD", 1)
     apart = _reach(BLOCK)
     assert together is not None and apart is not None
-    assert 0.8 < float(together[0].mean() / apart[0].mean()) < 1.25
+    assert 0.8 < float(together[0].far.mean() / apart[0].far.mean()) < 1.25
+
+
+def test_fewer_draws_at_once_where_memory_does_not_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other problems may be on the card."""
+    together, walked = _reach(BLOCK), coarser._walked
+    asked: list[int] = []
+    monkeypatch.setattr(coarser, "AT_ONCE", 1)
+
+    def tight(graph: Graph, tensors: Tensors, still: Running, parts: list[tuple[int, int]]) -> object:
+        asked.append(sum(count for _, count in parts))
+        assert all(count == 1 for _, count in parts), "more at once than before"
+        if asked[-1] > room:
+            raise torch.OutOfMemoryError
+        return walked(graph, tensors, still, parts)
+
+    monkeypatch.setattr(coarser, "_walked", tight)
+    room = 5
+    apart = _reach(BLOCK)
+    assert asked == [16, 8, 4, 4, 4, 4]
+    assert together is not None and apart is not None
+    assert 0.8 < float(together[0].far.mean() / apart[0].far.mean()) < 1.25
+    room = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        _reach(BLOCK)
 
 
 def test_as_many_elements_as_are_wanted_at_once() -> None:
@@ -252,8 +276,7 @@ def test_as_many_elements_as_are_wanted_at_once() -> None:
     graph = Graph(nodes=nodes, outputs=(Ref(ref="e2"),))
     assert last_read(graph) == {"turned": ("x",), "e0": ("turned",), "e1": ("e0",), "e2": ("e1",)}
     assert most_at_once(graph, {}) == 32
-    assert most_at_once(Graph(nodes=nodes[:2], outputs=(Ref(ref="e0"),)), {}) == 32
-    assert most_at_once(Graph(nodes=nodes[:2], outputs=(Ref(ref="e0"),)), {}, moving_only=True) == 16
+    assert most_at_once(Graph(nodes=nodes[:2], outputs=(Ref(ref="e0"),)), {}) == 16
 
 
 def test_what_has_turned_over_may_be_rounded_besides() -> None:
@@ -263,6 +286,6 @@ def test_what_has_turned_over_may_be_rounded_besides() -> None:
     """
     moves = torch.full((16, 8, 64), 0.01)
     moves[3, 5] = 1.0
-    found = coarser._farthest(moves)
+    found = coarser._farthest(moves).allowed
     assert bool((found[5] > 1.02).all()) and bool((found[5] < 1.5).all())
     assert bool((found[0] < 0.5).all()), "other rows are held to more than what turned over in one"

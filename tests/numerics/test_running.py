@@ -286,3 +286,15 @@ def test_a_batch_that_shares_its_weight_errs_as_a_product_of_all_rows_does() -> 
     torch.testing.assert_close(shared.value, apart.value, rtol=1e-13, atol=1e-13)
     torch.testing.assert_close(shared.error, apart.error, rtol=1e-6, atol=0.0)
     assert shared.value.shape == (3, 5, 8)
+
+
+def test_a_strided_view_of_a_product_is_no_riddle() -> None:
+    """It reads storage, and errors of a product of exact factors have one zero for all their elements."""
+    nodes = (
+        ops.node("product", "aten.mm.default", X, ops.ref("w")),
+        ops.node("seen", "aten.as_strided.default", ops.ref("product"), (4, 4), (8, 1)),
+    )
+    x, w = torch.randn(6, 5), torch.randn(5, 8)
+    (seen,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("seen"),)), {"x": x, "w": w})
+    torch.testing.assert_close(seen.value, (x.double() @ w.double()).as_strided((4, 4), (8, 1)))
+    assert seen.error.shape == (4, 4) and bool((seen.error > 0).all())

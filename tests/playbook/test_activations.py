@@ -50,6 +50,8 @@ ACTIVATIONS = {
     "clamp": (lambda y: y.clamp(min=0), "False"),
     "gelu by tanh": (lambda y: F.gelu(y, approximate="tanh"), "True"),
     "written out": (written_out, "True"),
+    "in float32": (lambda y: torch.relu(y.float()).to(y.dtype), "False"),
+    "gelu in float32": (lambda y: F.gelu(y.float(), approximate="tanh").to(y.dtype), "True"),
     "a cube of products": (
         lambda y: y / 2 * (torch.tanh((y + y * y * y * 0.044715) * 0.7978845608) + 1),
         "True",
@@ -70,6 +72,13 @@ OTHERS: dict[str, Call] = {
     "between two numbers": lambda y: y.clamp(0, 200),
     "leaky": lambda y: F.leaky_relu(y, 0.01),
     "another constant": lambda y: y / 2 * (torch.tanh((y + y * y * y * 0.05) * 0.7978845608) + 1),
+    "a root of it": lambda y: torch.relu(torch.pow(y, 1.5)),
+    "each with each": lambda y: (
+        0.5
+        * (a := y.reshape(30, 1, 24))
+        * (1 + torch.tanh(0.7978845608 * ((b := y.reshape(1, 30, 24)) + 0.044715 * b * b * b)))
+        + 0 * a
+    ),
     "with a gate": lambda y: torch.relu(y) * y.mean(-1, keepdim=True),
 }
 
@@ -77,6 +86,10 @@ OTHERS: dict[str, Call] = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_functions_stay_kernels(name: str) -> None:
     assert epilogues(between(OTHERS[name]), tensors()) == []
+
+
+def test_a_bias_may_come_first() -> None:
+    assert epilogues(lambda t: torch.relu(t["b"] + t["x"] @ t["w"].t()) @ t["v"].t(), tensors()) == ["False"]
 
 
 def test_float32_stays_with_the_kernels_here() -> None:

@@ -213,3 +213,20 @@ def test_a_layer_whose_output_nobody_uses_runs_too() -> None:
     elsewhere = {name: tensor.to("meta") for name, tensor in tensors.items()}
     assert reference.call(elsewhere)[0].device.type == "meta"
     assert torch.allclose(reference.call(tensors)[0], exact.float(), atol=1e-5)
+
+
+def test_what_is_only_mentioned_goes_nowhere() -> None:
+    """A table of gigabytes that another branch would look at is not copied beside the others."""
+    problem, reference = rebuilt(
+        "table = torch.randn(3, 4)\nflag = False\n"
+        "def f(x):\n    if flag:\n        return x + table\n    return x * 2.0\n"
+        "inputs = [torch.randn(3, 4)]"
+    )
+    tensors = drawn(problem)
+    reference.call({name: tensor.to("meta") for name, tensor in tensors.items()})
+    reference.oracle(tensors)
+    assert not reference.form.wants_all and set(reference.form.complete(tensors)) == {"x"}
+
+
+def test_the_intake_does_not_say_that_float64_cannot_be_had() -> None:
+    assert not [note for note in opened(UNREAD).notes if "float64" in note]

@@ -55,10 +55,15 @@ class StepTime(Value):
     """A kernel's name expression, or a library operation such as ``aten.mm``."""
     kind: Literal["kernel", "library"]
     line: int
-    """Of the plan, where the step stands; 0 when unknown."""
+    """Of the file, where the step stands in the plan."""
     time_us: float
-    """Device time of all that the step started, without what lies between; median of a few calls that begin
-    with cold caches."""
+    """Device time of all that the step started, and of zeroing buffers before it, without what lies between;
+    median of a few calls that begin with cold caches."""
+
+    @property
+    def name(self) -> str:
+        """The same without template arguments."""
+        return self.step.partition("<")[0]
 
 
 class Measured(Value):
@@ -94,12 +99,20 @@ class Measured(Value):
     """File with the raw samples, below the session's folder."""
 
     @property
+    def steps_us(self) -> float:
+        """Device time of all steps; 0 where none was timed."""
+        return sum(step.time_us for step in self.steps)
+
+    @property
+    def longest_step(self) -> StepTime | None:
+        """The one that takes most."""
+        return max(self.steps, key=lambda step: step.time_us, default=None)
+
+    @property
     def library_share(self) -> float | None:
-        """Share of the steps' device time that library calls take; None where no step was timed."""
-        whole = sum(step.time_us for step in self.steps)
-        if not whole:
-            return None
-        return sum(step.time_us for step in self.steps if step.kind == "library") / whole
+        """Share of ``steps_us`` that library calls take; None where no step was timed."""
+        calls = sum(step.time_us for step in self.steps if step.kind == "library")
+        return calls / self.steps_us if self.steps_us else None
 
     @property
     def fastest(self) -> Rival | None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType, Problem, size_of
-from workbench.numerics.coarser import reach
+from workbench.numerics.coarser import Reach, reach
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.running import Running
@@ -262,7 +262,7 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
 
 
 def _narrowed(
-    bound: OutputBound, coarse: Callable[[], tuple[Tensor, ...] | None], position: int
+    bound: OutputBound, coarse: Callable[[], tuple[Reach, ...] | None], position: int
 ) -> OutputBound:
     """Where roundings that all went the worst way could make much of the output: no more than arithmetic with
     fewer bits makes of it.
@@ -278,10 +278,11 @@ def _narrowed(
     moves = coarse()
     if moves is None:
         return bound
-    known = number & torch.isfinite(moves[position])
-    if not bool(known.any()) or bool(_rms(moves[position][known]) > MUCH * size):
+    move = moves[position]
+    known = number & torch.isfinite(move.far)
+    if not bool(known.any()) or bool(_rms(move.far[known]) > MUCH * size):
         return bound
-    by_chance = moves[position] + _output_floor(bound.expected, bound.dtype, size)
+    by_chance = move.allowed + _output_floor(bound.expected, bound.dtype, size)
     allowed = torch.where(known, torch.minimum(bound.allowed, by_chance), bound.allowed)
     return replace(bound, allowed=allowed, basis=FEWER_BITS)
 

@@ -271,27 +271,64 @@ def _on_a_grid(value: Tensor, to: Tensor, unit: float) -> Tensor:
     return torch.ldexp((fraction * steps).round() / steps, exponent) / to
 
 
-def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[Tensor, ...] | None:
-    """How far each element of each output moves at most, in ``DRAWS`` draws, or what is usual in its line.
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """How far one output moves, elementwise; inf where some draw leaves the range of a dtype."""
+
+    far: Tensor
+    """At most, in all draws, and no less than is usual."""
+    usual: Tensor
+    """Root mean square over the draws of some line through the element, the largest of these."""
+
+    @property
+    def allowed(self) -> Tensor:
+        """What an honest kernel may be off by, beside storing it.
+
+        Half of what is usual is added. A softmax that turned over completely in some draws moved as far as it
+        can, and so it does in an honest kernel, whose other roundings, an eighth of these, come on top.
+        """
+        return self.far + ON_TOP / COARSER * self.usual
+
+
+def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[Reach, ...] | None:
+    """How far each element of each output moves in ``DRAWS`` draws.
 
     ``still`` has been through the graph with these tensors. What it did not keep is computed again, and goes
-    again: a deep network takes the memory of what it has at once. Inf where some draw leaves the range of a
-    dtype; None where one carries a value over an edge, as others may go the other way.
+    again: a deep network takes the memory of what it has at once. None where a draw carries a value over an
+    edge, as others may go the other way. Where there is no room for so many draws at once, fewer are made;
+    raises ``OutOfMemoryError`` where there is none for one.
     """
     on_card = torch.empty(0).device.type != "cpu"
     together, held = (AT_ONCE_ON_A_CARD, HELD_ON_A_CARD) if on_card else (AT_ONCE, HELD)
-    moving = max(1, most_at_once(graph, still.sizes, moving_only=True))
+    moving = max(1, most_at_once(graph, still.sizes))
     found: list[list[Tensor]] = [[] for _ in graph.outputs]
     left = DRAWS
     while left:
         now = min(left, max(1, held // moving))
-        moves = _walked(graph, tensors, still, _parts(left, now, max(1, together // moving)))
+        moves = _tried(graph, tensors, still, _parts(left, now, max(1, together // moving)))
         if moves is None:
             return None
+        if not moves:
+            held = moving * (now // 2)
+            together = min(together, held)
+            torch.cuda.empty_cache()
+            continue
         for mine, more in zip(found, moves, strict=True):
             mine += more
         left -= now
     return tuple(_farthest(torch.cat(moves)) for moves in found)
+
+
+def _tried(
+    graph: Graph, tensors: Mapping[str, Tensor], still: Running, parts: list[tuple[int, int]]
+) -> list[list[Tensor]] | None:
+    """The same as ``_walked``; empty where there is no room for several draws."""
+    try:
+        return _walked(graph, tensors, still, parts)
+    except torch.OutOfMemoryError:
+        if sum(count for _, count in parts) == 1:
+            raise
+        return []
 
 
 def _parts(first: int, count: int, most: int) -> list[tuple[int, int]]:
@@ -330,16 +367,16 @@ def _walked(
     return [[one.apart(ref) for one in draws] for ref in graph.outputs]
 
 
-def most_at_once(graph: Graph, sizes: Mapping[str, int], moving_only: bool = False) -> int:
-    """Elements of the results that are wanted at the same time, at most.
+def most_at_once(graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Elements that are wanted at the same time, of results that a draw may have another value of.
 
-    With ``moving_only`` of those that a draw may have another value of: a weight that is transposed is none.
+    A weight that is only transposed is none of them.
     """
     going, counts = last_read(graph), dict[str, int]()
     now = most = 0
     for node in graph.nodes:
         moved = any(ref.ref in counts for ref in references(arguments_of(node)))
-        if not moving_only or moved or node.op.split(".")[1] not in MOVES:
+        if moved or node.op.split(".")[1] not in MOVES:
             counts[node.name] = sum(prod(size_of(dim, sizes) for dim in out.dims) for out in node.outs)
             now += counts[node.name]
             most = max(most, now)
@@ -360,16 +397,12 @@ def _jumps(node: OpNode, item: int) -> bool:
     return node.op.split(".")[1] in STEPS or not is_float(node.outs[item].dtype)
 
 
-def _farthest(moves: Tensor) -> Tensor:
+def _farthest(moves: Tensor) -> Reach:
     """Of draws along the first axis; no less than what is usual along any other, as one element may have been
-    lucky in all of them.
-
-    Half of what is usual is added. A softmax that turned over completely in some draws moved as far as it
-    can, and so it does in an honest kernel, whose other roundings, an eighth of these, come on top.
-    """
+    lucky in all of them."""
     most = moves.amax(0)
     squares = moves.square().mean(0)
     usual = squares.mean().sqrt().expand_as(most)
     for axis in range(squares.dim()):
         usual = torch.maximum(usual, squares.mean(axis, keepdim=True).sqrt())
-    return torch.maximum(most, usual) + ON_TOP / COARSER * usual
+    return Reach(torch.maximum(most, usual), usual)

@@ -257,7 +257,8 @@ def _cumprod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype
 def _matmul(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     a, b = args[0], args[1]
     one, other = _shared_by_all(a), _shared_by_all(b)
-    if (one is None) != (other is None):  # a batch is made of a weight where torch's attention does so
+    batches = a.value.dim() == b.value.dim() == 3
+    if batches and (one is None) != (other is None):  # torch's attention makes a batch of a weight
         op, a, b = torch.matmul, one or a, other or b
     return linear.contraction(op, a, b, a.value.shape[-1], dtype, run.contract)
 

@@ -76,6 +76,8 @@ class Form:
         self.arguments = tuple(arguments)
         self.held = _named_held(target, {argument.name for argument in arguments})
         """Names to tensors held; parameters first."""
+        self.wants_all = False
+        """True once a run has failed for tensors that it holds and was not given."""
         self._moved: dict[tuple[str, torch.device], Tensor] = {}
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
@@ -99,7 +101,7 @@ class Form:
     def holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
         """Swap held tensors for those given under their names, or ``complete`` adds, and back."""
         whole = self.complete(tensors)
-        tensors = {name: whole[name] for name in self.held if whole[name] is not self.held[name].value}
+        tensors = {name: whole[name] for name in self.held if name in whole}
         with ExitStack() as stack:
             registered: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
             for name, tensor in tensors.items():
@@ -114,10 +116,12 @@ class Form:
             yield
 
     def complete(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """These, and held tensors that are not among them, on the device of the others.
+        """These, and where the reference ``wants_all`` what else it holds, on their device.
 
         A problem knows only what its results are made of; a layer whose output nobody uses runs all the same.
         """
+        if not self.wants_all:
+            return dict(tensors)
         devices = {tensor.device for tensor in tensors.values()}
         device = devices.pop() if len(devices) == 1 else None
         found = dict(tensors)

@@ -52,8 +52,9 @@ class Reference:
         float64 in any case.
         """
         try:
-            with in_float64():
-                results = check_outputs(run(self.form, widened(self.form.complete(tensors))))
+            results = check_outputs(run_in_float64(self.form, tensors))
+        except torch.OutOfMemoryError:
+            raise
         except Exception:
             results = self.call(tensors)
         return tuple(r.double() if r.dtype.is_floating_point else r for r in results)
@@ -112,11 +113,38 @@ def build(entry: str, init: str, namespace: Mapping[str, Any]) -> Callable[..., 
     return function
 
 
+def run_in_float64(form: Form, tensors: Mapping[str, Tensor]) -> Any:
+    """The same with everything as float64, from (unwidened) ``tensors``. Raises what the code raises."""
+    with in_float64():
+        return _again_with_all(form, tensors, lambda: _run(form, widened(form.complete(tensors))))
+
+
 def run(form: Form, tensors: Mapping[str, Tensor]) -> Any:
     """Call without gradients, where the tensors lie; what it returns is not checked.
 
     On the CPU, code that names ``cuda`` runs all the same; on a GPU, new tensors are made there.
     """
+    return _again_with_all(form, tensors, lambda: _run(form, tensors))
+
+
+def _again_with_all(form: Form, tensors: Mapping[str, Tensor], call: Callable[[], Any]) -> Any:
+    """Once more with all that the reference holds, where it fails with what the problem knows of."""
+    try:
+        return call()
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError:
+        if form.wants_all or form.held.keys() <= tensors.keys():
+            raise
+        form.wants_all = True
+        try:
+            return call()
+        except Exception:
+            form.wants_all = False
+            raise
+
+
+def _run(form: Form, tensors: Mapping[str, Tensor]) -> Any:
     on_gpu = next((t.device for t in tensors.values() if t.is_cuda), None)
     if on_gpu is None:
         with torch.no_grad(), without_gpu():

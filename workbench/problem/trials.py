@@ -21,9 +21,8 @@ from workbench.problem.cost import fixed_elements
 from workbench.problem.domains import with_domains
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, with_index_bounds
-from workbench.problem.oracle import in_float64, widened
 from workbench.problem.proofs import LARGE_FIXED
-from workbench.problem.reference import Reference, run
+from workbench.problem.reference import Reference, run, run_in_float64
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import told
 
@@ -138,8 +137,7 @@ def _oracle_notes(problem: Problem, form: Form, cases: Sequence[Case]) -> tuple[
     tensors = draw(problem, case, "normal", 0)
     plain = check_outputs(run(form, tensors))
     try:
-        with in_float64():
-            wide = check_outputs(run(form, widened(tensors)))
+        wide = check_outputs(run_in_float64(form, tensors))
     except Exception as error:
         return (
             f"no float64 oracle: {told(error, 'the reference')}; kernels are compared with its own precision",

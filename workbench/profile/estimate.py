@@ -14,11 +14,11 @@ from workbench.model import (
     CaseTime,
     Evaluation,
     KernelProfile,
+    Measured,
     PlanFacts,
     Problem,
     Profile,
     Resources,
-    StepTime,
     Target,
     fastest_over_fp32,
     over_fp32,
@@ -156,8 +156,9 @@ def _sentences(
             f"The steps touch {told.bytes_plan / max(told.bytes_min, 1):.2g} times the least bytes, "
             f"in {told.launches} launches (plan)."
         )
-    if steps := _steps_of(speed):
-        yield _where(steps)
+    measured = speed.time.measured if speed is not None else None
+    if measured is not None and measured.steps_us:
+        yield _where(measured)
     elif told.library_share > 0:
         yield f"{told.library_share:.0%} of the bytes are moved by library calls (plan)."
     for launch, kernel in zip(known.plan.launches, kernels, strict=True):
@@ -165,20 +166,16 @@ def _sentences(
     yield from _counted(known)
 
 
-def _steps_of(speed: _Speed | None) -> tuple[StepTime, ...]:
-    return speed.time.measured.steps if speed is not None and speed.time.measured is not None else ()
-
-
-def _where(steps: tuple[StepTime, ...]) -> str:
+def _where(measured: Measured) -> str:
     """Which step takes most, and what library calls take."""
-    whole = sum(step.time_us for step in steps) or 1.0
-    longest = max(steps, key=lambda step: step.time_us)
-    libraries = sum(step.time_us for step in steps if step.kind == "library")
+    longest = measured.longest_step
+    assert longest is not None
     words = (
-        f"{longest.step} (line {longest.line}) takes {longest.time_us / whole:.0%} of the {whole:.3g} us of "
-        f"{len(steps)} steps"
+        f"{longest.name} (line {longest.line}) takes {longest.time_us / measured.steps_us:.0%} of the "
+        f"{measured.steps_us:.3g} us of {len(measured.steps)} steps"
     )
-    return f"{words}, library calls {libraries / whole:.0%} (CUPTI)." if libraries else f"{words} (CUPTI)."
+    share = measured.library_share
+    return f"{words}, library calls {share:.0%} (CUPTI)." if share else f"{words} (CUPTI)."
 
 
 def _throughput(speed: _Speed) -> str:

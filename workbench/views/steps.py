@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from workbench.model import CaseTime, StepTime
+from workbench.model import CaseTime, Measured, StepTime
 from workbench.views.phrases import time_text
 from workbench.views.svg import Drawing, canvas, draw, text
 
@@ -19,74 +19,74 @@ class _Bar(NamedTuple):
     name: str
     time_us: float
     kind: str
-    place: str = ""
+    told: str
+    """What follows the time."""
 
 
 def steps_json(time: CaseTime) -> Json | None:
-    """A sentence and a drawing of measured steps; None where there are none."""
-    steps = time.measured.steps if time.measured else ()
-    whole = sum(step.time_us for step in steps)
-    if not whole or time.measured is None:
+    """A sentence and a drawing of measured steps, with shares of what all take; None where there are none."""
+    measured = time.measured
+    if measured is None or not measured.steps_us:
         return None
-    between = max(0.0, time.time_us - whole)
-    bars = [*_bars(steps), *([_Bar("between the steps", between, "between")] if between else [])]
-    return {"words": _words(time, steps, whole, between), "drawing": _drawn(bars, whole + between)}
+    between = max(0.0, time.time_us - measured.steps_us)
+    bars = _bars(measured)
+    if between:
+        bars.append(_Bar("between the steps", between, "between", ""))
+    return {"words": _words(measured, between), "drawing": _drawn(bars)}
 
 
-def step_text(step: StepTime) -> str:
-    """``aten.mm (line 57)``; a kernel without its template arguments."""
-    name = step.step.partition("<")[0]
-    return f"{name} (line {step.line})" if step.line else name
-
-
-def _words(time: CaseTime, steps: tuple[StepTime, ...], whole: float, between: float) -> str:
-    calls = sum(step.kind == "library" for step in steps)
+def _words(measured: Measured, between: float) -> str:
+    calls = sum(step.kind == "library" for step in measured.steps)
     parts = []
-    if calls and time.measured is not None:
-        share = f"{time.measured.library_share or 0.0:.0%}"
+    if calls:
+        share = f"{measured.library_share or 0.0:.0%}"
         parts.append(f"{calls} library call{'s take' if calls > 1 else ' takes'} {share} of it")
-    longest = max(steps, key=lambda step: step.time_us)
-    parts.append(f"the longest is {step_text(longest)} with {longest.time_us / whole:.0%}")
+    longest = measured.longest_step
+    assert longest is not None
+    share = f"{longest.time_us / measured.steps_us:.0%}"
+    parts.append(f"the longest is {longest.name} (line {longest.line}) with {share}")
     if between:
         parts.append(f"{time_text(between)} lie between the steps")
-    said = f"{len(steps)} steps take {time_text(whole)} of the device"
+    said = f"{len(measured.steps)} steps take {time_text(measured.steps_us)} of the device"
     return f"{said}: {'; '.join(parts)}. Caches are cold before the first step alone."
 
 
-def _bars(steps: tuple[StepTime, ...]) -> list[_Bar]:
+def _bars(measured: Measured) -> list[_Bar]:
     """In the plan's order; the shortest of many in one."""
+    steps = measured.steps
     longest = sorted(range(len(steps)), key=lambda place: -steps[place].time_us)
-    shown = longest if len(steps) <= MOST + 1 else longest[:MOST]
-    bars = [
-        _Bar(
-            step.step.partition("<")[0].removeprefix("aten."),
-            step.time_us,
-            step.kind,
-            f"line {step.line}" if step.line else "",
-        )
-        for place, step in enumerate(steps)
-        if place in set(shown)
-    ]
-    rest = longest[len(shown) :]
+    shown = set(longest if len(steps) <= MOST + 1 else longest[:MOST])
+    bars = [_bar_of(step, measured.steps_us) for place, step in enumerate(steps) if place in shown]
+    rest = [step.time_us for place, step in enumerate(steps) if place not in shown]
     if rest:
-        bars.append(_Bar(f"{len(rest)} shorter steps", sum(steps[place].time_us for place in rest), "rest"))
+        bars.append(
+            _Bar(f"{len(rest)} shorter steps", sum(rest), "rest", _share(sum(rest), measured.steps_us))
+        )
     return bars
 
 
-def _drawn(bars: list[_Bar], whole: float) -> Drawing:
+def _bar_of(step: StepTime, whole: float) -> _Bar:
+    told = f"{_share(step.time_us, whole)}, line {step.line}"
+    return _Bar(step.name.removeprefix("aten."), step.time_us, step.kind, told)
+
+
+def _share(time_us: float, whole: float) -> str:
+    return f", {time_us / whole:.0%}"
+
+
+def _drawn(bars: list[_Bar]) -> Drawing:
     scale = SPAN / max(bar.time_us for bar in bars)
-    drawn = [_bar(place, bar, scale, whole) for place, bar in enumerate(bars)]
+    drawn = [_bar(place, bar, scale) for place, bar in enumerate(bars)]
     said = ", ".join(f"{bar.name} {time_text(bar.time_us)}" for bar in bars)
     return canvas(LABEL + SPAN + WORDS, len(bars) * ROW + FOOT, said, drawn, cls="bars")
 
 
-def _bar(place: int, bar: _Bar, scale: float, whole: float) -> list[object]:
+def _bar(place: int, bar: _Bar, scale: float) -> list[object]:
     y, width = place * ROW, max(1.0, bar.time_us * scale)
     own = bar.kind == "kernel"
     name = bar.name if len(bar.name) <= MOST_LETTERS else f"{bar.name[: MOST_LETTERS - 1]}…"
-    said = f"{time_text(bar.time_us)}, {bar.time_us / whole:.0%}"
     return [
         text(name, LABEL - 8, y + 14, "bar-text strong" if own else "bar-text", "end"),
         draw("rect", x=LABEL, y=y + 3, width=width, height=12, rx=2, cls="bar mine" if own else "bar"),
-        text(f"{said}, {bar.place}" if bar.place else said, LABEL + width + 6, y + 14, "bar-text"),
+        text(f"{time_text(bar.time_us)}{bar.told}", LABEL + width + 6, y + 14, "bar-text"),
     ]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from fake_lane import FakeLane, ones
 
+from workbench.errors import GpuError
 from workbench.model import StepTime
 from workbench.referee.clock import measure as measuring
 from workbench.referee.clock.lane import LostRecords, Record
@@ -46,7 +48,7 @@ def two_steps(lane: FakeLane, first_us: float, second_us: float, kernels: int = 
 
 def test_a_step_is_what_its_kernels_take_without_the_gaps() -> None:
     records = [
-        Record(0, 900, "open"),
+        Record(1, 900, "open"),
         Record(1000, 3000, "work"),
         Record(9000, 9500, "work"),
         Record(9600, 9700, "step"),
@@ -61,7 +63,7 @@ def test_a_step_is_what_its_kernels_take_without_the_gaps() -> None:
 
 def test_kernels_side_by_side_count_once() -> None:
     records = [
-        Record(0, 900, "open"),
+        Record(1, 900, "open"),
         Record(1000, 3000, "work"),
         Record(1500, 2500, "work"),
         Record(2000, 4000, "work"),
@@ -76,7 +78,8 @@ def test_kernels_side_by_side_count_once() -> None:
     [
         (["open", "work", "close"], "no steps"),
         (["open", "work", "step", "work", "close"], "behind its last step"),
-        (["work", "step"], "no steps"),
+        (["work", "step"], "no beginning"),
+        (["open", "work", "step"], "no end"),
     ],
 )
 def test_a_trace_without_its_marks_is_not_used(roles: Any, said: str) -> None:
@@ -86,7 +89,7 @@ def test_a_trace_without_its_marks_is_not_used(roles: Any, said: str) -> None:
 
 
 def test_steps_are_medians_of_a_few_cold_calls(lane: FakeLane) -> None:
-    assert step_times_us(lane, lane, two_steps(lane, 30.0, 12.0, kernels=3)) == pytest.approx((30.0, 12.0))
+    assert step_times_us(lane, lane, two_steps(lane, 30.0, 12.0, kernels=3), 2) == pytest.approx((30.0, 12.0))
 
 
 def kernel(lane: FakeLane) -> Any:
@@ -104,12 +107,43 @@ def test_a_timing_tells_the_steps_of_the_plan(lane: FakeLane) -> None:
     assert found.library_share == pytest.approx(30 / 42)
 
 
-def test_one_step_or_a_bad_trace_has_no_steps_and_the_time_stands(lane: FakeLane) -> None:
+def test_a_plan_of_one_step_has_no_steps(lane: FakeLane) -> None:
     marked = two_steps(lane, 30.0, 12.0)
     alone = Setting(check=lambda outputs: "", steps=STEPS[:1], marked=marked)
     found = measure("8", kernel(lane), {}, OPTIONS, alone).measured
     assert found.steps == () and found.library_share is None
-    lost = Setting(check=lambda outputs: "", steps=STEPS, marked=lambda mark: lambda: lane.work(42.0))
+
+
+def failing(error: Exception) -> Any:
+    def marked(mark: Any) -> Any:
+        def call() -> None:
+            raise error
+
+        return call
+
+    return marked
+
+
+def with_one_mark(lane: FakeLane) -> Any:
+    def marked(mark: Any) -> Any:
+        def call() -> None:
+            lane.work(42.0)
+            mark()
+
+        return call
+
+    return marked
+
+
+@pytest.mark.parametrize("what", ["no marks", "one mark", "refused", "memory"])
+def test_a_look_that_fails_costs_no_time_that_was_had(lane: FakeLane, what: str) -> None:
+    ways = {
+        "no marks": lambda mark: lambda: lane.work(42.0),
+        "one mark": with_one_mark(lane),
+        "refused": failing(GpuError("the driver refused")),
+        "memory": failing(torch.OutOfMemoryError("CUDA out of memory")),
+    }
+    lost = Setting(check=lambda outputs: "", steps=STEPS, marked=ways[what])
     timing = measure("8", kernel(lane), {}, OPTIONS, lost)
     assert timing.measured.steps == () and timing.time_us > 40
     assert any("steps of the plan were not timed" in why for _, why in timing.measured.missing)

@@ -111,10 +111,8 @@ def _time_metrics(time: CaseTime) -> Iterator[Metric]:
             yield Metric("host time", f"{time.measured.host_us:.4g} us", "to issue one call; launch-bound")
         longest = sorted(time.measured.steps, key=lambda step: -step.time_us)[:MOST_STEPS]
         for step in longest:
-            share = step.time_us / max(time.time_us, 1e-9)
-            yield Metric(
-                f"step {step.step}, line {step.line}", f"{step.time_us:.4g} us", f"{share:.0%} of it"
-            )
+            share = f"{step.time_us / (time.measured.steps_us or 1.0):.0%} of all steps"
+            yield Metric(f"step {step.name}, line {step.line}", f"{step.time_us:.4g} us", share)
 
 
 def _plan_metrics(evaluation: Evaluation) -> Iterator[Metric]:

@@ -23,13 +23,15 @@ _INSTRUCTIONS = {
     **dict.fromkeys(["expm1", "log1p", "tan", "asin", "acos", "atan", "atan2"], _LONG),
     **dict.fromkeys(["sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv"], _LONG),
     **dict.fromkeys(["lgamma", "hypot", "fmod", "remainder", "floordiv"], _LONG),
-    **dict.fromkeys(["erfcx", "normcdfinv"], _LONG),
+    **dict.fromkeys(["erfcx", "normcdfinv", "erf_of_16_bits"], _LONG),
     **{"sin": 30.0, "cos": 30.0, "pow": 60.0},
 }
 """Sines, cosines and powers as counted in machine code (sm_90a, NVRTC 13.0), along the way that usual
 arguments take: of 105,615 radians and more a cosine takes some 120 instructions beyond; a power of a number
 that the compiler knows is 55, of any other 75."""
-_FAST = {"exp": 3.0, "div": 3.0, "log": 3.0, "sin": 3.0, "cos": 3.0, "pow": 6.0, "erf": 15.0}
+_FAST = {
+    "exp": 3.0, "div": 3.0, "log": 3.0, "sin": 3.0, "cos": 3.0, "pow": 6.0, "erf_of_16_bits": 15.0
+}  # fmt: skip
 _ACCUMULATED = {
     "softmax": (18.0, 80.0),
     "logsum": (20.0, 80.0),

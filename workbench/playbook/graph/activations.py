@@ -13,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from workbench.model import Arg, OpNode, OutputSpec, Ref
+from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.rows_of_products import added, only_for_calls
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.sizes import product as product_of
 
 _CONVERT, _VIEW = "prims.convert_element_type.default", "aten.view.default"
-_LAST = frozenset(["aten.relu.default", "aten.mul.Tensor", "aten.clamp.default", _CONVERT])
+_CASTS = frozenset([_CONVERT, "aten._to_copy.default"])
+_LAST = frozenset(["aten.relu.default", "aten.mul.Tensor", "aten.clamp.default", *_CASTS])
 """What an activation may end with."""
 _POINTS = (-3e38, -1e4, -29.0, -5.3, -2.1, -1.0, -0.37, 0.0, 0.21, 0.74, 1.6, 3.9, 7.5, 31.0, 1e4, 3e38)
 """Large ones too: ``relu6`` is ``relu`` below 6."""
@@ -82,7 +85,7 @@ class _Walk:
     def _down(self, node: OpNode) -> bool:
         if node.name in self._seen:
             return True
-        if len(self._seen) > _MOST_STEPS or node.kwargs:
+        if len(self._seen) > _MOST_STEPS or not self._is_step(node):
             return False
         self._seen[node.name] = node
         if self._is_source(node):
@@ -92,11 +95,28 @@ class _Walk:
             return False
         return all(one is not None and self._down(one) for one in below)
 
+    def _is_step(self, node: OpNode) -> bool:
+        """True for as many floats as the product has: nothing is repeated, and nothing left out."""
+        out = node.outs[0]
+        kwargs = {name for name, _ in node.kwargs} - ({"dtype"} if node.op in _CASTS else set())
+        whole = self._count(self._node.outs[0].dims)
+        return not kwargs and out.dtype in _FLOATS and self._count(out.dims) == whole
+
+    def _count(self, dims: tuple[Dim, ...]) -> Size:
+        return product_of(self._edit.sizes.read(dim) for dim in dims)
+
     def _is_source(self, node: OpNode) -> bool:
         given = added(self._edit, node)
-        if given is None or given[1].ref not in self._edit.given:
+        if given is None:
             return False
-        product, bias = self._edit.made(given[0]), given[1]
+        first, second = given
+        if second.ref not in self._edit.given:
+            first, second = second, first
+        if second.ref not in self._edit.given:
+            return False
+        product, bias = self._edit.made(first), second
+        while product is not None and product.op == _VIEW and len(self._edit.users(product)) == 1:
+            product = self._edit.made(product.args[0])
         dtype = self._node.outs[0].dtype
         if product is None or product.op != "aten.mm.default" or len(self._edit.users(product)) > 1:
             return False
@@ -113,7 +133,7 @@ class _Walk:
         """True where the activation is this function, at some points."""
         try:
             pairs = [(self._value(Ref(ref=self._node.name), x, {}), function(x)) for x in _POINTS]
-        except (ArithmeticError, ValueError):
+        except (ArithmeticError, ValueError, TypeError):
             return False
         return all(abs(value - wanted) <= _ALIKE * (1.0 + abs(wanted)) for value, wanted in pairs)
 
@@ -135,10 +155,10 @@ def _itself(x: float) -> float:
     return x
 
 
-_AS_IT_IS = frozenset([_CONVERT, _VIEW])
+_FLOATS = ("f16", "bf16", "f32", "f64")
+_AS_IT_IS = _CASTS | {_VIEW}
 _STEPS: dict[str, Callable[..., float]] = {
-    _CONVERT: _itself,
-    _VIEW: _itself,
+    **dict.fromkeys(_AS_IT_IS, _itself),
     "aten.relu.default": lambda x: max(x, 0.0),
     "aten.clamp.default": lambda x, low, high=math.inf: min(max(x, low), high),
     "aten.mul.Tensor": lambda x, y: x * y,
@@ -146,6 +166,6 @@ _STEPS: dict[str, Callable[..., float]] = {
     "aten.sub.Tensor": lambda x, y: x - y,
     "aten.div.Tensor": lambda x, y: x / y,
     "aten.tanh.default": math.tanh,
-    "aten.pow.Tensor_Scalar": lambda x, y: x**y,
+    "aten.pow.Tensor_Scalar": math.pow,
 }
 """What activations are made of. Roundings to 16 bits on the way are left out."""

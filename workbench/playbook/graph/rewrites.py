@@ -65,6 +65,8 @@ MAY_COST = frozenset(
         "affine_in_weights",
         "attention",
         "turned_product",
+        "shared_heads",
+        "activation_in_product",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -27,7 +27,7 @@ from workbench.playbook.analysis.scan_tail import with_tails
 from workbench.playbook.graph.rewrites import LOWERED, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
-from workbench.playbook.ir.expr import Expr, Load, Pool, Reduction, leaves, walk
+from workbench.playbook.ir.expr import Apply, Expr, Load, Pool, Reduction, leaves, walk
 from workbench.playbook.ir.operations import Operand, compute_type, is_pointwise, pointwise, unrounded
 from workbench.playbook.ir.program import (
     Buffer,
@@ -241,7 +241,7 @@ class Lowering:
 
     def store(self, buffer: str, value: Value, where: View) -> None:
         """Ask for the tensor in ``buffer`` at ``where``; reductions that cannot stay are written first."""
-        expr = unrounded(value.expr, self.buffers[buffer].dtype)
+        expr = self._shorter(unrounded(value.expr, self.buffers[buffer].dtype), buffer)
         if self.fuse:
             expr = with_equal_pieces(self.pool, over_wider_rows(self, expr))
         while True:
@@ -267,6 +267,13 @@ class Lowering:
                 self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
                 return
             expr = self.pool.through(self._lifted(placed, stuck), space.put_back)
+
+    def _shorter(self, expr: Expr, buffer: str) -> Expr:
+        """With error functions that may be approximated, where what they come to is stored in 16 bits."""
+        narrow = self.buffers[buffer].dtype in ("f16", "bf16")
+        if not narrow or not any(_is_erf(part) for part in walk(expr)):
+            return expr
+        return self.pool.respelt(expr, lambda part: "erf_of_16_bits" if _is_erf(part) else part.op)
 
     def scan(self, scan: Scan) -> None:
         """Ask for running totals."""
@@ -541,6 +548,10 @@ _TAKES_STRIDES = frozenset(
         "scaled_dot_product_attention",
     ]
 )
+
+
+def _is_erf(part: Expr) -> bool:
+    return isinstance(part, Apply) and part.op == "erf" and part.dtype == "f32"
 
 
 def _takes_strides(op: str) -> bool:

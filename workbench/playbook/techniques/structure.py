@@ -560,8 +560,8 @@ STRUCTURE = (
             "and one instruction of the special function unit, with an error that grows with the argument. "
             "For memory-bound work the difference hides behind the loads; for 16-bit outputs it disappears "
             "in the rounding. The erff of a GELU is 24 instructions, with coefficients for small and for "
-            "large arguments; a polynomial to the power of minus sixteen, right to a millionth, is half of "
-            "that. The referee's bound decides whether it may be used."
+            "large arguments; a polynomial to the power of minus sixteen, right to two millionths, is half "
+            "of that. The referee's bound decides whether it may be used."
         ),
     ),
 )

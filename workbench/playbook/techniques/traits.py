@@ -35,7 +35,7 @@ from workbench.playbook.analysis.stages import stages_of
 from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.graph.rewrites import ONLY_FUSED, ROW_STEPS, applying, rewrite
-from workbench.playbook.ir.expr import Apply, Expr, loads_below, walk_all
+from workbench.playbook.ir.expr import Apply, loads_below, walk_all
 from workbench.playbook.ir.program import (
     Buffer,
     Convolution,
@@ -59,7 +59,7 @@ from workbench.playbook.text.indexing import MOST_NARROW
 
 BLOCKS = (64, 128, 256, 512, 1024)
 """Threads of a block."""
-_SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow"])
+_SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow", "erf_of_16_bits"])
 
 
 LAID_OUT_BY = ("pair_tile", "convolution", "row_sums", "shared_weights", "row_tables")
@@ -330,8 +330,7 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, every),
-        slow_math=_slow(program, [*every, *joining])
-        or any(is_pair(step.op, step.value.dtype) for step in scans),
+        slow_math=_slow([*every, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=_applying(digest, holder) | program.applied | _in_steps(problem, without),
         divides=any(divides(program.pool, kernel) for kernel in [*every, *joining]),
         narrow_indices=_narrow(program, [case.size_map for case in cases]),
@@ -445,16 +444,10 @@ def _narrowest(program: Program, kernels: list[Kernel]) -> int:
     return min((size for size in sizes if size > 1), default=4)
 
 
-def _slow(program: Program, kernels: list[Kernel]) -> bool:
-    """True where an approximation may be right: of an error function, where 16 bits are stored."""
-    stores = [store for kernel in kernels for store in kernel.all_stores]
-    narrow = [one.value for one in stores if program.buffers[one.buffer].dtype in ("f16", "bf16")]
-    return _applied([store.value for store in stores], _SLOW_MATH) or _applied(narrow, frozenset(["erf"]))
-
-
-def _applied(roots: list[Expr], ops: frozenset[str]) -> bool:
+def _slow(kernels: list[Kernel]) -> bool:
+    roots = [store.value for kernel in kernels for store in kernel.all_stores]
     parts = walk_all(roots, into_reductions=True)
-    return any(isinstance(part, Apply) and part.dtype == "f32" and part.op in ops for part in parts)
+    return any(isinstance(part, Apply) and part.dtype == "f32" and part.op in _SLOW_MATH for part in parts)
 
 
 def _narrow(program: Program, cases: list[dict[str, int]]) -> bool:

@@ -34,13 +34,15 @@ _MATH = {
     "log2": "log2", "log10": "log10", "log1p": "log1p", "sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin",
     "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "erf": "erf",
+    "erf_of_16_bits": "erf",
     "erfc": "erfc", "erfinv": "erfinv", "lgamma": "lgamma", "floor": "floor", "ceil": "ceil",
     "trunc": "trunc", "atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "copysign": "copysign",
     "pow": "pow", "fmax": "fmax", "fmin": "fmin", "erfcx": "erfcx",
     "normcdfinv": "normcdfinv",
 }  # fmt: skip
 _FAST = {
-    "exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf", "erf": "fast_erf"
+    "exp": "__expf", "log": "__logf", "sin": "__sinf", "cos": "__cosf", "pow": "__powf",
+    "erf_of_16_bits": "fast_erf",
 }  # fmt: skip
 _HELPED: Mapping[str, str] = {
     "larger": "larger",
@@ -79,7 +81,7 @@ _FROM_BITS: Mapping[DType, str] = {
 
 def helper_of(expr: Apply, fast: bool = False) -> str | None:
     """The text in cuda_helpers.py that an operation needs; None when C++ or CUDA has the operation."""
-    if fast and expr.op == "erf" and expr.dtype == "f32":
+    if fast and expr.op == "erf_of_16_bits":
         return _FAST[expr.op]
     if expr.op == "cast":
         return "byte_of" if expr.dtype == "u8" and is_float(expr.args[0].dtype) else None

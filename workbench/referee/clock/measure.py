@@ -16,6 +16,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from workbench.errors import GpuError
 from workbench.model import Conditions, Contract, Measured, Rival, StepTime
 from workbench.numerics.precision import precision
 from workbench.referee.clock import crosscheck
@@ -252,12 +253,12 @@ class _Run:
             return ()
         try:
             with trace.running():
-                times = step_times_us(self.lane, trace, self.setting.marked)
-        except LostRecords as lost:
-            self.missing.append(("clock cupti", f"the steps of the plan were not timed: {lost}"))
+                times = step_times_us(self.lane, trace, self.setting.marked, len(self.setting.steps))
+        except (LostRecords, GpuError, torch.OutOfMemoryError) as why:  # the time of the whole stands
+            self.missing.append(("clock cupti", f"the steps of the plan were not timed: {told(why)}"))
             return ()
-        told = zip(self.setting.steps, times, strict=True)
-        return tuple(step.model_copy(update={"time_us": time_us}) for step, time_us in told)
+        pairs = zip(self.setting.steps, times, strict=True)
+        return tuple(step.model_copy(update={"time_us": time_us}) for step, time_us in pairs)
 
     def _outputs_again(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         """What is wrong with the kernel's output, and baselines whose output is not the reference's.

@@ -19,8 +19,11 @@ Marked = Callable[[Callable[[], None]], Callable[[], Any]]
 """Given a mark, what issues one call and marks the end of each step."""
 
 
-def step_times_us(lane: Lane, trace: Trace, marked: Marked) -> tuple[float, ...]:
-    """Device time of each step, microseconds; the trace must be running. Raises ``LostRecords``."""
+def step_times_us(lane: Lane, trace: Trace, marked: Marked, count: int) -> tuple[float, ...]:
+    """Device time of each of ``count`` steps, in microseconds.
+
+    The trace must be running. Raises ``LostRecords``.
+    """
     call = marked(lane.between_steps)
     lane.wait()
     trace.collect()
@@ -31,8 +34,8 @@ def step_times_us(lane: Lane, trace: Trace, marked: Marked) -> tuple[float, ...]
         lane.close()
         lane.wait()
         rounds.append(cut(trace.collect()))
-    if len({len(one) for one in rounds}) != 1:
-        raise LostRecords("calls of one plan show different numbers of steps")
+    if any(len(one) != count for one in rounds):
+        raise LostRecords(f"{sorted({len(one) for one in rounds})} steps in the trace of {count}")
     return tuple(statistics.median(times) for times in zip(*rounds, strict=True))
 
 
@@ -42,8 +45,10 @@ def cut(records: Iterable[Record]) -> list[float]:
     Kernels of one library call may run side by side: a moment counts once.
     """
     times: list[float] = []
-    work_ns, until_ns, is_open = 0, 0, False
+    work_ns, until_ns, is_open, is_whole = 0, 0, False, False
     for record in sorted(records):
+        if record.start_ns <= 0 or record.end_ns < record.start_ns:
+            raise LostRecords("a record has no times")
         match record.role:
             case "open":
                 work_ns, is_open = 0, True
@@ -54,7 +59,9 @@ def cut(records: Iterable[Record]) -> list[float]:
                 times.append(work_ns * 1e-3)
                 work_ns = 0
             case "close":
-                is_open = False
-    if not times or work_ns:
-        raise LostRecords("a call has no steps" if not times else "a call has work behind its last step")
+                is_open, is_whole = False, is_open
+    if not times or not is_whole:
+        raise LostRecords("a call has no steps" if is_whole else "a call has no beginning or no end")
+    if work_ns:
+        raise LostRecords("a call has work behind its last step")
     return times

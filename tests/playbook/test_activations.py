@@ -59,6 +59,7 @@ ACTIVATIONS = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activation_is_known_by_its_values(name: str) -> None:
     activation, gelu = ACTIVATIONS[name]
@@ -83,6 +84,7 @@ OTHERS: dict[str, Call] = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_functions_stay_kernels(name: str) -> None:
     assert epilogues(between(OTHERS[name]), tensors()) == []

@@ -53,6 +53,7 @@ CALLS: dict[str, Call] = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_keys_and_values_are_read_as_they_are(name: str) -> None:
     """A launch is left for the result, which the call lays otherwise, and one for values that are computed; a
@@ -85,6 +86,7 @@ OTHERS: dict[str, tuple[Call, Tensors]] = {
 }
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_elsewhere_they_are_repeated(name: str) -> None:
     call, given = OTHERS[name]

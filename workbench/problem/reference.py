@@ -114,7 +114,7 @@ def build(entry: str, init: str, namespace: Mapping[str, Any]) -> Callable[..., 
 
 
 def run_in_float64(form: Form, tensors: Mapping[str, Tensor]) -> Any:
-    """The same with everything as float64, from (unwidened) ``tensors``. Raises what the code raises."""
+    """What ``run`` does, with everything as float64, from (unwidened) ``tensors``."""
     with in_float64():
         return _again_with_all(form, tensors, lambda: _run(form, widened(form.complete(tensors))))
 

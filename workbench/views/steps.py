@@ -1,4 +1,7 @@
-"""Where the time of a plan of several steps goes: its launches and library calls, longest shown. Pure."""
+"""Where the time of a plan of several steps goes: its launches and library calls, longest shown. Pure.
+
+Owns the sentence and the drawing; what a step takes is the referee's.
+"""
 
 from __future__ import annotations
 

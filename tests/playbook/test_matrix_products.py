@@ -147,6 +147,17 @@ def test_terms_are_shared_where_tiles_are_few() -> None:
     assert all("split_k" not in dict(card.vector) for card in seed_vectors(many, H100, 8))
 
 
+def many_and_few(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    return t["x"] @ t["w"], t["y"] @ t["v"]
+
+
+def test_a_product_of_many_tiles_shares_none_where_another_of_the_plan_does() -> None:
+    tensors = of(x=(4096, 256), w=(256, 4096), y=(128, 2048), v=(2048, 128))()
+    _, source = made(many_and_few, tensors, (*TENSOR_CORES, ("split_k", "4")))
+    assert source.count("cluster=4") == 1
+    assert source.count("launch(") == 2
+
+
 @pytest.mark.many(2)
 @pytest.mark.parametrize("terms", [32, 64])
 def test_many_tiles_of_few_terms_are_taken_in_turns(terms: int) -> None:

@@ -21,6 +21,7 @@ from workbench.playbook.kernels.product_tiling import (
     THREADS,
     VECTOR,
     WIDE,
+    blocks_of,
     clusters_of,
     pieces_of,
     shape_of,
@@ -71,7 +72,7 @@ def _time(
 ) -> Estimate:
     _, rows, _, terms = shape_of(made)
     tall = tall_of(rows, [asked.sizes])
-    blocks = asked.schedule.split_k
+    blocks = blocks_of(made, asked.schedule.split_k, [asked.sizes], asked.target.sm_count)
     rounds = math.ceil(tiles_of(made, asked.sizes) / clusters_of(blocks, asked.target.sm_count))
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)

@@ -81,10 +81,24 @@ def splits_of(made: InPlaceOfCall, cases: Sequence[Mapping[str, int]], processor
 
     def worth(blocks: int) -> bool:
         return any(
-            terms >= 2 * blocks * TERMS and tiles * blocks // 2 <= 2 * processors for tiles, terms in asked
+            terms >= 2 * blocks * TERMS and _are_few(tiles, blocks, processors) for tiles, terms in asked
         )
 
     return (1, *filter(worth, CLUSTERS))
+
+
+def blocks_of(made: InPlaceOfCall, most: int, cases: Sequence[Mapping[str, int]], processors: int) -> int:
+    """Blocks that share the terms of a tile of this product: ``most``, less where its tiles are many.
+
+    A plan has one setting for all its products. What a network's last layers want, of few places each, would
+    have blocks of the first layer wait for one another, though its tiles are enough for the device.
+    """
+    fewest = min((tiles_of(made, sizes) for sizes in cases), default=1)
+    return max(n for n in SPLITS if n == 1 or (n <= most and _are_few(fewest, n, processors)))
+
+
+def _are_few(tiles: int, blocks: int, processors: int) -> bool:
+    return tiles * blocks // 2 <= 2 * processors
 
 
 def tiles_of(made: InPlaceOfCall, sizes: Mapping[str, int]) -> int:

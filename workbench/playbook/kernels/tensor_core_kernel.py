@@ -34,6 +34,7 @@ from workbench.playbook.kernels.product_tiling import (
     VECTOR,
     WAITING,
     WIDE,
+    blocks_of,
     left_floats,
     left_line,
     shape_of,
@@ -63,9 +64,10 @@ class TensorCoreKernel(ProductResults):
     def __init__(self, site: Site, made: InPlaceOfCall, left: Matrix) -> None:
         self.site, self.made, self.left = site, made, left
         self.batch, *own = shape_of(made)
-        self.tall = tall_of(own[0], site.cases[: site.declared])
+        declared = site.cases[: site.declared]
+        self.tall = tall_of(own[0], declared)
         self.lines = ROWS_OF_WARP
-        self.blocks = site.schedule.split_k
+        self.blocks = blocks_of(made, site.schedule.split_k, declared, PROCESSORS)
         self.frame = frame = frame_for(site, Kernel(list(made.stores)), vector=True)
         frame.helpers |= set(HELPERS)
         for word in _WORDS:

@@ -14,8 +14,10 @@ from tests.playbook.references import of
 from tests.playbook.running import check, run
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.generate import generate
+from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
+from workbench.playbook.techniques.table import settled
 
 TENSOR_CORES: Vector = (("matrix_product", "three_tf32"),)
 
@@ -156,6 +158,31 @@ def test_a_product_of_many_tiles_shares_none_where_another_of_the_plan_does() ->
     _, source = made(many_and_few, tensors, (*TENSOR_CORES, ("split_k", "4")))
     assert source.count("cluster=4") == 1
     assert source.count("launch(") == 2
+
+
+def three_sizes(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    return t["x"] @ t["w"], t["y"] @ t["v"], t["z"] @ t["u"]
+
+
+THREE = of(x=(4096, 256), w=(256, 4096), y=(128, 8192), v=(8192, 128), z=(128, 2048), u=(2048, 7840))
+
+
+def test_each_product_of_a_plan_has_the_number_of_blocks_that_suits_it() -> None:
+    """1024 tiles are enough; one has all blocks that there may be; 62 are a round of two blocks each."""
+    tensors = THREE()
+    problem, source = made(three_sizes, tensors, (*TENSOR_CORES, ("split_k", "each")))
+    assert source.count("launch(") == 3
+    assert (source.count("cluster=16"), source.count("cluster=2,")) == (1, 1)
+    each = mean_us(problem, (*TENSOR_CORES, ("split_k", "each")), H100)
+    numbers = [mean_us(problem, (*TENSOR_CORES, ("split_k", str(n))), H100) for n in SPLITS]
+    assert each < min(numbers)
+    assert any(("split_k", "each") in card.vector for card in seed_vectors(problem, H100, 4))
+
+
+def test_a_single_product_has_a_number_of_blocks_and_no_choice_of_its_own() -> None:
+    problem = problem_of(linear, of(x=(128, 16384), w=(4096, 16384), b=(4096,))())
+    assert ("split_k", "1") in settled(problem, (*TENSOR_CORES, ("split_k", "each")))
+    assert all(("split_k", "each") not in card.vector for card in seed_vectors(problem, H100, 8))
 
 
 @pytest.mark.many(2)

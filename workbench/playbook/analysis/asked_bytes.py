@@ -6,7 +6,7 @@ Owns the counting that estimate.py makes a time of: what is stored, what is read
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Target
@@ -29,6 +29,8 @@ class Asked:
     schedule: Schedule
     target: Target
     sizes: Mapping[str, int]
+    declared: Sequence[Mapping[str, int]]
+    """The sizes that kernels are written for; ``sizes`` may be others."""
     as_written: bool = False
     """For old receipts: single passes stay as the vector has them, and no row is peeled."""
 

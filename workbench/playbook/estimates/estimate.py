@@ -109,7 +109,8 @@ def estimate_schedule(
 ) -> Estimate:
     """Model a schedule; ``as_written`` is for old receipts: single passes stay, and no row is peeled."""
     program = program_of(problem, schedule.fuse, schedule.without)
-    asked = Asked(program, schedule, target, sizes, as_written)
+    declared = tuple(case.size_map for case in problem.cases)
+    asked = Asked(program, schedule, target, sizes, declared, as_written)
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)

@@ -7,7 +7,7 @@ Owns the numbers; tensor_core_kernel.py writes statements with them. They were t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from workbench.playbook.analysis.places import met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, Matrix
@@ -72,39 +72,10 @@ def steps_of(factor: Matrix, across: Size, terms: Size) -> list[Size]:
     return [step for step in (*beside, factor.batch, factor.offset) if not step.is_zero]
 
 
-def splits_of(made: InPlaceOfCall, cases: Sequence[Mapping[str, int]], processors: int) -> tuple[int, ...]:
-    """Numbers of blocks that may share the terms of a tile: where there are few tiles, of many terms.
-
-    With half as many blocks no more than two tiles a multiprocessor, each of which has two pieces and more.
-    """
-    asked = [(tiles_of(made, sizes), shape_of(made)[3].at(sizes)) for sizes in cases]
-
-    def worth(blocks: int) -> bool:
-        return any(
-            terms >= 2 * blocks * TERMS and _are_few(tiles, blocks, processors) for tiles, terms in asked
-        )
-
-    return (1, *filter(worth, CLUSTERS))
-
-
-def blocks_of(made: InPlaceOfCall, most: int, cases: Sequence[Mapping[str, int]], processors: int) -> int:
-    """Blocks that share the terms of a tile of this product: ``most``, less where its tiles are many.
-
-    A plan has one setting for all its products. What a network's last layers want, of few places each, would
-    have blocks of the first layer wait for one another, though its tiles are enough for the device.
-    """
-    fewest = min((tiles_of(made, sizes) for sizes in cases), default=1)
-    return max(n for n in SPLITS if n == 1 or (n <= most and _are_few(fewest, n, processors)))
-
-
-def _are_few(tiles: int, blocks: int, processors: int) -> bool:
-    return tiles * blocks // 2 <= 2 * processors
-
-
-def tiles_of(made: InPlaceOfCall, sizes: Mapping[str, int]) -> int:
-    """Of all products side by side."""
+def tiles_of(made: InPlaceOfCall, sizes: Mapping[str, int], tall: int) -> int:
+    """Of ``tall`` rows each, of all products side by side."""
     batch, rows, columns, _ = shape_of(made)
-    down = math.ceil(rows.at(sizes) / tall_of(rows, [sizes]))
+    down = math.ceil(rows.at(sizes) / tall)
     return down * math.ceil(columns.at(sizes) / WIDE) * batch.at(sizes)
 
 

@@ -34,7 +34,6 @@ from workbench.playbook.kernels.product_tiling import (
     VECTOR,
     WAITING,
     WIDE,
-    blocks_of,
     left_floats,
     left_line,
     shape_of,
@@ -42,6 +41,7 @@ from workbench.playbook.kernels.product_tiling import (
     steps_of,
     tall_of,
 )
+from workbench.playbook.kernels.product_times import blocks_of
 from workbench.playbook.text.scope import statement
 
 _WORDS = """

@@ -5,6 +5,8 @@ Owns what the kernels behind them do; seeds.py chooses among these and all other
 
 from __future__ import annotations
 
+import itertools
+
 from workbench.model import Problem, Vector
 from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.techniques.table import settled
@@ -26,7 +28,8 @@ def product_seeds(problem: Problem) -> list[Vector]:
     """
     if not traits_of(problem).products:
         return []
-    found = [settled(problem, _vector(str(blocks), *behind)) for blocks in SPLITS for behind in _BEHIND]
+    tiles = itertools.product(("each", *map(str, SPLITS)), _BEHIND)
+    found = [settled(problem, _vector(blocks, *behind)) for blocks, behind in tiles]
     return [vector for vector in dict.fromkeys(found) if ("matrix_product", "three_tf32") in vector]
 
 

@@ -18,6 +18,8 @@ Cache = Literal["registers", "shared", "reread"]
 Launches = Literal["apart", "beside", "together", "turns"]
 ScanBy = Literal["thread", "bundle", "pieces"]
 RowSums = Literal["", "warp", "block"]
+EACH = 0
+"""Blocks to a tile, as a number: each product of a plan has as many as suits it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Schedule:
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
     split_k: int = 1
-    """Blocks that share the terms of a tile of such a product."""
+    """Blocks that share the terms of a tile of such a product; ``EACH`` (0) for what suits each product."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -372,7 +374,7 @@ def schedule_of(vector: Vector) -> Schedule:
         places_down=values.get("convolution") == "patches",
         channel_pairs=on("channel_pairs", "off"),
         multiply=values.get("matrix_product", "library") == "three_tf32",
-        split_k=int(values.get("split_k", "1")),
+        split_k=int(values.get("split_k", "1").replace("each", str(EACH))),
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),
         down=int(values.get("walk_rows", "32")),

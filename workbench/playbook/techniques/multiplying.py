@@ -36,7 +36,7 @@ MULTIPLYING = (
     Technique(
         name="split_k",
         title="several blocks share the terms of a tile",
-        values=tuple(map(str, SPLITS)),
+        values=(*map(str, SPLITS), "each"),
         offers=offers.split_k,
         structural=True,
         bottleneck="latency",
@@ -49,7 +49,9 @@ MULTIPLYING = (
             "parts in memory and add them in a second kernel, or atomically, in another order each time. "
             "Here the blocks of a tile are a cluster: they read one another's shared memory, each finishes "
             "some rows, in the same order every time, and goes on with what follows the product. It also "
-            "helps where tiles are a few more than multiprocessors: the last round is shorter."
+            "helps where tiles are a few more than multiprocessors: the last round is shorter. A network's "
+            "products differ: 980 tiles of its first layer are enough for all multiprocessors, four of its "
+            "last are not. With `each`, every product has the number that the model of time finds best."
         ),
     ),
 )

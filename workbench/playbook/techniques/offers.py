@@ -21,7 +21,7 @@ from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile,
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
 from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
-from workbench.playbook.kernels.product_tiling import splits_of
+from workbench.playbook.kernels.product_times import blocks_of, splits_of
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
@@ -37,6 +37,7 @@ from workbench.playbook.schedules.fitting import (
     team_for,
 )
 from workbench.playbook.schedules.schedule import (
+    EACH,
     MOST_IN_BUNDLE,
     SHORT_ROW,
     Cache,
@@ -399,8 +400,12 @@ def split_k(traits: Traits, settings: Settings) -> tuple[str, ...]:
         made += traits.products
     if settings.get("convolution") == "three_tf32":
         made += traits.convolutions
-    found = sorted({n for one in made for n in splits_of(one, traits.declared_cases, H100.sm_count)})
-    return tuple(map(str, found)) if len(found) > 1 else ()
+    cases, processors = traits.declared_cases, H100.sm_count
+    found = sorted({n for one in made for n in splits_of(one, cases, processors)})
+    if len(found) == 1:
+        return ()
+    own = {blocks_of(one, EACH, cases, processors) for one in made}
+    return (*map(str, found), *(("each",) if len(own) > 1 else ()))
 
 
 def _able(traits: Traits, settings: Settings, threads: str) -> bool:

@@ -2,7 +2,8 @@
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/vectors.py instance_norm --only 128x256x14x14
 "threads_per_row=warp vector_width=4" "threads_per_row=warp vector_width=4 persistent_grid=on"``; a line a
-vector, with its quick times against eager. Needs no receipts: nothing is reported from here.
+vector, with its quick times against eager. Needs no receipts: nothing is reported from here. Instead of an
+op, a problem that kernelbench.py has opened (``OUT/opened/level3_9.json``).
 ``--profile`` adds what Nsight Compute counts of each, launch by launch (6 s each); a vector given twice is
 compiled once and loaded twice, which shows what a time owes to where its code lies.
 """
@@ -68,7 +69,10 @@ def main() -> None:
     parser.add_argument("--only", default="", help="labels of the shapes to time, separated by spaces")
     parser.add_argument("--profile", action="store_true", help="what Nsight Compute counts of each")
     given = parser.parse_args()
-    problem = problem_of(given.op)
+    opened = Path(given.op)
+    problem = (
+        Problem.model_validate_json(opened.read_text()) if opened.suffix == ".json" else problem_of(given.op)
+    )
     wanted = [case for case in problem.cases if not given.only or case.label in given.only.split()]
     problem = problem.model_copy(update={"cases": tuple(wanted)})
     if wrong := asyncio.run(timed(problem, [read(text) for text in given.vectors], given.profile)):

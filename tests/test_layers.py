@@ -54,8 +54,8 @@ PLAYBOOK = (
     "kernels",
     "files",
     "techniques",
-    "generate",
     "estimates",
+    "generate",
     "rules",
 )
 """The playbook's own layers, the lowest first, as CONTRIBUTING.md has them."""

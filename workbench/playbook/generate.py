@@ -24,6 +24,7 @@ from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.device_functions.cuda_helpers import helper_texts
+from workbench.playbook.estimates.convolution_ways import with_kernels
 from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.same_kernels import repeats_of
@@ -59,7 +60,6 @@ from workbench.playbook.kernels.kernel_text import (
 from workbench.playbook.kernels.lines_kernel import lines_kernel
 from workbench.playbook.kernels.lookback_kernel import scan_step
 from workbench.playbook.kernels.loop_kernel import loop_kernel
-from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_kernel import pair_kernel
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.patches_kernel import patches_kernel
@@ -130,7 +130,7 @@ def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
     cases, count = _cases(problem)
     if schedule.tables:
         steps = with_row_tables(program, steps, cases, count)
-    steps = made_by_kernels(program, steps, schedule, cases[:count])
+    steps = with_kernels(program, steps, schedule, cases[:count])
     kernels = sum(not isinstance(step, LibraryCall) for step in steps)
     calls = [step.op for step in steps if isinstance(step, LibraryCall)]
     words = f"{kernels} kernel{'' if kernels == 1 else 's'}"
@@ -182,7 +182,7 @@ def _joined(site: Site) -> list[ProgramStep]:
         joined = with_staged(program, joined, schedule.apart, site.cases, site.declared)
     if schedule.tables:
         joined = with_row_tables(program, joined, site.cases, site.declared)
-    return made_by_kernels(program, joined, schedule, site.cases[: site.declared])
+    return with_kernels(program, joined, schedule, site.cases[: site.declared])
 
 
 def _steps(problem: Problem, site: Site) -> list[Step]:
@@ -263,13 +263,13 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 
 def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) -> Step:
     """The kernel of a convolution and what is behind it."""
-    if site.schedule.places_down:
+    if step.way == "patches":
         tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
         write = pooled_kernel if step.windows else patches_kernel
         write = partial(channels_kernel if step.across_channels else write, tiling=tiling)
         return _with_weights_turned(site, _tail_divided(site, step), name, names, write)
-    if site.schedule.convolve_as_product:
+    if step.way == "product":
         return _with_weights_turned(site, _tail_divided(site, step), name, names, convolution_product)
     tiles = tiles_of_convolution(step, site.schedule, site.cases[: site.declared])
     assert tiles is not None  # the others are the library's

@@ -63,6 +63,10 @@ _IMAGES = 32
 64 x 64 draw 0.44."""
 _OF_ONE_TAP = 0.48
 """64 channels to 128, windows of 1 x 1, take 9735 us (KernelBench, level1/87)."""
+_OF_GROUPS, _OF_GROUPS_ONE_TAP, _OF_GROUPS_LINE = 0.15, 0.23, 0.01
+"""In groups of more than one channel: 3 x 3 windows draw 0.35 (4 groups of 32), 0.06 (2 of 32), 0.18 (8 of
+16), 0.14 (32 of 16); one tap 0.23 (3 groups of 80, planes) and 0.01 (3 or 12 groups of 49, lines of 32:
+640 x 147 x 32 take 490 us). From receipt 2026-11-27-h100-groups.json."""
 _TRANSPOSED_LINE, _TRANSPOSED, _TRANSPOSED_DEEP, _TRANSPOSED_WHOLE = 0.13, 0.16, 0.09, 0.24
 _TURNED_MANY, _TURNED_MANY_WIDE, _TURNED_SOME, _TURNED_MORE, _TURNED_WIDE = 1.2, 1.8, 0.14, 0.33, 0.65
 _LARGE, _FROM_WINOGRAD = 200_000, 64
@@ -80,6 +84,8 @@ _TFLOPS_A_CHANNEL, _LEAST_TFLOPS, _MOST_TFLOPS, _FP32_TFLOPS = 3.6, 20.0, 530.0,
 """Of 16-bit numbers, by channels that are read (transposed, by the mean of these and those made): bfloat16
 planes draw 17 to 23 TFLOPS of 3 to 8 channels, 86 of 16, 200 to 260 of 64, 410 of 128, 533 of 256 with 3 x 3,
 when what the two layouts and the kernel behind move is taken off (convolution_kernels.py)."""
+_OF_GROUPS_16, _OF_GROUPS_LINE_16 = 13.0, 4.0
+"""TFLOPS of one tap in groups of more than one channel: 3 groups of 80 of planes, 3 or 12 of 49 of lines."""
 _OF_VOLUMES, _OF_FEW_VOLUMES = 1.2, 0.35
 """Of these, in three dimensions: 16 channels to 32 draw 68, 64 to 128 transposed 400; and 3 to 16 draw 6."""
 _TO_OTHER_LAYOUT, _OPERATIONS_A_BYTE = 2.0, 20.0
@@ -95,6 +101,8 @@ def library_operations(made: Convolution, sizes: Mapping[str, int]) -> float:
     reads = made.read.at(sizes)
     channels = math.sqrt(reads * made.made.at(sizes)) if made.transposed else reads
     rate = min(_MOST_TFLOPS, max(_LEAST_TFLOPS, _TFLOPS_A_CHANNEL * channels))
+    if _is_grouped(made, sizes) and all(side.taps == 1 for side in made.sides):
+        rate = _OF_GROUPS_16 if made.down else _OF_GROUPS_LINE_16
     if made.deep is not None:
         rate *= _OF_VOLUMES if reads > _EIGHT else _OF_FEW_VOLUMES
     results = math.prod(size.at(sizes) for size in made.shape)
@@ -136,6 +144,9 @@ def _share_of_many(made: Convolution, sizes: Mapping[str, int]) -> float:
         return _TURNED_BY_FFT if made.transposed else _BY_FFT
     if made.transposed:
         return _turned_share(made, sizes)
+    if _is_grouped(made, sizes):
+        several = any(side.taps > 1 for side in made.sides)
+        return _OF_GROUPS if several else _OF_GROUPS_ONE_TAP if made.down else _OF_GROUPS_LINE
     if whole and plane and window == 3 and min(reads, makes) >= _MANY and made.batch.at(sizes) >= _IMAGES:
         return _BY_WINOGRAD
     if reads < _FEW:
@@ -143,6 +154,10 @@ def _share_of_many(made: Convolution, sizes: Mapping[str, int]) -> float:
     if all(side.taps == 1 for side in made.sides):
         return _OF_ONE_TAP
     return min(_OF_MORE, _OF_EIGHT + _MORE_BY_TWICE * math.log2(max(reads, _EIGHT) / _EIGHT))
+
+
+def _is_grouped(made: Convolution, sizes: Mapping[str, int]) -> bool:
+    return made.groups.at(sizes) > 1 and made.read.at(sizes) > 1
 
 
 def _turned_share(made: Convolution, sizes: Mapping[str, int]) -> float:
@@ -160,7 +175,7 @@ def _turned_share(made: Convolution, sizes: Mapping[str, int]) -> float:
 
 def convolution_time(asked: Asked, made: Convolution) -> Estimate:
     """Time of all tiles of the kernel."""
-    tiling = tiling_of(made, asked.schedule, [asked.sizes])
+    tiling = tiling_of(made, asked.schedule, asked.declared)
     assert tiling is not None
     down, right = made.down, made.right
     tiles = math.ceil(asked.at(right.made) / tiling.wide)

@@ -34,8 +34,9 @@ from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.convolution_estimate import convolution_time
+from workbench.playbook.estimates.convolution_ways import with_kernels
 from workbench.playbook.estimates.launch_estimate import launched
-from workbench.playbook.estimates.library_work import alone_bytes_of, asked_of
+from workbench.playbook.estimates.library_estimate import library_time
 from workbench.playbook.estimates.lines_estimate import lines_time
 from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
@@ -44,7 +45,7 @@ from workbench.playbook.estimates.product_estimate import convolution_product_ti
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.row_tables_estimate import row_tables_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
-from workbench.playbook.estimates.scatter_estimate import library_us, scatter_time
+from workbench.playbook.estimates.scatter_estimate import scatter_time
 from workbench.playbook.estimates.stacked_estimate import stacked_time
 from workbench.playbook.estimates.staged_estimate import staged_time
 from workbench.playbook.estimates.steps_estimate import steps_time
@@ -71,7 +72,6 @@ from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
-from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
 from workbench.playbook.kernels.scan_kernel import UNROLLED
 from workbench.playbook.kernels.staged_rows import with_staged
@@ -109,8 +109,8 @@ def estimate_schedule(
 ) -> Estimate:
     """Model a schedule; ``as_written`` is for old receipts: single passes stay, and no row is peeled."""
     program = program_of(problem, schedule.fuse, schedule.without)
-    declared = tuple(case.size_map for case in problem.cases)
-    asked = Asked(program, schedule, target, sizes, declared, as_written)
+    declared: list[Mapping[str, int]] = [case.size_map for case in problem.cases]
+    asked = Asked(program, schedule, target, sizes, declared or [sizes], as_written)
     steps = with_tails(program) if schedule.join_rows else program.steps
     if schedule.windows_here:
         steps = in_one_launch(program, steps)
@@ -120,7 +120,7 @@ def estimate_schedule(
         steps = with_staged(program, steps, schedule.apart, cases, len(problem.cases))
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
-    steps = made_by_kernels(program, steps, schedule, [sizes])
+    steps = with_kernels(program, steps, schedule, asked.declared)
     total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
     return replace(total, us=total.us - target.launch_us + START_US)
 
@@ -138,7 +138,7 @@ def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Ta
 def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
-            return _library(asked, step)
+            return library_time(asked, step)
         case Scan() if step.sums:
             return scan_rows_time(asked, step)
         case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
@@ -147,9 +147,9 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return _scan(asked, step)
         case Scatter():
             return scatter_time(asked, step)
-        case Convolution() if asked.schedule.places_down:
+        case Convolution(way="patches"):
             return patches_time(asked, step)
-        case Convolution() if asked.schedule.convolve_as_product:
+        case Convolution(way="product"):
             return convolution_product_time(asked, step)
         case Convolution():
             return convolution_time(asked, step)
@@ -318,13 +318,3 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
         return alone
     memset = 0 if scan.value.dtype == "f32" else 1
     return replace(alone, us=alone.us + memset * asked.target.launch_us, launches=alone.launches + memset)
-
-
-def _library(asked: Asked, call: LibraryCall) -> Estimate:
-    moved, operations = asked_of(asked.program, call, asked.sizes)
-    alone = alone_bytes_of(asked.program, call, asked.sizes)
-    through = (moved - alone) / asked.target.dram_bytes_per_s
-    us = 1e6 * max(through, operations / asked.target.fp32_flops_per_s)
-    us += 1e6 * alone / asked.target.dram_bytes_per_s
-    us += asked.target.launch_us + library_us(asked, call)
-    return Estimate(us, moved, 1, us, 1.0)

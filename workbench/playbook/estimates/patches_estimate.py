@@ -70,7 +70,7 @@ _CLOCK_MHZ, _WARPS_A_SCHEDULER = 1755.0, 2
 
 def patches_time(asked: Asked, made: Convolution) -> Estimate:
     """Time of all tiles of the kernel."""
-    tiling = patches_tiling(made, asked.schedule.threads, [asked.sizes])
+    tiling = patches_tiling(made, asked.schedule.threads, asked.declared)
     assert tiling is not None
     rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]

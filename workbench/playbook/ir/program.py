@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from workbench.model import DType
 from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below
@@ -219,6 +220,11 @@ class Side:
     dilation: int
 
 
+Way = Literal["tiles", "product", "patches"]
+"""How a kernel makes a convolution: a thread's channels at its places, on float32 units; or on tensor cores,
+as a product whose rows are channels, or places."""
+
+
 @dataclass(frozen=True)
 class Convolution:
     """A convolution that a kernel makes, and the pointwise work on its results that the same kernel does."""
@@ -251,6 +257,8 @@ class Convolution:
     paired: bool = False
     """True where elements of 16 bits of two channels that are read lie side by side in shared memory, and in
     the weights."""
+    way: Way = "tiles"
+    """What the kernel multiplies with, and what its rows are."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

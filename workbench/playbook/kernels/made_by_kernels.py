@@ -6,7 +6,7 @@ in_place_of_calls.py, windows_behind.py and channels_behind.py do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from workbench.playbook.analysis.channels_behind import with_channels
@@ -33,28 +33,31 @@ from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
 
 def made_by_kernels(
-    program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Sequence[Mapping[str, int]]
+    program: Program,
+    steps: Sequence[ProgramStep],
+    schedule: Schedule,
+    cases: Sequence[Mapping[str, int]],
+    each: Callable[[LibraryCall], Convolution | None] | None = None,
 ) -> list[ProgramStep]:
-    """The steps with kernels for the convolutions whose tiles have room, and for products of some size."""
-    if not (schedule.convolve[0] or schedule.convolve_as_product or schedule.multiply):
+    """The steps with kernels for the convolutions whose tiles have room, and for products of some size.
+
+    Where a schedule has every convolution made as suits it, ``each`` says how: None for the library.
+    """
+    if not (_convolves(schedule) or schedule.multiply):
         return list(steps)
 
     def made_of(call: LibraryCall) -> InPlaceOfCall | None:
-        if schedule.convolve[0] and (convolution := convolution_of(program, call)) is not None:
-            return convolution if tiling_of(convolution, schedule, cases) is not None else None
-        if schedule.convolve_as_product and (convolution := convolution_of(program, call)) is not None:
-            if schedule.places_down:
-                paired = schedule.channel_pairs and pairable(convolution)
-                ways = [replace(convolution, paired=True), convolution] if paired else [convolution]
-                fits = (one for one in ways if patches_tiling(one, schedule.threads, cases) is not None)
-                return next(fits, None)
-            return convolution if worth_a_product(convolution, cases) else None
+        convolution = convolution_of(program, call) if _convolves(schedule) else None
+        if convolution is not None:
+            if each is not None and schedule.convolve_each:
+                return each(call)
+            return next(iter(ways_of(convolution, schedule, cases)), None)
         product = product_of(program, call) if schedule.multiply else None
         return product if product is not None and worth_multiplying(product, cases) else None
 
     def joined(pool: Pool, made: InPlaceOfCall, kernel: Kernel) -> InPlaceOfCall | None:
         found = with_tail(pool, made, kernel)
-        if found is not None or not isinstance(made, Convolution) or not schedule.places_down:
+        if found is not None or not isinstance(made, Convolution) or made.way != "patches":
             return found
         if not is_plain(made):
             return None
@@ -63,6 +66,27 @@ def made_by_kernels(
         return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)
+
+
+def ways_of(
+    made: Convolution, schedule: Schedule, cases: Sequence[Mapping[str, int]]
+) -> Iterator[Convolution]:
+    """The convolution in each way that a schedule allows and that has room, the one to prefer first."""
+    if schedule.convolve[0] and tiling_of(made, schedule, cases) is not None:
+        yield made
+    if schedule.places_down or schedule.convolve_each:
+        pairs = pairable(made) and (schedule.channel_pairs or schedule.convolve_each)
+        for paired in (True, False) if pairs else (False,):
+            one = replace(made, way="patches", paired=paired)
+            if patches_tiling(one, schedule.threads, cases) is not None:
+                yield one
+    as_product = schedule.convolve_each or (schedule.convolve_as_product and not schedule.places_down)
+    if as_product and worth_a_product(made, cases):
+        yield replace(made, way="product")
+
+
+def _convolves(schedule: Schedule) -> bool:
+    return bool(schedule.convolve[0]) or schedule.convolve_as_product or schedule.convolve_each
 
 
 def behind_patches(program: Program, cases: Sequence[Mapping[str, int]]) -> set[int]:

@@ -15,6 +15,8 @@ from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
 _TILES = (
+    ("each", "256", "each", "off"),
+    ("each", "128", "each", "off"),
     ("three_tf32", "256", "each", "off"),
     *(("three_tf32", "256", str(blocks), "off") for blocks in SPLITS),
     ("patches", "256", "1", "off"),

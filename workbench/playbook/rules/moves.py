@@ -11,12 +11,12 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
+from workbench.playbook.estimates.convolution_ways import with_kernels
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
 from workbench.playbook.ir.program import LibraryCall
 from workbench.playbook.kernels.convolution_tiling import TILES
-from workbench.playbook.kernels.made_by_kernels import made_by_kernels
 from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_classes
 from workbench.playbook.rules.cards import RISKS, bound_of, evidence
@@ -416,7 +416,7 @@ def _library_calls(problem: Problem, vector: Vector) -> list[str]:
     """What no kernel of a settled vector makes, each operation once."""
     schedule = schedule_of(vector)
     program = program_of(problem, schedule.fuse, schedule.without)
-    steps = made_by_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
+    steps = with_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
     return list(dict.fromkeys(step.op for step in steps if isinstance(step, LibraryCall)))
 
 

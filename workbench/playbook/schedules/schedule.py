@@ -98,6 +98,8 @@ class Schedule:
     """A convolution is a product of matrices on tensor cores, of three TF32 products each."""
     places_down: bool = False
     """Places are the rows of such a product, and channels, which are few, the columns."""
+    convolve_each: bool = False
+    """Each convolution is made as suits it: by the library, or in one of these ways on tensor cores."""
     channel_pairs: bool = False
     """Two channels of a patch of 16-bit numbers lie side by side in shared memory."""
     multiply: bool = False
@@ -295,7 +297,7 @@ def split_team(schedule: Schedule) -> Team:
 
 def _convolved(value: str) -> tuple[int, int]:
     """What a thread has of a convolution."""
-    if value in ("library", "three_tf32", "patches"):
+    if value in ("library", "three_tf32", "patches", "each"):
         return (0, 0)
     each, below = map(int, value.split("x"))
     return each, below
@@ -372,6 +374,7 @@ def schedule_of(vector: Vector) -> Schedule:
         convolve=_convolved(values.get("convolution", "library")),
         convolve_as_product=values.get("convolution") in ("three_tf32", "patches"),
         places_down=values.get("convolution") == "patches",
+        convolve_each=values.get("convolution") == "each",
         channel_pairs=on("channel_pairs", "off"),
         multiply=values.get("matrix_product", "library") == "three_tf32",
         split_k=int(values.get("split_k", "1").replace("each", str(EACH))),

@@ -13,7 +13,7 @@ CONVOLVING = (
     Technique(
         name="convolution",
         title="a kernel makes the convolution, and what follows it",
-        values=("library", *TILES, "three_tf32", "patches"),
+        values=("library", *TILES, "three_tf32", "patches", "each"),
         offers=offers.convolution,
         structural=True,
         bottleneck="compute",
@@ -45,7 +45,9 @@ CONVOLVING = (
             "multiprocessor, of which one stores while others multiply. Numbers of 16 bits go to tensor "
             "cores as they are; the library wants their channels side by side and moves the input and the "
             "results once more for that: 64 x 16 x 128 x 128 to 64 channels of bfloat16 take 427 us with "
-            "its convolution and 132 in one kernel."
+            "its convolution and 132 in one kernel. A network has all of these: few channels and large "
+            "planes first, many channels and small planes last. With `each`, every convolution is made in "
+            "the way that the model of time finds best, the library's among them."
         ),
     ),
     Technique(

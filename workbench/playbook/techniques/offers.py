@@ -7,21 +7,17 @@ trying come out, none where the technique says nothing. Never changes a schedule
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from workbench.model import H100
-from workbench.playbook.analysis.matrix_products import worth_a_product
 from workbench.playbook.analysis.scan_joins import in_rows
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
-from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
-from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
-from workbench.playbook.kernels.product_times import blocks_of, splits_of
+from workbench.playbook.kernels.patches_tiling import THREADS
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
@@ -37,7 +33,6 @@ from workbench.playbook.schedules.fitting import (
     team_for,
 )
 from workbench.playbook.schedules.schedule import (
-    EACH,
     MOST_IN_BUNDLE,
     SHORT_ROW,
     Cache,
@@ -312,7 +307,8 @@ def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
-    if not (traits.kernels or traits.scans or schedule.convolve[0] or schedule.places_down):
+    by_threads = schedule.convolve[0] or schedule.places_down or schedule.convolve_each
+    if not (traits.kernels or traits.scans or by_threads):
         return ()
     fits = {
         fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
@@ -321,12 +317,15 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         if team_for(schedule, row.shape) == "block"
     }
     if schedule.places_down:
-        return tuple(str(threads) for threads in THREADS if _patches_of(traits, threads))
+        return traits.in_place.patches
+    if schedule.convolve_each:
+        return tuple(map(str, THREADS))
     if traits.stepped:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
     if schedule.convolve[0]:
-        return tuple(threads for threads in BLOCKS if _able(traits, settings, threads))
+        tile = settings["convolution"]
+        return tuple(threads for threads in BLOCKS if (tile, threads) in traits.in_place.tiles)
     if schedule.pair_tile:
         tiled = [pairs for pairs in traits.pairs if tiling_of(pairs, schedule.pair_tile, 256)]
         return tuple(
@@ -352,39 +351,18 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    """Tiles for which a block of one size or another has room."""
-    if not traits.convolutions:
-        return ()
-    values = [
-        tile
-        for tile in TILES
-        if any(_able(traits, {**settings, "convolution": tile}, threads) for threads in BLOCKS)
-    ]
-    if traits.convolutions and all(
-        worth_a_product(made, traits.declared_cases) for made in traits.convolutions
-    ):
-        values.append("three_tf32")
-    if any(_patches_of(traits, threads) for threads in THREADS):
-        values.append("patches")
+    """Tiles for which a block of one size or another has room, and what tensor cores can make."""
+    able = traits.in_place
+    values = [tile for tile in TILES if any((tile, threads) in able.tiles for threads in BLOCKS)]
+    values += ["three_tf32"] if able.are_products else []
+    values += ["patches"] if able.patches else []
+    values += ["each"] if able.differ else []
     return ("library", *values) if values and settings["fusion"] == "all" else ()
-
-
-def _patches_of(traits: Traits, threads: int) -> bool:
-    """True where every convolution has tiles of places for blocks of so many threads."""
-    found = [patches_tiling(made, threads, traits.declared_cases) for made in traits.convolutions]
-    return bool(found) and None not in found
 
 
 def channel_pairs(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where tiles of patches have room for channels in pairs."""
-    if settings.get("convolution") != "patches" or not any(map(pairable, traits.convolutions)):
-        return ()
-    found = [replace(made, paired=pairable(made)) for made in traits.convolutions]
-    able = any(
-        all(patches_tiling(made, threads, traits.declared_cases) is not None for made in found)
-        for threads in THREADS
-    )
-    return ("off", "on") if able else ()
+    return ("off", "on") if settings.get("convolution") == "patches" and traits.in_place.are_paired else ()
 
 
 def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -395,26 +373,16 @@ def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def split_k(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where products on tensor cores have few tiles, of many terms."""
-    made: list[InPlaceOfCall] = []
+    shared = []
     if settings.get("matrix_product") == "three_tf32":
-        made += traits.products
-    if settings.get("convolution") == "three_tf32":
-        made += traits.convolutions
-    cases, processors = traits.declared_cases, H100.sm_count
-    found = sorted({n for one in made for n in splits_of(one, cases, processors)})
-    if len(found) == 1:
+        shared.append(traits.in_place.shared_products)
+    if settings.get("convolution") in ("three_tf32", "each"):
+        shared.append(traits.in_place.shared_convolutions)
+    found = frozenset[int]().union(*(one.splits for one in shared))
+    own = frozenset[int]().union(*(one.own for one in shared))
+    if len(found) < 2:
         return ()
-    own = {blocks_of(one, EACH, cases, processors) for one in made}
-    return (*map(str, found), *(("each",) if len(own) > 1 else ()))
-
-
-def _able(traits: Traits, settings: Settings, threads: str) -> bool:
-    """True where every convolution has tiles for blocks of so many threads."""
-    chosen = {**settings, "block_size": threads}
-    schedule = schedule_of(tuple(chosen.items()))
-    cases = traits.declared_cases
-    found = [tiles_of_convolution(made, schedule, cases) for made in traits.convolutions]
-    return bool(found) and None not in found
+    return (*map(str, sorted(found)), *(("each",) if len(own) > 1 else ()))
 
 
 def row_sums(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.lowering.lower import lower
 from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
+from workbench.playbook.techniques.in_place import InPlace, in_place_of
 from workbench.playbook.text.indexing import MOST_NARROW
 
 BLOCKS = (64, 128, 256, 512, 1024)
@@ -146,6 +147,8 @@ class Traits(Outline):
     rows: tuple[RowTraits, ...]
     convolutions: tuple[Convolution, ...]
     """Those that a kernel can make, with what it can make of their results."""
+    in_place: InPlace
+    """What kernels can make of these, and of products."""
     pooled: int
     """Kernels without rows that a convolution's kernel from patches makes, too."""
     products: tuple[MatrixProduct, ...]
@@ -280,6 +283,8 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
     summing = Schedule(row_sums="warp")
     declared = [case.size_map for case in problem.cases]
     tabled = _tabled(program, cases, len(declared))
+    convolutions = convolutions_in(program) if problem.contract != "tf32" else ()
+    products = _products(program, problem.contract, declared)
     convolved = behind_patches(program, declared) if problem.contract != "tf32" else set[int]()
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
     return Traits(
@@ -324,8 +329,9 @@ def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
             if k.stores[0].level != "flat"
         ),
         pooled=sum(k.stores[0].level == "flat" and id(k) in convolved for k in kernels),
-        convolutions=convolutions_in(program) if problem.contract != "tf32" else (),
-        products=_products(program, problem.contract, declared),
+        convolutions=convolutions,
+        in_place=in_place_of(convolutions, products, declared),
+        products=products,
         pairs=tuple(pairs.values()),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),

@@ -137,6 +137,7 @@ TITLES: Mapping[tuple[str, str], str] = {
         for blocks, count in _BLOCKS.items()
     },
     ("convolution", "library"): "Leave the convolution to the library",
+    ("convolution", "each"): "Make each convolution as suits it: by the library or on tensor cores",
     ("convolution", "patches"): "Convolve on tensor cores, patches of the input in shared memory",
     ("convolution", "three_tf32"): "Convolve on tensor cores: three TF32 products for one of float32",
     ("convolution", "8x8"): "Convolve in a kernel: 8 channels at 8 places a thread",
